@@ -1,0 +1,1 @@
+# Install rules live here; see docs/architecture.md.

@@ -1,0 +1,58 @@
+// Errors that Lockstep throws. Every message says what, where, and what was expected.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Base of all errors. `what()` reads `<what> [<where>]: expected <expected>`.
+class Error : public std::runtime_error {
+ public:
+  Error(std::string_view what, std::string_view where, std::string_view expected);
+  explicit Error(const std::string& whole) : std::runtime_error(whole) {}
+
+  /// A line that helps to mend the matter, or empty.
+  const std::string& hint() const { return hint_; }
+  Error& with_hint(std::string hint) {
+    hint_ = std::move(hint);
+    return *this;
+  }
+
+ private:
+  std::string hint_;
+};
+
+/// Bad usage or bad input: exit code 2.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The device, or this build, cannot do what was asked: the reason is part of the message.
+class UnsupportedError : public Error {
+ public:
+  using Error::Error;
+};
+
+enum class DeviceFault { allocation, compile, launch, device_lost };
+std::string_view name(DeviceFault fault);
+
+/// A device failed while it worked; a stage answers with its CPU fallback. Exit code 3 where that is off.
+class DeviceError : public Error {
+ public:
+  DeviceError(DeviceFault fault, const std::string& reason) : Error(reason), fault_(fault) {}
+  DeviceFault fault() const { return fault_; }
+
+ private:
+  DeviceFault fault_;
+};
+
+/// A broken invariant of Lockstep itself.
+class InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#include "lockstep/error.hpp"
+
+#include <fmt/format.h>
+
+#include "lockstep/types.hpp"
+
+namespace lockstep {
+
+Error::Error(std::string_view what, std::string_view where, std::string_view expected)
+    : std::runtime_error(fmt::format("{} [{}]: expected {}", what, where, expected)) {}
+
+std::string_view name(DeviceFault fault) {
+  switch (fault) {
+    case DeviceFault::allocation: return "allocation";
+    case DeviceFault::compile: return "compile";
+    case DeviceFault::launch: return "launch";
+    case DeviceFault::device_lost: return "device_lost";
+  }
+  return "?";
+}
+
+std::string_view name(Type type) {
+  switch (type) {
+    case Type::none: return "none";
+    case Type::boolean: return "bool";
+    case Type::i32: return "i32";
+    case Type::u32: return "u32";
+    case Type::i64: return "i64";
+    case Type::u64: return "u64";
+    case Type::f32: return "f32";
+    case Type::f64: return "f64";
+  }
+  return "?";
+}
+
+std::string_view name(Storage type) {
+  switch (type) {
+    case Storage::f16: return "f16";
+    case Storage::bf16: return "bf16";
+    case Storage::u8: return "u8";
+    default: return name(value_type(type));
+  }
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "(";
+  for (int a = 0; a < shape.rank(); ++a) text += fmt::format("{}{}", a ? ", " : "", shape[a]);
+  return text + (shape.rank() == 1 ? ",)" : ")");
+}
+
+}  // namespace lockstep
