@@ -1,0 +1,26 @@
+// A 128-bit keyed hash (SipHash-2-4 with 128-bit output, fixed key) for cache keys and checksums.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+struct Hash128 {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+
+/// Hash of the bytes. The same on every host, since words are taken little-endian.
+Hash128 hash128(std::span<const std::byte> bytes);
+Hash128 hash128(std::string_view text);
+
+/// 32 lower-case hexadecimal digits, bytes in output order.
+std::string to_hex(const Hash128& hash);
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#include "core/atomic_file.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/temporary_folder.hpp"
+#include "lockstep/error.hpp"
+
+namespace {
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+TEST(AtomicFile, AppearsOnlyOnCommit) {
+  TemporaryFolder folder;
+  write_text(folder / "a.txt", "earlier");
+  {
+    AtomicFile file(folder / "a.txt");
+    file.write("half");
+    EXPECT_EQ(read_text(folder / "a.txt"), "earlier");
+  }
+  EXPECT_EQ(read_text(folder / "a.txt"), "earlier");
+  EXPECT_EQ(file_count(folder.path()), 1u) << "the temporary file must go";
+  write_file(folder / "a.txt", std::string_view("later"));
+  EXPECT_EQ(read_text(folder / "a.txt"), "later");
+  EXPECT_EQ(file_count(folder.path()), 1u);
+}
+
+TEST(AtomicFile, MakesMissingFolders) {
+  TemporaryFolder folder;
+  write_file(folder.path() / "x" / "y" / "b.txt", std::string_view("text"));
+  EXPECT_EQ(read_text(folder.path() / "x" / "y" / "b.txt"), "text");
+}
+
+TEST(AtomicFile, RefusesAFolderAndAnEmptyName) {
+  TemporaryFolder folder;
+  EXPECT_THROW(AtomicFile{folder.path()}, InputError);
+  EXPECT_THROW(AtomicFile{""}, InputError);
+  EXPECT_THROW(AtomicFile{folder.path() / ""}, InputError);
+  write_text(folder / "plain", "");
+  EXPECT_THROW(AtomicFile{folder.path() / "plain" / "child"}, InputError);
+}
+
+TEST(AtomicFile, FollowsASymbolicLink) {
+  TemporaryFolder folder;
+  write_text(folder / "real.txt", "old");
+  std::filesystem::create_symlink(folder / "real.txt", folder / "link.txt");
+  write_file(folder / "link.txt", std::string_view("new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.txt"));
+  EXPECT_EQ(read_text(folder / "real.txt"), "new");
+}
+
+TEST(AtomicFile, WritesToADeviceDirectly) {
+  EXPECT_NO_THROW(write_file("/dev/null", std::string_view("gone")));
+}
+
+TEST(AtomicFile, AKilledProcessLeavesTheEarlierFileWhole) {
+  TemporaryFolder folder;
+  write_text(folder / "a.txt", "earlier");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder / "a.txt");
+    file.write("half");
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(read_text(folder / "a.txt"), "earlier");
+}
+
+TEST(AtomicFile, AFullDiskIsAnErrorThatLeavesTheEarlierFileWhole) {
+  TemporaryFolder folder;
+  write_text(folder / "a.txt", "earlier");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1024, 1024};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+    try {
+      write_file(folder / "a.txt", std::string_view(std::string(100'000, 'x')));
+      ::_exit(1);
+    } catch (const InputError&) { ::_exit(0); }
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(read_text(folder / "a.txt"), "earlier");
+  EXPECT_EQ(file_count(folder.path()), 1u);
+}
+
+}  // namespace
