@@ -1,0 +1,217 @@
+// Devices, buffers, streams, launches, graphs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lockstep/error.hpp"
+#include "lockstep/kernel.hpp"
+#include "lockstep/types.hpp"
+
+namespace lockstep {
+
+enum class DeviceKind : uint8_t { cpu, cuda, webgpu, interp };
+std::string_view name(DeviceKind kind);
+
+/// exact: IEEE operations and src/math, the same bits on CPU and CUDA. fast: hardware intrinsics, parity by tolerance.
+enum class Numerics : uint8_t { exact, fast };
+
+/// What a back end can hold and launch, as queried from it. Tests lower them to reach every split.
+struct Limits {
+  std::array<int64_t, 3> groups{0x7fffffff, 0x7fffffff, 0x7fffffff};  // per dispatch, x y z
+  int64_t group_lanes = 1024;
+  int64_t buffer_bytes = INT64_MAX;   // one allocation
+  int64_t binding_bytes = INT64_MAX;  // one buffer as a kernel sees it
+  int64_t bindings = 64;              // buffers of one kernel
+  int64_t shared_bytes = 48 << 10;
+  bool f64 = true;                    // f64, i64, u64
+  bool f16 = true;                    // 16-bit storage can be written
+};
+
+struct DeviceInfo {
+  std::string name;  // "cuda:0"
+  DeviceKind kind = DeviceKind::cpu;
+  std::string description;   // "NVIDIA H200, driver 580.159, sm_90"
+  std::string architecture;  // part of the kernel cache's key: "sm_90", "znver4"
+  bool software = false;     // a WebGPU adapter that runs on the CPU
+  Limits limits;
+};
+
+struct MemoryInfo {
+  int64_t total_bytes = 0, free_bytes = 0;
+};
+
+/// One line of `lockstep devices`.
+struct DeviceStatus {
+  DeviceInfo info;
+  MemoryInfo memory;
+  bool available = false;
+  std::string reason;  // why it is not available, else empty
+};
+
+struct DeviceOptions {
+  Numerics numerics = Numerics::exact;
+  int threads = 0;                   // CPU threads; 0 = all
+  std::function<void(Limits&)> lower_limits;  // called with the queried limits before first use
+};
+
+/// Whether a device runs a kernel, and if not, why.
+struct Support {
+  bool ok = true;
+  std::string reason;
+};
+
+/// What a device did since it was opened.
+struct DeviceCounters {
+  int64_t launches = 0, bytes_to_device = 0, bytes_from_device = 0;
+  int64_t allocated_bytes = 0, peak_bytes = 0;
+  int64_t kernels_compiled = 0, cache_hits = 0;
+};
+
+namespace device { class Backend; class Memory; class Queue; class RecordedGraph; struct DeviceState; }
+
+/// A typed array on a device; a cheap handle with shared ownership. Rows are contiguous; the last axis has stride 1.
+class Buffer {
+ public:
+  Buffer() = default;
+  Storage storage() const { return storage_; }
+  const Shape& shape() const { return shape_; }
+  int64_t elements() const { return shape_.elements(); }
+  int64_t bytes() const { return elements() * size_of(storage_); }
+  explicit operator bool() const { return memory_ != nullptr; }
+
+  /// The same memory with another shape of as many elements.
+  Buffer reshape(Shape shape) const;
+  /// Rows [first, first + count) of the slowest axis, sharing the memory.
+  Buffer rows(int64_t first, int64_t count) const;
+  /// A rectangular part (offset and size per axis), sharing the memory. The strides stay those of the whole.
+  Buffer window(const Shape& offset, const Shape& size) const;
+  bool contiguous() const;
+  const std::array<int64_t, 4>& strides() const { return strides_; }
+
+ private:
+  friend class Device;
+  friend struct device::DeviceState;
+  std::shared_ptr<device::Memory> memory_;
+  std::shared_ptr<device::DeviceState> owner_;
+  Storage storage_ = Storage::f32;
+  Shape shape_;
+  std::array<int64_t, 4> strides_{};  // elements
+  int64_t offset_ = 0;                // elements
+};
+
+/// One argument of a launch: a buffer or a number (converted to the parameter's type, which must hold it exactly).
+using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool>;
+
+/// Extent of a domain, slowest axis first as in Shape. Points of a points kernel, groups of a groups kernel.
+using Extent = Shape;
+
+/// A sequence of work in order; work of two streams may overlap. The CPU runs it at once.
+class Stream {
+ public:
+  Stream() = default;
+
+ private:
+  friend class Device;
+  std::shared_ptr<device::Queue> queue_;
+};
+
+/// Launches recorded once and replayed with little cost.
+class Graph {
+ public:
+  Graph() = default;
+
+ private:
+  friend class Device;
+  std::shared_ptr<device::RecordedGraph> recorded_;
+};
+
+/// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several threads are safe.
+class Device {
+ public:
+  Device() = default;
+  /// Opens the first of a comma-separated list that works: `cpu`, `cuda[:N]`, `webgpu[:N]`, `interp`, `auto`.
+  /// Throws InputError for an unknown name and UnsupportedError, with the reason of each, where none works.
+  static Device open(std::string_view names = "auto", const DeviceOptions& options = {});
+  /// All back ends with their devices, or why they have none.
+  static std::vector<DeviceStatus> list();
+
+  const DeviceInfo& info() const;
+  MemoryInfo memory() const;
+  Numerics numerics() const;
+  DeviceCounters counters() const;
+  void reset_peak();
+
+  /// Uninitialised memory. Throws DeviceError(allocation).
+  Buffer allocate(Storage storage, Shape shape) const;
+  template <class E> Buffer allocate(Shape shape) const { return allocate(detail::kStorage<E>, shape); }
+  /// Allocates and copies. The span must have as many elements as the shape.
+  template <class E> Buffer upload(std::span<const E> data, Shape shape) const {
+    Buffer buffer = allocate(detail::kStorage<E>, shape);
+    write(buffer, data.data(), int64_t(data.size_bytes()));
+    return buffer;
+  }
+  template <class E> Buffer upload(const std::vector<E>& data) const { return upload(std::span<const E>(data), {int64_t(data.size())}); }
+  /// Host to device; the buffer (or window) is filled in row-major order. `bytes` must be its size.
+  void write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream = {}) const;
+  /// Device to host; waits for the work before it.
+  void read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream = {}) const;
+  template <class E> std::vector<E> download(const Buffer& buffer) const {
+    check_storage(buffer, detail::kStorage<E>);
+    std::vector<E> data(size_t(buffer.elements()));
+    read(buffer, data.data(), buffer.bytes());
+    return data;
+  }
+  /// Device to device, same storage and element count, both contiguous.
+  void copy(const Buffer& from, const Buffer& to, const Stream& stream = {}) const;
+  /// Sets all bytes of a contiguous buffer to zero.
+  void clear(const Buffer& buffer, const Stream& stream = {}) const;
+
+  /// Whether this device runs the kernel; pure, no compilation.
+  Support supports(const Kernel& kernel) const;
+  /// Compiles ahead of the first launch.
+  void prepare(const Kernel& kernel) const;
+  /// Runs a kernel over a domain: points of a points kernel, groups of a groups kernel. Checks the arguments against the
+  /// kernel's parameters (InputError), splits what the back end cannot dispatch at once.
+  template <class... A> void launch(const Kernel& kernel, const Extent& extent, const A&... arguments) const {
+    const Argument list[] = {to_argument(arguments)..., Argument(false)};
+    launch_with(kernel, extent, std::span<const Argument>(list, sizeof...(A)), {});
+  }
+  template <class... A> void launch_on(const Stream& stream, const Kernel& kernel, const Extent& extent, const A&... arguments) const {
+    const Argument list[] = {to_argument(arguments)..., Argument(false)};
+    launch_with(kernel, extent, std::span<const Argument>(list, sizeof...(A)), stream);
+  }
+  void launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments, const Stream& stream) const;
+
+  Stream stream() const;
+  void synchronize() const;
+  void synchronize(const Stream& stream) const;
+
+  /// Records the launches, copies and clears that `work` makes on the default stream. No reads inside.
+  Graph record(const std::function<void()>& work) const;
+  void replay(const Graph& graph) const;
+
+  /// Seconds that the device spent on `work` (device events where there are any), all work before it finished.
+  double seconds(const std::function<void()>& work) const;
+
+  /// The back end; for native kernels and tests.
+  device::Backend& backend() const;
+
+ private:
+  template <class A> static Argument to_argument(const A& a) {
+    if constexpr (std::is_same_v<A, Buffer>) return Argument(a);
+    else if constexpr (std::is_same_v<A, bool>) return Argument(a);
+    else if constexpr (std::is_floating_point_v<A>) return Argument(double(a));
+    else if constexpr (std::is_unsigned_v<A>) return Argument(uint64_t(a));
+    else return Argument(int64_t(a));
+  }
+  static void check_storage(const Buffer& buffer, Storage storage);
+  std::shared_ptr<device::DeviceState> state_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// Appends instructions to a function. The kernel language and the passes build through it.
+#pragma once
+
+#include <bit>
+#include <functional>
+#include <initializer_list>
+
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::ir {
+
+class Builder {
+ public:
+  explicit Builder(Function& function) : function_(function) {}
+
+  Function& function() { return function_; }
+  const Instruction& operator[](Id id) const { return function_[id]; }
+  Type type(Id id) const { return function_[id].type; }
+
+  /// Appends to the current block.
+  Id append(Instruction instruction);
+  Id emit(Op op, Type type, std::initializer_list<Id> args = {}, uint64_t imm = 0, uint8_t flags = 0);
+
+  /// An elementary or math op: checks arity and operand types, gives the result's type.
+  Id op(Op op, std::initializer_list<Id> args, uint8_t flags = 0);
+
+  Id constant(Type type, uint64_t bits);
+  Id f32(float v) { return constant(Type::f32, std::bit_cast<uint32_t>(v)); }
+  Id f64(double v) { return constant(Type::f64, std::bit_cast<uint64_t>(v)); }
+  Id i32(int32_t v) { return constant(Type::i32, uint32_t(v)); }
+  Id u32(uint32_t v) { return constant(Type::u32, v); }
+  Id boolean(bool v) { return constant(Type::boolean, v); }
+  /// Number `v` as a constant of `type`.
+  Id number(Type type, double v);
+
+  Id select(Id condition, Id yes, Id no);
+  Id convert(Type to, Id value);
+  Id bitcast(Type to, Id value);
+
+  Id variable(Id initial);
+  Id get(Id variable);
+  void set(Id variable, Id value);
+
+  void if_(Id condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  void for_(Id begin, Id end, int64_t step, const std::function<void(Id)>& body);
+  void loop(const std::function<void()>& body);
+
+  /// Runs `fill` with a new block as the current one; gives the block's number.
+  uint32_t block(const std::function<void()>& fill);
+  uint32_t current() const { return current_; }
+  void set_current(uint32_t block) { current_ = block; }
+
+ private:
+  Function& function_;
+  uint32_t current_ = 0;
+};
+
+}  // namespace lockstep::ir

@@ -1,0 +1,128 @@
+// The kernel IR: an arena of instructions and a tree of blocks. Traced from C++ (kernel.hpp), rewritten by the passes
+// of src/compile, printed as CUDA C++ and WGSL, lowered to LLVM, executed by the interpreter.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/types.hpp"
+
+namespace lockstep::ir {
+
+enum class Op : uint8_t {
+#define LOCKSTEP_OP(name, ...) name,
+#define LOCKSTEP_MATH(name, ...) name,
+#define LOCKSTEP_STRUCTURAL(name) name,
+#include "lockstep/ir/ops.def"
+  count_
+};
+std::string_view name(Op op);
+/// Operands of an elementary operation (not structural): 1 to 3; 0 for structural ones.
+int arity(Op op);
+bool is_elementary(Op op);  // a row LOCKSTEP_OP
+bool is_math(Op op);        // a row LOCKSTEP_MATH
+/// No effect, no dependence on memory or variables: may be moved, merged and removed.
+bool is_pure(Op op);
+
+using Id = uint32_t;
+inline constexpr Id kNone = 0xffffffffu;
+inline constexpr uint32_t kNoBlock = 0xffffffffu;
+
+enum Flag : uint8_t {
+  kStreaming = 1,   // load, store: this datum is touched once
+  kNoWrap = 2,      // integer arithmetic that the engine knows not to overflow
+  kUniform = 4,     // the author states that all lanes of a group agree on this value
+  kNoContract = 8,  // the FMA pass leaves this fmul alone
+};
+
+enum class Reduction : uint8_t { add, min, max };
+enum class AtomicOp : uint8_t { add, min, max, and_, or_, xor_, exchange, compare_exchange };
+struct AtomicTarget {
+  AtomicOp op;
+  bool shared;     // a shared array, else a buffer
+  uint32_t array;  // its index
+  uint64_t bits() const { return uint64_t(array) << 16 | uint64_t(shared) << 8 | uint64_t(op); }
+  static AtomicTarget from_bits(uint64_t imm) {
+    return {AtomicOp(imm & 0xff), ((imm >> 8) & 0xff) != 0, uint32_t(imm >> 16)};
+  }
+};
+
+struct Instruction {
+  Op op;
+  Type type = Type::none;  // of the result; none for effects
+  uint8_t lanes = 1;       // components of a wide load or async copy
+  uint8_t flags = 0;
+  std::array<Id, 5> args{kNone, kNone, kNone, kNone, kNone};
+  uint64_t imm = 0;
+  std::array<uint32_t, 2> blocks{kNoBlock, kNoBlock};
+
+  int arg_count() const {
+    int n = 0;
+    while (n < 5 && args[n] != kNone) ++n;
+    return n;
+  }
+};
+
+using Block = std::vector<Id>;
+
+enum class Access : uint8_t { read, write, read_write };
+
+struct BufferParam {
+  std::string name;
+  Storage storage;
+  int rank;
+  Access access;
+  bool by_point = false;  // indexed by the domain's own point: its shape must cover the extent
+  bool atomic = false;
+};
+struct ScalarParam {
+  std::string name;
+  Type type;
+};
+struct ArrayDecl {  // shared or local array
+  std::string name;
+  Storage storage;  // f32 f64 i32 u32 i64 u64
+  int64_t count;
+};
+
+enum class Domain : uint8_t { points, groups };
+
+/// One kernel. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its own block
+/// after its definition, or in blocks nested there.
+struct Function {
+  std::string name;
+  Domain domain = Domain::points;
+  int rank = 1;                            // axes of the domain, 1 to 3
+  std::array<int32_t, 3> group{0, 0, 0};   // lanes of a group along x, y, z; 0 = the back end chooses (points only)
+  int32_t min_blocks = 0;                  // wanted resident groups per multiprocessor; 0 = no wish
+  Type index_type = Type::i32;             // of element offsets; i64 where a buffer has 2^31 elements or more
+  std::vector<Instruction> instructions;
+  std::vector<Block> blocks{Block{}};
+  std::vector<BufferParam> buffers;
+  std::vector<ScalarParam> scalars;
+  std::vector<ArrayDecl> shared;
+  std::vector<ArrayDecl> locals;
+
+  const Instruction& operator[](Id id) const { return instructions[id]; }
+  Instruction& operator[](Id id) { return instructions[id]; }
+  int group_lanes() const { return group[0] * group[1] * group[2]; }
+  bool has_barriers() const;
+  bool uses(Type type) const;
+};
+
+/// Readable text of a function; the same text for the same function.
+std::string print(const Function& function);
+/// One instruction as in print(), for messages.
+std::string print(const Function& function, Id id);
+
+/// Throws InternalError naming the kernel and the place for what no pass may produce, InputError for what an author
+/// wrote wrongly (barrier in divergent flow, value used outside its block, break outside a loop, types that differ …).
+void verify(const Function& function);
+
+/// 128-bit content hash of the printed form, as 32 hexadecimal digits.
+std::string fingerprint(const Function& function);
+
+}  // namespace lockstep::ir

@@ -1,0 +1,154 @@
+#include "lockstep/ir/builder.hpp"
+
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::ir {
+
+namespace {
+struct Signature {
+  char domain, result;
+};
+Signature signature(Op op) {
+  static constexpr auto F = 'F', I = 'I', L = 'L', N = 'N', A = 'A', T = 'T', B = 'B';
+  (void)N, (void)A;
+  static constexpr Signature kTable[] = {
+#define LOCKSTEP_OP(name, arity, domain, result, ...) {domain, result},
+#define LOCKSTEP_MATH(name, ...) {F, T},
+#define LOCKSTEP_STRUCTURAL(name) {0, 0},
+#include "lockstep/ir/ops.def"
+  };
+  return kTable[size_t(op)];
+}
+bool in_domain(char domain, Type type) {
+  switch (domain) {
+    case 'F': return is_float(type);
+    case 'I': return is_integer(type);
+    case 'L': return is_integer(type) || type == Type::boolean;
+    case 'N': return is_integer(type) || is_float(type);
+    default: return type != Type::none;
+  }
+}
+std::string_view words(char domain) {
+  switch (domain) {
+    case 'F': return "f32 or f64";
+    case 'I': return "an integer type";
+    case 'L': return "an integer type or bool";
+    case 'N': return "a number";
+    default: return "a value";
+  }
+}
+}  // namespace
+
+Id Builder::append(Instruction instruction) {
+  const Id id = Id(function_.instructions.size());
+  function_.instructions.push_back(instruction);
+  function_.blocks[current_].push_back(id);
+  return id;
+}
+
+Id Builder::emit(Op op, Type type, std::initializer_list<Id> args, uint64_t imm, uint8_t flags) {
+  Instruction instruction{op};
+  instruction.type = type;
+  instruction.imm = imm;
+  instruction.flags = flags;
+  size_t n = 0;
+  for (Id id : args) instruction.args[n++] = id;
+  return append(instruction);
+}
+
+Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
+  const auto [domain, result] = signature(op);
+  const Type operand = type(*args.begin());
+  const auto fail = [&](std::string what, std::string expected) {
+    throw InputError(what, fmt::format("kernel {}, operation {}", function_.name, name(op)), expected);
+  };
+  if (int(args.size()) != arity(op))
+    fail(fmt::format("{} operands", args.size()), fmt::format("{}", arity(op)));
+  if (!in_domain(domain, operand)) fail(fmt::format("operand of type {}", lockstep::name(operand)), std::string(words(domain)));
+  for (Id id : args)
+    if (type(id) != operand)
+      fail(fmt::format("operands of types {} and {}", lockstep::name(operand), lockstep::name(type(id))), "one type (use cast<T>)");
+  return emit(op, result == 'B' ? Type::boolean : result == 'I' ? Type::i32 : operand, args, 0, flags);
+}
+
+Id Builder::constant(Type type, uint64_t bits) { return emit(Op::constant, type, {}, bits); }
+
+Id Builder::number(Type type, double v) {
+  switch (type) {
+    case Type::f32: return f32(float(v));
+    case Type::f64: return f64(v);
+    case Type::i32: return i32(int32_t(v));
+    case Type::u32: return u32(uint32_t(v));
+    case Type::i64: return constant(type, uint64_t(int64_t(v)));
+    case Type::u64: return constant(type, uint64_t(v));
+    case Type::boolean: return boolean(v != 0);
+    case Type::none: break;
+  }
+  throw InternalError("constant of no type", function_.name, "a value type");
+}
+
+Id Builder::select(Id condition, Id yes, Id no) {
+  if (type(condition) != Type::boolean || type(yes) != type(no))
+    throw InputError(fmt::format("select({}, {}, {})", lockstep::name(type(condition)), lockstep::name(type(yes)), lockstep::name(type(no))),
+                     fmt::format("kernel {}", function_.name), "a bool and two values of one type");
+  return emit(Op::select, type(yes), {condition, yes, no});
+}
+
+Id Builder::convert(Type to, Id value) { return type(value) == to ? value : emit(Op::convert, to, {value}); }
+
+Id Builder::bitcast(Type to, Id value) {
+  if (size_of(to) != size_of(type(value)))
+    throw InputError(fmt::format("bitcast of {} to {}", lockstep::name(type(value)), lockstep::name(to)),
+                     fmt::format("kernel {}", function_.name), "types of one size");
+  return type(value) == to ? value : emit(Op::bitcast, to, {value});
+}
+
+Id Builder::variable(Id initial) { return emit(Op::variable, type(initial), {initial}); }
+Id Builder::get(Id variable) { return emit(Op::get, type(variable), {variable}); }
+void Builder::set(Id variable, Id value) {
+  if (type(variable) != type(value))
+    throw InputError(fmt::format("{} assigned to a variable of type {}", lockstep::name(type(value)), lockstep::name(type(variable))),
+                     fmt::format("kernel {}", function_.name), "the same type (use cast<T>)");
+  emit(Op::set, Type::none, {variable, value});
+}
+
+uint32_t Builder::block(const std::function<void()>& fill) {
+  const uint32_t outer = current_, inner = uint32_t(function_.blocks.size());
+  function_.blocks.emplace_back();
+  current_ = inner;
+  if (fill) fill();
+  current_ = outer;
+  return inner;
+}
+
+void Builder::if_(Id condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
+  if (type(condition) != Type::boolean)
+    throw InputError(fmt::format("condition of type {}", lockstep::name(type(condition))), fmt::format("kernel {}", function_.name), "bool");
+  Instruction instruction{Op::if_};
+  instruction.args[0] = condition;
+  instruction.blocks[0] = block(then);
+  instruction.blocks[1] = block(otherwise);
+  append(instruction);
+}
+
+void Builder::for_(Id begin, Id end, int64_t step, const std::function<void(Id)>& body) {
+  const Type counter = type(begin);
+  if (!is_integer(counter) || type(end) != counter || step == 0)
+    throw InputError(fmt::format("for_ from {} to {} by {}", lockstep::name(counter), lockstep::name(type(end)), step),
+                     fmt::format("kernel {}", function_.name), "bounds of one integer type and a step other than 0");
+  const Id stride = constant(counter, is_wide(counter) ? uint64_t(step) : uint64_t(uint32_t(step)));
+  Instruction instruction{Op::for_};
+  instruction.args = {begin, end, stride, kNone, kNone};
+  instruction.blocks[0] = block([&] { body(emit(Op::loop_index, counter)); });
+  append(instruction);
+}
+
+void Builder::loop(const std::function<void()>& body) {
+  Instruction instruction{Op::loop};
+  instruction.blocks[0] = block(body);
+  append(instruction);
+}
+
+}  // namespace lockstep::ir

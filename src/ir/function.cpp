@@ -1,0 +1,53 @@
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::ir {
+
+namespace {
+struct OpRow {
+  std::string_view name;
+  uint8_t arity;
+  bool elementary, math;
+};
+constexpr OpRow kRows[] = {
+#define LOCKSTEP_OP(name, arity, ...) {#name, arity, true, false},
+#define LOCKSTEP_MATH(name, arity, ...) {#name, arity, false, true},
+#define LOCKSTEP_STRUCTURAL(name) {#name, 0, false, false},
+#include "lockstep/ir/ops.def"
+};
+const OpRow& row(Op op) { return kRows[size_t(op)]; }
+}  // namespace
+
+std::string_view name(Op op) { return row(op).name; }
+int arity(Op op) { return row(op).arity; }
+bool is_elementary(Op op) { return row(op).elementary; }
+bool is_math(Op op) { return row(op).math; }
+
+bool is_pure(Op op) {
+  if (is_elementary(op) || is_math(op)) return true;
+  switch (op) {
+    case Op::constant: case Op::select: case Op::convert: case Op::bitcast: case Op::coord: case Op::extent:
+    case Op::local_id: case Op::lane: case Op::param: case Op::shape: case Op::stride: case Op::clamp_index:
+    case Op::extract: return true;
+    default: return false;
+  }
+}
+
+bool Function::has_barriers() const {
+  for (const Block& block : blocks)
+    for (Id id : block)
+      if (Op op = instructions[id].op; op == Op::barrier || op == Op::group_reduce) return true;
+  return false;
+}
+
+bool Function::uses(Type type) const {
+  for (const Block& block : blocks)
+    for (Id id : block)
+      if (instructions[id].type == type) return true;
+  for (const BufferParam& buffer : buffers)
+    if (value_type(buffer.storage) == type) return true;
+  for (const ArrayDecl& array : shared)
+    if (value_type(array.storage) == type) return true;
+  return false;
+}
+
+}  // namespace lockstep::ir

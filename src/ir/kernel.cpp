@@ -1,0 +1,165 @@
+#include "lockstep/kernel.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+namespace detail {
+
+namespace {
+thread_local ir::Builder* current_builder = nullptr;
+}
+
+ir::Builder& builder() {
+  if (!current_builder)
+    throw InputError("a kernel expression outside of a kernel", "lockstep::kernel", "Val, Var and functions of them inside the traced lambda only");
+  return *current_builder;
+}
+TraceScope::TraceScope(ir::Builder& builder) : outer_(current_builder) { current_builder = &builder; }
+TraceScope::~TraceScope() { current_builder = outer_; }
+
+uint32_t declare_array(bool shared, Storage storage, int64_t count) {
+  ir::Function& f = builder().function();
+  auto& arrays = shared ? f.shared : f.locals;
+  if (count <= 0 || count > (int64_t(1) << 24))
+    throw InputError(fmt::format("array of {} elements", count), fmt::format("kernel {}", f.name), "1 to 2^24");
+  if (shared && f.domain != ir::Domain::groups)
+    throw InputError("shared array in a points kernel", fmt::format("kernel {}", f.name), "Group<N> as the first parameter");
+  arrays.push_back({fmt::format("{}{}", shared ? "s" : "l", arrays.size()), storage, count});
+  return uint32_t(arrays.size() - 1);
+}
+
+namespace {
+
+ir::Id buffer_word(ir::Op op, uint32_t buffer, int axis) {
+  ir::Builder& b = builder();
+  return b.emit(op, b.function().index_type, {}, uint64_t(buffer) * 8 + uint64_t(axis));
+}
+ir::Id index_op(ir::Op op, ir::Id a, ir::Id c) { return builder().op(op, {a, c}, ir::kNoWrap); }
+
+}  // namespace
+
+Val<i32> BufferRef::size(int axis) const {
+  return Val<i32>::from(builder().convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis)));
+}
+
+ir::Id BufferRef::offset(std::initializer_list<ir::Id> coordinates) const {
+  ir::Builder& b = builder();
+  const Type type = b.function().index_type;
+  ir::Id sum = ir::kNone;
+  int axis = 0;
+  for (ir::Id c : coordinates) {
+    ir::Id term = b.convert(type, c);
+    if (axis < rank_ - 1) term = index_op(ir::Op::imul, term, buffer_word(ir::Op::stride, buffer_, axis));
+    sum = sum == ir::kNone ? term : index_op(ir::Op::iadd, sum, term);
+    ++axis;
+  }
+  return sum;
+}
+
+ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary, ir::Id* inside) const {
+  ir::Builder& b = builder();
+  b.function().buffers[buffer_].by_point = true;
+  if (b.function().domain != ir::Domain::points || b.function().rank != n)
+    throw InputError(fmt::format("a point of rank {}", n), fmt::format("kernel {}", b.function().name), "the kernel's own At<N>");
+  std::array<ir::Id, 4> coordinates{};
+  int axis = 0;
+  for (ir::Id c : leading) coordinates[axis++] = c;
+  for (int a = n - 1; a >= 0; --a, ++axis) {  // slowest axis first in memory; x = axis 0 of the point
+    ir::Id c = b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a));
+    if (offsets[a] != 0) {
+      c = index_op(ir::Op::iadd, c, b.i32(offsets[a]));
+      const ir::Id size = boundary == Boundary::unchecked ? ir::kNone : b.convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis));
+      if (boundary == Boundary::clamp || boundary == Boundary::zero) {
+        if (boundary == Boundary::zero) {
+          const ir::Id ok = b.op(ir::Op::ilt, {b.bitcast(Type::u32, c), b.bitcast(Type::u32, size)});
+          *inside = *inside == ir::kNone ? ok : b.op(ir::Op::band, {*inside, ok});
+        }
+        c = b.emit(ir::Op::clamp_index, Type::i32, {c, size});
+      } else if (boundary == Boundary::periodic) {
+        // A shift may exceed a short axis: bring it below one period first, then wrap by one select.
+        const ir::Id shift = b.op(ir::Op::irem, {b.i32(offsets[a]), size});
+        c = index_op(ir::Op::iadd, b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a)), shift);
+        const ir::Id low = b.op(ir::Op::ilt, {c, b.i32(0)}), high = b.op(ir::Op::ile, {size, c});
+        c = offsets[a] < 0 ? b.select(low, index_op(ir::Op::iadd, c, size), c) : b.select(high, index_op(ir::Op::isub, c, size), c);
+      }
+    }
+    coordinates[axis] = c;
+  }
+  switch (rank_) {
+    case 1: return offset({coordinates[0]});
+    case 2: return offset({coordinates[0], coordinates[1]});
+    case 3: return offset({coordinates[0], coordinates[1], coordinates[2]});
+    default: return offset({coordinates[0], coordinates[1], coordinates[2], coordinates[3]});
+  }
+}
+
+}  // namespace detail
+
+struct Kernel::State {
+  std::string name;
+  ir::Domain domain;
+  int rank;
+  KernelOptions options;
+  Trace trace;
+  uint64_t id;
+  std::mutex mutex;
+  std::optional<ir::Function> narrow, wide;
+};
+
+namespace {
+ir::Function run_trace(const Kernel::State& state, Type index) {
+  ir::Function f;
+  f.name = state.name;
+  f.domain = state.domain;
+  f.rank = state.rank;
+  f.group = state.options.group;
+  f.min_blocks = state.options.min_blocks;
+  f.index_type = index;
+  ir::Builder builder(f);
+  detail::TraceScope scope(builder);
+  state.trace(builder);
+  ir::verify(f);
+  return f;
+}
+}  // namespace
+
+const std::string& Kernel::name() const { return state_->name; }
+uint64_t Kernel::id() const { return state_->id; }
+
+const ir::Function& Kernel::function(Type index) const {
+  std::lock_guard lock(state_->mutex);
+  auto& slot = index == Type::i64 ? state_->wide : state_->narrow;
+  if (!slot) slot = run_trace(*state_, index);
+  return *slot;
+}
+
+Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOptions options, Trace trace) {
+  static std::atomic<uint64_t> next_id{1};
+  if (domain == ir::Domain::groups) {
+    const int64_t lanes = int64_t(options.group[0]) * std::max(options.group[1], 1) * std::max(options.group[2], 1);
+    if (options.group[0] < 1 || lanes > 1024)
+      throw InputError(fmt::format("group of {} x {} x {} lanes", options.group[0], options.group[1], options.group[2]),
+                       fmt::format("kernel {}", name), "1 to 1024 lanes in KernelOptions::group");
+    for (auto& size : options.group) size = std::max(size, 1);
+  }
+  Kernel kernel;
+  kernel.state_ = std::make_shared<State>();
+  State& state = *kernel.state_;
+  state.name = std::move(name);
+  state.domain = domain;
+  state.rank = rank;
+  state.options = options;
+  state.trace = std::move(trace);
+  state.id = next_id++;
+  kernel.function();
+  return kernel;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+// Bodies of the elementary functions as IR.
+#pragma once
+
+#include <span>
+
+#include "lockstep/ir/builder.hpp"
+
+namespace lockstep::math {
+
+/// Appends the body of a LOCKSTEP_MATH row for operands of f32 or f64; gives the result. Arithmetic in the body is final:
+/// no pass contracts or reorders it.
+ir::Id expand(ir::Builder& builder, ir::Op op, std::span<const ir::Id> args);
+
+}  // namespace lockstep::math
