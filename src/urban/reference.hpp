@@ -50,9 +50,9 @@ template <class Real> class Ray {
   bool counted_ = false;
 };
 
-/// Bits of a state: is there sky for buildings, for vegetation, for vegetation in front of buildings?
+/// The three published bits of a state: no building in the way; not shaded by a plant alone; no plant before a building.
 inline bool sees_past_buildings(SkyState s) { return s == SkyState::sky || s == SkyState::vegetation; }
-inline bool sees_past_vegetation(SkyState s) { return s == SkyState::sky || s == SkyState::building; }
+inline bool sees_past_vegetation(SkyState s) { return s != SkyState::vegetation; }
 inline bool no_vegetation_before_building(SkyState s) { return s != SkyState::vegetation_before_building; }
 
 /// Result of one direction at every pixel. Missing pixels: state sky, heights 0.
@@ -204,10 +204,8 @@ WallSun<Real> shade_walls(const City& city, const Cast<Real>& rays, const std::v
     Real sun = std::max(Real(0), wall - (rays.shade_height[p] - Real(city.dsm[p])));
     if (faces_away(aspect, wall > 0, azimuth) == 1) sun = 0;
     const Real shadow = wall - sun;
-    Real leaves = wall > 0 ? rays.canopy_depth[p] - shadow : -shadow;
-    leaves = std::min(std::max(leaves, Real(0)), wall);
-    sun -= leaves;
-    out.sun[p] = std::max(sun, Real(0));
+    const Real leaves = std::min(std::max(rays.canopy_depth[p] - shadow, Real(0)), wall);
+    out.sun[p] = std::max(sun - leaves, Real(0));
     out.shadow[p] = shadow;
   }
   return out;
