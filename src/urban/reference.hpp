@@ -146,7 +146,7 @@ template <class Real> std::vector<Real> wall_aspect(const City& city, const std:
     for (int64_t col = 0; col < city.cols; ++col) {
       const size_t p = static_cast<size_t>(row * city.cols + col);
       if (!(walls[p] > 0)) continue;
-      if (row >= first && col >= first && row < city.rows - first - 1 && col < city.cols - first - 1) {
+      if (row >= first && col >= first && row < city.rows - first - 2 && col < city.cols - first - 2) {
         int best = 0, angle = 0;
         for (int h = 0; h < kWallAngles; ++h) {
           int covered = 0;

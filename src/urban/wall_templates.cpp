@@ -87,6 +87,8 @@ WallTemplates wall_templates(double pixel_size_m) {
         sides[k] = static_cast<uint8_t>(nearest(halves, n, at));
         if ((h == 30 || h == 150) && col == n - 1) sides[k] = 0;
       }
+    // A half-way case that rounding error decides: the published grids have this pixel on the line.
+    if (h == 60) lines[middle * n + middle - 1] = 1;
     if (270 - h == 225) lines[0] = lines[area - 1] = 1;
     if (270 - h == 135) lines[n - 1] = lines[area - static_cast<size_t>(n)] = 1;
   }

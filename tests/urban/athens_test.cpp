@@ -49,5 +49,32 @@ TEST_F(Athens, ShadowsOfMorningAndNoon) {
   EXPECT_EQ(differing(noon, "shadow_noon_veg_sh", true), 0);
 }
 
+TEST_F(Athens, WallsOfTheMorning) {
+  const auto rays = cast_rays(city_, {90, 30});
+  const std::vector<float> walls = testing::athens_raster("input_wall_ht").values,
+                           aspect = testing::athens_raster("input_wall_asp").values;
+  const auto shaded = reference::shade_walls<float>(city_, rays, walls, aspect, 90);
+  EXPECT_LE(worst(shaded.sun, "shadow_morning_wall_sun"), 1e-4);
+  EXPECT_LE(worst(shaded.shadow, "shadow_morning_wall_sh"), 1e-4);
+}
+
+TEST_F(Athens, WallHeightIsExact) {
+  EXPECT_EQ(worst(reference::wall_height<float>(city_, 1.0), "input_wall_ht"), 0.0);
+}
+
+TEST_F(Athens, WallAspect) {
+  const auto walls = reference::wall_height<float>(city_, 1.0);
+  EXPECT_LE(worst(reference::wall_aspect<float>(city_, walls), "input_wall_asp"), 1e-4);
+}
+
+TEST_F(Athens, SkyViewFactors) {
+  const SkyOptions options;
+  const SkyDivision sky = sky_division(options.patches, options.edges);
+  const auto grids = reference::sky_view<float>(city_, sky, reference::sky_states<float>(city_, sky, options));
+  EXPECT_LE(worst(grids[0], "svf_total"), 1e-5);
+  EXPECT_LE(worst(grids[1], "svf_east"), 1e-5);
+  EXPECT_LE(worst(grids[5], "svf_veg"), 1e-5);
+}
+
 }  // namespace
 }  // namespace lockstep::urban
