@@ -58,6 +58,7 @@ struct DeviceOptions {
   Numerics numerics = Numerics::exact;
   int threads = 0;                   // CPU threads; 0 = all
   std::function<void(Limits&)> lower_limits;  // called with the queried limits before first use
+  bool wide_index = false;           // element offsets in 64 bits even where 32 suffice; for tests
 };
 
 /// Whether a device runs a kernel, and if not, why.
@@ -129,6 +130,7 @@ class Graph {
  private:
   friend class Device;
   std::shared_ptr<device::RecordedGraph> recorded_;
+  std::vector<std::shared_ptr<device::Memory>> memory_;  // keeps what the launches touch
 };
 
 /// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several threads are safe.
@@ -141,6 +143,8 @@ class Device {
   /// All back ends with their devices, or why they have none.
   static std::vector<DeviceStatus> list();
 
+  bool valid() const { return state_ != nullptr; }
+  bool same_as(const Device& other) const { return state_ == other.state_; }
   const DeviceInfo& info() const;
   MemoryInfo memory() const;
   Numerics numerics() const;

@@ -1,0 +1,144 @@
+#include "lockstep/context.hpp"
+
+#include <chrono>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "device/fault.hpp"
+
+namespace lockstep {
+
+namespace {
+DeviceOptions device_options(const ContextOptions& options) {
+  DeviceOptions out;
+  out.numerics = options.numerics;
+  out.threads = options.threads;
+  out.lower_limits = options.lower_limits;
+  return out;
+}
+}  // namespace
+
+struct Context::State {
+  ContextOptions options;
+  std::string opened;  // name of the device, to open it again after a loss
+  Device device;
+  mutable Device cpu;
+  mutable std::mutex mutex;
+  std::vector<StageRecord> stages;
+  int64_t earlier_peak_bytes = 0;  // of devices that were lost
+
+  StageRecord& record(std::string_view stage) {
+    for (StageRecord& r : stages)
+      if (r.stage == stage) return r;
+    stages.push_back({std::string(stage), "", 0, 0, 0, 0, 0, 0});
+    return stages.back();
+  }
+};
+
+Context::Context(ContextOptions options) : state_(std::make_unique<State>()) {
+  state_->options = std::move(options);
+  if (!state_->options.on_fallback) state_->options.on_fallback = [](const std::string& line) { logging::line(line); };
+  state_->device = Device::open(state_->options.device, device_options(state_->options));
+  state_->opened = state_->device.info().name;
+}
+Context::~Context() = default;
+
+const Device& Context::device() const { return state_->device; }
+Numerics Context::numerics() const { return state_->options.numerics; }
+
+const Device& Context::cpu() const {
+  if (state_->device.info().kind == DeviceKind::cpu) return state_->device;
+  std::lock_guard lock(state_->mutex);
+  if (!state_->cpu.valid()) {
+    DeviceOptions options = device_options(state_->options);
+    options.lower_limits = {};
+    try {
+      state_->cpu = Device::open("cpu", options);
+    } catch (const UnsupportedError&) {
+      state_->cpu = Device::open("interp", options);  // a build without the just-in-time compiler
+    }
+  }
+  return state_->cpu;
+}
+
+void Context::run_stage(std::string_view name, const std::function<void(const Device&)>& work) {
+  const device::StageScope scope(name);
+  const auto run_on = [&](const Device& device) {
+    const DeviceCounters before = device.counters();
+    const auto start = std::chrono::steady_clock::now();
+    const auto note = [&](bool finished) {
+      const DeviceCounters after = device.counters();
+      std::lock_guard lock(state_->mutex);
+      StageRecord& record = state_->record(name);
+      if (finished) record.device = device.info().name, ++record.runs;
+      record.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      record.bytes_to_device += after.bytes_to_device - before.bytes_to_device;
+      record.bytes_from_device += after.bytes_from_device - before.bytes_from_device;
+      record.launches += after.launches - before.launches;
+    };
+    try {
+      work(device);
+      device.synchronize();
+    } catch (...) {
+      note(false);
+      throw;
+    }
+    note(true);
+  };
+
+  Device device;
+  {
+    std::lock_guard lock(state_->mutex);
+    device = state_->device;
+  }
+  const bool can_fall_back = state_->options.fallback && device.info().kind != DeviceKind::cpu && device.info().kind != DeviceKind::interp;
+  std::string reason;
+  try {
+    run_on(device);
+    return;
+  } catch (const DeviceError& error) {
+    if (!can_fall_back) throw;
+    reason = error.what();
+    if (error.fault() == DeviceFault::device_lost) {
+      std::lock_guard lock(state_->mutex);
+      if (state_->device.same_as(device)) {  // the first of several threads to see the loss opens it again
+        state_->earlier_peak_bytes = std::max(state_->earlier_peak_bytes, device.counters().peak_bytes);
+        try {
+          state_->device = Device::open(state_->opened, device_options(state_->options));
+        } catch (const Error&) {  // gone for good: later stages fall back too, each with its line
+        }
+      }
+    }
+  } catch (const UnsupportedError& error) {
+    if (!can_fall_back) throw DeviceError(DeviceFault::compile, error.what());
+    reason = error.what();
+  }
+  {
+    std::lock_guard lock(state_->mutex);
+    ++state_->record(name).fallbacks;
+  }
+  state_->options.on_fallback(logging::fallback_line(name, reason));
+  run_on(cpu());
+}
+
+std::vector<StageRecord> Context::stages() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->stages;
+}
+
+std::map<std::string, int64_t> Context::fallbacks() const {
+  std::lock_guard lock(state_->mutex);
+  std::map<std::string, int64_t> counts;
+  for (const StageRecord& r : state_->stages)
+    if (r.fallbacks) counts[r.stage] = r.fallbacks;
+  return counts;
+}
+
+int64_t Context::peak_device_bytes() const {
+  std::lock_guard lock(state_->mutex);
+  return std::max(state_->earlier_peak_bytes, state_->device.counters().peak_bytes);
+}
+
+}  // namespace lockstep
