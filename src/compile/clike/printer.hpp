@@ -1,6 +1,6 @@
-// Structured IR to C-like text. CUDA C++ and WGSL derive from this: they say how types, literals, memory and barriers
-// read; the walk over blocks, the nesting of expressions, names and indentation are here. The same function gives the
-// same text.
+// Structured IR to C-like text. CUDA C++ and WGSL derive from this: they say how types, literals, memory and
+// barriers read; the walk over blocks, the nesting of expressions, names and indentation are here. The same
+// function gives the same text.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace lockstep::clike {
 
 /// How tightly the text of an expression binds.
 enum class Binding : uint8_t {
-  atom,      // name, literal, call, a[i], a.x, (…)
-  unary,     // -a
-  product,   // a * b, a / b, a % b
-  sum,       // a + b, a - b
-  loose,     // anything else: needs parentheses as an operand
+  atom,     // name, literal, call, a[i], a.x, (…)
+  unary,    // -a
+  product,  // a * b, a / b, a % b
+  sum,      // a + b, a - b
+  loose,    // anything else: needs parentheses as an operand
 };
 
 /// Text of a value.
@@ -35,8 +35,8 @@ struct Helper {
   std::string_view name;  // "ls_add"
   std::string_view text;
 };
-/// The helpers that `body` needs, in the table's order. A helper may use those before and after it by name; the table's
-/// order must be a legal order of definition.
+/// The helpers that `body` needs, in the table's order. A helper may use those before and after it by name;
+/// the table's order must be a legal order of definition.
 std::string used_helpers(std::span<const Helper> table, std::string_view body);
 
 class Printer {
@@ -49,15 +49,18 @@ class Printer {
   /// Statements of blocks[0], indented once. May be called once.
   std::string print_body();
 
-  // ── the language ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── the language
+  // ──────────────────────────────────────────────────────────────────────────────────────────────────
   virtual std::string type_name(Type type, int lanes = 1) const = 0;
   /// Exactly these bits.
   virtual Expression literal(Type type, uint64_t bits) = 0;
-  /// Template of a LOCKSTEP_OP or LOCKSTEP_MATH row: $0 $1 $2 are operands. Operands get parentheses as needed; one that
-  /// the template names twice is given a name first. `type` is the operands' type.
+  /// Template of a LOCKSTEP_OP or LOCKSTEP_MATH row: $0 $1 $2 are operands. Operands get parentheses as
+  /// needed; one that the template names twice is given a name first. `type` is the operands' type.
   virtual std::string_view op_template(const ir::Instruction& instruction, Type type) const = 0;
-  /// Whole expression of an elementary operation where the template does not do; default: expand(op_template).
-  virtual Expression elementary(const ir::Instruction& instruction, Type type, std::span<const Expression> operands);
+  /// Whole expression of an elementary operation where the template does not do; default:
+  /// expand(op_template).
+  virtual Expression elementary(const ir::Instruction& instruction, Type type,
+                                std::span<const Expression> operands);
   virtual Expression convert(Type to, Type from, const Expression& value) = 0;
   virtual Expression bitcast(Type to, Type from, const Expression& value) = 0;
   virtual Expression select(const Expression& condition, const Expression& yes, const Expression& no) = 0;
@@ -72,36 +75,43 @@ class Printer {
   virtual Expression shape(uint32_t buffer, int axis) = 0;
   virtual Expression stride(uint32_t buffer, int axis) = 0;
 
-  // Memory. Values of several lanes are one name; extract picks a component. Store hooks write statements with line().
+  // Memory. Values of several lanes are one name; extract picks a component. Store hooks write statements
+  // with line().
   virtual Expression load(const ir::Instruction& instruction, const Expression& index) = 0;
-  virtual void store(const ir::Instruction& instruction, const Expression& index, std::span<const Expression> values) = 0;
+  virtual void store(const ir::Instruction& instruction, const Expression& index,
+                     std::span<const Expression> values) = 0;
   virtual Expression extract(const Expression& value, int component);
   virtual Expression shared_load(uint32_t array, const Expression& index) = 0;
   virtual void shared_store(uint32_t array, const Expression& index, const Expression& value) = 0;
   virtual Expression local_load(uint32_t array, const Expression& index) = 0;
   virtual void local_store(uint32_t array, const Expression& index, const Expression& value) = 0;
-  /// The old value. The result becomes a statement of its own or the start of a declaration. `compare` may be null.
-  virtual Expression atomic(const ir::Instruction& instruction, ir::AtomicTarget target, const Expression& index,
-                            const Expression& value, const Expression* compare) = 0;
+  /// The old value. The result becomes a statement of its own or the start of a declaration. `compare` may be
+  /// null.
+  virtual Expression atomic(const ir::Instruction& instruction, ir::AtomicTarget target,
+                            const Expression& index, const Expression& value, const Expression* compare) = 0;
   virtual void barrier() = 0;
   /// May write statements; the result starts a declaration.
   virtual Expression group_reduce(const ir::Instruction& instruction, const Expression& value) = 0;
-  virtual void async_copy(const ir::Instruction& instruction, const Expression& shared_index, const Expression& offset) = 0;
+  virtual void async_copy(const ir::Instruction& instruction, const Expression& shared_index,
+                          const Expression& offset) = 0;
   virtual void async_commit() = 0;
   virtual void async_wait(int open) = 0;
 
   // Statements.
   /// `const float v = e;` or `float v = e;`
-  virtual std::string declare(Type type, int lanes, std::string_view name, const Expression& value, bool is_mutable) const = 0;
+  virtual std::string declare(Type type, int lanes, std::string_view name, const Expression& value,
+                              bool is_mutable) const = 0;
   /// `for (int i = a; i < b; i += s) {`
-  virtual std::string for_head(Type type, std::string_view name, const Expression& begin, const Expression& end, int64_t step) const;
+  virtual std::string for_head(Type type, std::string_view name, const Expression& begin,
+                               const Expression& end, int64_t step) const;
   virtual std::string loop_head() const = 0;  // "for (;;) {"
   virtual void return_statement() { line("return;"); }
   /// Called before the first and after the last statement of a loop's body.
   virtual void enter_loop(const ir::Instruction&) {}
   virtual void leave_loop(const ir::Instruction&) {}
 
-  // ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── tools
+  // ─────────────────────────────────────────────────────────────────────────────────────────────────────────
   const ir::Function& function() const { return function_; }
   /// Appends an indented line.
   void line(std::string_view text);
@@ -126,7 +136,6 @@ class Printer {
     bool reads_memory = false;
     std::vector<ir::Id> variables;  // that the text reads
   };
-  struct Scope;
 
   void print_block(uint32_t block);
   void print_instruction(ir::Id id);
@@ -144,14 +153,15 @@ class Printer {
   void flush_all();
   void flush_memory();
   void flush_variable(ir::Id variable);
-  template <class Predicate> void flush(Predicate needed);
+  template <class Predicate>
+  void flush(Predicate needed);
 
   const ir::Function& function_;
   std::vector<int> uses_;
-  std::vector<int> left_;                      // uses not printed yet
-  std::map<ir::Id, Expression> named_;         // values that have a name, or text that may stand anywhere
-  std::vector<Pending> pending_;               // values not printed yet, in order of definition
-  std::vector<ir::Id> read_variables_;         // by the pending values that use() took since the last define()
+  std::vector<int> left_;               // uses not printed yet
+  std::map<ir::Id, Expression> named_;  // values that have a name, or text that may stand anywhere
+  std::vector<Pending> pending_;        // values not printed yet, in order of definition
+  std::vector<ir::Id> read_variables_;  // by the pending values that use() took since the last define()
   bool read_memory_ = false;
   std::map<std::string, int, std::less<>> counters_;
   std::string out_;
