@@ -1,8 +1,8 @@
 // Shadows, walls and sky view factors of a city given as height grids.
 //
-// Grids: row 0 is north, column 0 is west, square pixels. Angles: azimuth clockwise from north, altitude above the
-// horizon, both in degrees. Heights and lengths in metres. 1 means "sees the sun (or the sky)", 0 means "does not".
-// Formulas, conventions and sources: docs/urban.md.
+// Grids: row 0 is north, column 0 is west, square pixels. Angles: azimuth clockwise from north, altitude
+// above the horizon, both in degrees. Heights and lengths in metres. 1 means "sees the sun (or the sky)", 0
+// means "does not". Formulas, conventions and sources: docs/urban.md.
 #pragma once
 
 #include <array>
@@ -31,13 +31,15 @@ struct Raster {
   float at(int64_t row, int64_t col) const { return values[static_cast<size_t>(row * cols + col)]; }
 };
 
-/// How canopy and trunk heights are given: above the ground (0 = no plant), or as absolute heights like the DSM (0 = no plant).
+/// How canopy and trunk heights are given: above the ground (0 = no plant), or as absolute heights like the
+/// DSM (0 = no plant).
 enum class CanopyHeights { above_ground, absolute };
 
 /// What a city is made of. All grids have the shape of `dsm`; empty ones are absent.
 struct CityInput {
-  Raster dsm;   ///< ground and buildings, absolute height (m). Missing pixels give missing results and cast no shadow.
-  Raster dem;   ///< ground alone, absolute height (m)
+  Raster dsm;  ///< ground and buildings, absolute height (m). Missing pixels give missing results and cast no
+               ///< shadow.
+  Raster dem;  ///< ground alone, absolute height (m)
   Raster cdsm;  ///< top of the canopy (m); missing pixels mean no plant
   Raster tdsm;  ///< height up to which a plant is trunk only (m); absent: trunk_ratio · canopy height
   double pixel_size_m = 1.0;
@@ -61,26 +63,28 @@ struct Observer {
   double delta_t_s = 0.0;         ///< terrestrial time minus universal time
 };
 
-/// Universal time. Hours, minutes and seconds may lie outside their usual range (an offset subtracted from local time).
+/// Universal time. Hours, minutes and seconds may lie outside their usual range (an offset subtracted from
+/// local time).
 struct UtcTime {
   int year = 2000, month = 1, day = 1;
   double hour = 0.0, minute = 0.0, second = 0.0;
 };
 
 struct SunPosition {
-  double azimuth_deg = 0.0;            ///< 0 = north, 90 = east
-  double altitude_deg = 0.0;           ///< apparent, with refraction
-  double zenith_deg = 0.0;             ///< 90 − altitude_deg
+  double azimuth_deg = 0.0;             ///< 0 = north, 90 = east
+  double altitude_deg = 0.0;            ///< apparent, with refraction
+  double zenith_deg = 0.0;              ///< 90 − altitude_deg
   double geometric_altitude_deg = 0.0;  ///< without refraction
   double distance_au = 1.0;
 };
 
-/// The sun's place in the sky by the Solar Position Algorithm (I. Reda & A. Andreas, NREL/TP-560-34302, ±0.0003°).
-/// Throws InputError for a latitude beyond ±90°, a year outside −2000…6000 or a calendar date that does not exist.
+/// The sun's place in the sky by the Solar Position Algorithm (I. Reda & A. Andreas, NREL/TP-560-34302,
+/// ±0.0003°). Throws InputError for a latitude beyond ±90°, a year outside −2000…6000 or a calendar date that
+/// does not exist.
 SunPosition sun_position(const UtcTime& time, const Observer& observer);
 
-/// Parses "2015-06-21T12:00" or "2015-06-21T12:00:30" as local time `utc_offset_h` hours ahead of universal time.
-/// Throws InputError on other text.
+/// Parses "2015-06-21T12:00" or "2015-06-21T12:00:30" as local time `utc_offset_h` hours ahead of universal
+/// time. Throws InputError on other text.
 UtcTime parse_local_time(std::string_view text, double utc_offset_h);
 
 enum class SkyPatches { p145, p153, p305, p609 };
@@ -89,20 +93,23 @@ enum class SkyPatches { p145, p153, p305, p609 };
 /// `open`: always sky, as solweig does.
 enum class ZenithRule { umep, open };
 
-/// Edges of the annuli of the 609-patch sky: UMEP has 4.5° after the first band, solweig 4°. The other sets agree.
+/// Edges of the annuli of the 609-patch sky: UMEP has 4.5° after the first band, solweig 4°. The other sets
+/// agree.
 enum class AnnulusEdges { umep, solweig };
 
 /// Options of every function that casts rays.
 struct RayOptions {
-  /// Longest horizontal reach of a ray (m). A ray that is cut sees the sky from there on; with and without tiles alike.
+  /// Longest horizontal reach of a ray (m). A ray that is cut sees the sky from there on; with and without
+  /// tiles alike.
   double max_reach_m = std::numeric_limits<double>::infinity();
 };
 
 /// Shadow grids of one direction. Missing pixels are NaN.
 struct Shadows {
-  Raster buildings;                    ///< 1 = no building or terrain in the way
-  Raster vegetation;                   ///< 1 = no plant in the way (0 only where buildings is 1)
-  Raster vegetation_before_buildings;  ///< 0 = a plant stands between the pixel and the building that shades it
+  Raster buildings;   ///< 1 = no building or terrain in the way
+  Raster vegetation;  ///< 1 = no plant in the way (0 only where buildings is 1)
+  Raster
+      vegetation_before_buildings;  ///< 0 = a plant stands between the pixel and the building that shades it
 };
 
 /// Ground pixels just outside a building: height of the wall (m) beside them, and the way that wall faces
@@ -151,12 +158,12 @@ struct PackedSky {
 /// The 15 grids in the order of kSkyViewNames.
 inline constexpr int kSkyViewGrids = 15;
 inline constexpr std::array<std::string_view, kSkyViewGrids> kSkyViewNames = {
-    "svf",     "svf_east",      "svf_south",      "svf_west",      "svf_north",
-    "svf_veg", "svf_veg_east",  "svf_veg_south",  "svf_veg_west",  "svf_veg_north",
+    "svf",      "svf_east",      "svf_south",      "svf_west",      "svf_north",
+    "svf_veg",  "svf_veg_east",  "svf_veg_south",  "svf_veg_west",  "svf_veg_north",
     "svf_aveg", "svf_aveg_east", "svf_aveg_south", "svf_aveg_west", "svf_aveg_north"};
 
-/// Cosine-weighted (Johnson & Watson 1984) sky view factors: buildings, vegetation, vegetation in front of buildings;
-/// each of the whole sky and of four half skies. 0…1; missing pixels are NaN.
+/// Cosine-weighted (Johnson & Watson 1984) sky view factors: buildings, vegetation, vegetation in front of
+/// buildings; each of the whole sky and of four half skies. 0…1; missing pixels are NaN.
 struct SkyViewFactors {
   std::array<Raster, kSkyViewGrids> grids;
   PackedSky states;  ///< empty unless asked for

@@ -21,8 +21,8 @@ constexpr Ring kRings153[] = {{6, 31, 0},  {18, 30, 4}, {30, 28, 2}, {42, 24, 5}
                               {54, 19, 8}, {66, 13, 0}, {78, 7, 10}, {90, 1, 0}};
 constexpr Ring kRings305[] = {{6, 62, 0},  {18, 60, 4}, {30, 56, 2},  {42, 48, 5},
                               {54, 38, 8}, {66, 26, 0}, {78, 14, 10}, {90, 1, 0}};
-constexpr Ring kRings609[] = {{3, 62, 0},  {9, 62, 0},  {15, 60, 4}, {21, 60, 4}, {27, 56, 2},
-                              {33, 56, 2}, {39, 48, 5}, {45, 48, 5}, {51, 38, 8}, {57, 38, 8},
+constexpr Ring kRings609[] = {{3, 62, 0},  {9, 62, 0},  {15, 60, 4},  {21, 60, 4},  {27, 56, 2},
+                              {33, 56, 2}, {39, 48, 5}, {45, 48, 5},  {51, 38, 8},  {57, 38, 8},
                               {63, 26, 0}, {69, 26, 0}, {75, 14, 10}, {81, 14, 10}, {90, 1, 0}};
 constexpr double kEdges12[] = {0, 12, 24, 36, 48, 60, 72, 84, 90};
 
@@ -73,8 +73,10 @@ SkyPatches patches_from_count(int count) {
   switch (count) {
     case 145: return SkyPatches::p145;
     case 153: return SkyPatches::p153;
-    case 305: case 306: return SkyPatches::p305;
-    case 609: case 612: return SkyPatches::p609;
+    case 305:
+    case 306: return SkyPatches::p305;
+    case 609:
+    case 612: return SkyPatches::p609;
     default: throw InputError(fmt::format("{} sky patches", count), "patches", "145, 153, 305 or 609");
   }
 }

@@ -18,8 +18,8 @@ struct SkyBand {
 };
 
 struct SkyDivision {
-  std::vector<SkyBand> bands;       ///< from the horizon up; the last is the zenith patch
-  std::vector<Direction> patches;   ///< centres, band by band
+  std::vector<SkyBand> bands;      ///< from the horizon up; the last is the zenith patch
+  std::vector<Direction> patches;  ///< centres, band by band
   std::vector<int> band_of_patch;
 };
 

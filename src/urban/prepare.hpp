@@ -8,7 +8,8 @@
 
 namespace lockstep::urban {
 
-/// Height of a pixel that casts no shadow: missing ones and those outside the raster. Finite, as WGSL demands.
+/// Height of a pixel that casts no shadow: missing ones and those outside the raster. Finite, as WGSL
+/// demands.
 inline constexpr float kNoHeight = -1e30f;
 
 /// Grids of rows × cols in one vertical datum without negative heights.

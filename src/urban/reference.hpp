@@ -1,5 +1,5 @@
-// The model in plain C++: what the kernels must reproduce. In float it compares heights exactly as the kernels do; in
-// double it shows what single precision costs. Formulas and sources: README.md.
+// The model in plain C++: what the kernels must reproduce. In float it compares heights exactly as the
+// kernels do; in double it shows what single precision costs. Formulas and sources: README.md.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,15 @@
 namespace lockstep::urban::reference {
 
 /// What one ray meets, step by step.
-template <class Real> class Ray {
+template <class Real>
+class Ray {
  public:
   /// `vegetation`: a bush stands on the target itself.
   Ray(Real height, bool vegetation) : height_(height), vegetation_(vegetation) {}
 
-  /// The ray has risen `rise` above the target and passes over a pixel of these heights; `before` is its rise a step ago.
-  /// A plant is in the way where the ray is inside its crown at one of both rises, or passes through it between them:
-  /// 1, 2 or 3 of the four comparisons hold. All four: the ray runs below the crown.
+  /// The ray has risen `rise` above the target and passes over a pixel of these heights; `before` is its rise
+  /// a step ago. A plant is in the way where the ray is inside its crown at one of both rises, or passes
+  /// through it between them: 1, 2 or 3 of the four comparisons hold. All four: the ray runs below the crown.
   void pass(Real dsm, Real canopy, Real trunk, Real rise, Real before) {
     if (dsm - rise > height_) building_ = true;
     const int inside = (canopy - rise > height_) + (trunk - rise > height_) + (canopy - before > height_) +
@@ -50,20 +51,25 @@ template <class Real> class Ray {
   bool counted_ = false;
 };
 
-/// The three published bits of a state: no building in the way; not shaded by a plant alone; no plant before a building.
+/// The three published bits of a state: no building in the way; not shaded by a plant alone; no plant before
+/// a building.
 inline bool sees_past_buildings(SkyState s) { return s == SkyState::sky || s == SkyState::vegetation; }
 inline bool sees_past_vegetation(SkyState s) { return s != SkyState::vegetation; }
 inline bool no_vegetation_before_building(SkyState s) { return s != SkyState::vegetation_before_building; }
 
 /// Result of one direction at every pixel. Missing pixels: state sky, heights 0.
-template <class Real> struct Cast {
+template <class Real>
+struct Cast {
   std::vector<SkyState> state;
   std::vector<Real> shade_height;  ///< height up to which buildings shade the pixel; at least its own
-  std::vector<Real> canopy_depth;  ///< how far the shade of plants reaches above the pixel (m), 0 if not shaded by plants
+  std::vector<Real>
+      canopy_depth;  ///< how far the shade of plants reaches above the pixel (m), 0 if not shaded by plants
 };
 
-/// Casts a ray from every pixel. `heights` = false stops a ray at the first building and leaves both height grids empty.
-template <class Real> Cast<Real> cast(const City& city, const std::vector<RayStep>& steps, bool heights) {
+/// Casts a ray from every pixel. `heights` = false stops a ray at the first building and leaves both height
+/// grids empty.
+template <class Real>
+Cast<Real> cast(const City& city, const std::vector<RayStep>& steps, bool heights) {
   const size_t pixels = city.dsm.size();
   Cast<Real> out;
   out.state.assign(pixels, SkyState::sky);
@@ -102,23 +108,28 @@ template <class Real> Cast<Real> cast(const City& city, const std::vector<RaySte
   return out;
 }
 
-/// Height of the wall beside each pixel: the highest of its four neighbours above it, 0 below the limit and at the border.
-template <class Real> std::vector<Real> wall_height(const City& city, double minimum_m) {
+/// Height of the wall beside each pixel: the highest of its four neighbours above it, 0 below the limit and
+/// at the border.
+template <class Real>
+std::vector<Real> wall_height(const City& city, double minimum_m) {
   std::vector<Real> walls(city.dsm.size(), Real(0));
   for (int64_t row = 1; row + 1 < city.rows; ++row)
     for (int64_t col = 1; col + 1 < city.cols; ++col) {
       const size_t p = static_cast<size_t>(row * city.cols + col), stride = static_cast<size_t>(city.cols);
       if (city.dsm[p] == kNoHeight) continue;
-      const Real top = std::max({city.dsm[p - stride], city.dsm[p + stride], city.dsm[p - 1], city.dsm[p + 1]});
+      const Real top =
+          std::max({city.dsm[p - stride], city.dsm[p + stride], city.dsm[p - 1], city.dsm[p + 1]});
       const Real height = top - Real(city.dsm[p]);
       if (height >= static_cast<Real>(minimum_m)) walls[p] = height;
     }
   return walls;
 }
 
-/// Slope direction (degrees, 0 ≤ d < 360) from differences of the neighbours, one-sided at the border: the angle of the
-/// southward against the eastward rise, turned. What a wall takes whose filter answers exactly north, or that has none.
-template <class Real> Real slope_aspect(const City& city, int64_t row, int64_t col) {
+/// Slope direction (degrees, 0 ≤ d < 360) from differences of the neighbours, one-sided at the border: the
+/// angle of the southward against the eastward rise, turned. What a wall takes whose filter answers exactly
+/// north, or that has none.
+template <class Real>
+Real slope_aspect(const City& city, int64_t row, int64_t col) {
   const auto height = [&](int64_t r, int64_t c) {
     const float h = city.dsm[static_cast<size_t>(r * city.cols + c)];
     return h == kNoHeight ? Real(0) : Real(h);
@@ -135,8 +146,10 @@ template <class Real> Real slope_aspect(const City& city, int64_t row, int64_t c
   return angle * static_cast<Real>(180 / std::numbers::pi);
 }
 
-/// The way walls face. The first angle whose line covers the most wall pixels counts; the side of higher ground lies behind.
-template <class Real> std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls) {
+/// The way walls face. The first angle whose line covers the most wall pixels counts; the side of higher
+/// ground lies behind.
+template <class Real>
+std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls) {
   const WallTemplates templates = wall_templates(city.pixel_size_m);
   const int n = templates.side, half = n / 2;
   const size_t area = static_cast<size_t>(n * n);
@@ -173,13 +186,15 @@ template <class Real> std::vector<Real> wall_aspect(const City& city, const std:
   return aspect;
 }
 
-template <class Real> struct WallSun {
+template <class Real>
+struct WallSun {
   std::vector<Real> sun;
   std::vector<Real> shadow;
 };
 
 /// 0 where the wall faces the sun, otherwise 1 (at walls), by the published branches.
-template <class Real> int faces_away(Real aspect_rad, bool wall, double azimuth_rad) {
+template <class Real>
+int faces_away(Real aspect_rad, bool wall, double azimuth_rad) {
   constexpr double pi = std::numbers::pi;
   const Real low = static_cast<Real>(azimuth_rad - pi / 2), high = static_cast<Real>(azimuth_rad + pi / 2);
   const Real turn = static_cast<Real>(2 * pi);
@@ -212,7 +227,8 @@ WallSun<Real> shade_walls(const City& city, const Cast<Real>& rays, const std::v
 }
 
 /// Packed states of every pixel and patch.
-template <class Real> PackedSky sky_states(const City& city, const SkyDivision& sky, const SkyOptions& options) {
+template <class Real>
+PackedSky sky_states(const City& city, const SkyDivision& sky, const SkyOptions& options) {
   PackedSky packed{city.rows, city.cols, static_cast<int>(sky.patches.size()), {}};
   const size_t pixels = city.dsm.size();
   packed.words.assign(pixels * static_cast<size_t>(packed.words_per_pixel()), 0u);
@@ -228,7 +244,8 @@ template <class Real> PackedSky sky_states(const City& city, const SkyDivision& 
 
 /// The 15 grids from packed states: whole counts a band and sector, times the weight of a patch.
 template <class Real>
-std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const SkyDivision& sky, const PackedSky& packed) {
+std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const SkyDivision& sky,
+                                                      const PackedSky& packed) {
   const std::vector<PatchWeight> weights = patch_weights(sky);
   std::array<std::vector<Real>, kSkyViewGrids> grids;
   const size_t pixels = city.dsm.size();
@@ -245,7 +262,8 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
       std::array<int, kSkyViewGrids> counts{};
       for (int j = sky.bands[band].first; j < sky.bands[band].first + sky.bands[band].count; ++j)
         for (int sector = 0; sector < kSectors; ++sector) {
-          if (!in_sector(sky.patches[static_cast<size_t>(j)].azimuth_deg, static_cast<Sector>(sector))) continue;
+          if (!in_sector(sky.patches[static_cast<size_t>(j)].azimuth_deg, static_cast<Sector>(sector)))
+            continue;
           counts[static_cast<size_t>(sector)] += sees_past_buildings(state(j));
           counts[static_cast<size_t>(kSectors + sector)] += sees_past_vegetation(state(j));
           counts[static_cast<size_t>(2 * kSectors + sector)] += no_vegetation_before_building(state(j));

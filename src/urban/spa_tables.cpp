@@ -1,5 +1,6 @@
-// Periodic terms of Reda & Andreas, "Solar Position Algorithm for Solar Radiation Applications", NREL/TP-560-34302
-// (revised 2008), tables A4.2 (Earth's heliocentric coordinates: A, B, C of A cos(B + C jme)) and A4.3 (nutation).
+// Periodic terms of Reda & Andreas, "Solar Position Algorithm for Solar Radiation Applications",
+// NREL/TP-560-34302 (revised 2008), tables A4.2 (Earth's heliocentric coordinates: A, B, C of A cos(B + C
+// jme)) and A4.3 (nutation).
 #include "urban/spa_tables.hpp"
 
 namespace lockstep::urban::spa {

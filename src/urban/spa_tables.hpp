@@ -10,7 +10,8 @@ struct Term {
   double a, b, c;
 };
 
-/// One nutation term: multiples of the five arguments, then a + b·jce (longitude) and c + d·jce (obliquity), 1e-4 arcsec.
+/// One nutation term: multiples of the five arguments, then a + b·jce (longitude) and c + d·jce (obliquity),
+/// 1e-4 arcsec.
 struct NutationTerm {
   int multiples[5];
   double a, b, c, d;

@@ -20,7 +20,8 @@ int64_t rounded_magnitude(double value) { return std::abs(static_cast<int64_t>(s
 
 std::vector<RayStep> ray_steps(const Direction& direction, const RayBounds& bounds) {
   if (!(direction.altitude_deg > 0 && direction.altitude_deg <= 90))
-    throw InputError(fmt::format("altitude {}", direction.altitude_deg), "direction", "above 0 and at most 90 degrees");
+    throw InputError(fmt::format("altitude {}", direction.altitude_deg), "direction",
+                     "above 0 and at most 90 degrees");
   if (!std::isfinite(direction.azimuth_deg))
     throw InputError(fmt::format("azimuth {}", direction.azimuth_deg), "direction", "a finite angle");
   constexpr double pi = std::numbers::pi;

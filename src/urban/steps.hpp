@@ -24,10 +24,10 @@ struct RayBounds {
   double max_reach_m = std::numeric_limits<double>::infinity();
 };
 
-/// Steps i = 0, 1, 2 … towards `direction`: one pixel a step along the dominant axis, the other axis rounded half to even.
-/// The list ends one step after the ray has risen above the relief, left the raster or passed the longest reach.
-/// Towards the zenith: the pixel itself and, infinitely high, its northern neighbour, as f64 evaluates tan 90°.
-/// Throws InputError for an altitude outside (0, 90].
+/// Steps i = 0, 1, 2 … towards `direction`: one pixel a step along the dominant axis, the other axis rounded
+/// half to even. The list ends one step after the ray has risen above the relief, left the raster or passed
+/// the longest reach. Towards the zenith: the pixel itself and, infinitely high, its northern neighbour, as
+/// f64 evaluates tan 90°. Throws InputError for an altitude outside (0, 90].
 std::vector<RayStep> ray_steps(const Direction& direction, const RayBounds& bounds);
 
 /// How far rays reach from a pixel, in pixels.

@@ -22,7 +22,9 @@ double wrap360(double degrees) {
   return rest < 0 ? rest + 360 : rest;
 }
 
-bool is_leap(int year, bool gregorian) { return year % 4 == 0 && (!gregorian || year % 100 != 0 || year % 400 == 0); }
+bool is_leap(int year, bool gregorian) {
+  return year % 4 == 0 && (!gregorian || year % 100 != 0 || year % 400 == 0);
+}
 
 int days_in_month(int year, int month) {
   constexpr int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -30,9 +32,11 @@ int days_in_month(int year, int month) {
 }
 
 void check(const UtcTime& t, const Observer& o) {
-  if (t.year < -2000 || t.year > 6000) throw InputError(fmt::format("year {}", t.year), "sun position", "-2000 to 6000");
+  if (t.year < -2000 || t.year > 6000)
+    throw InputError(fmt::format("year {}", t.year), "sun position", "-2000 to 6000");
   if (t.month < 1 || t.month > 12 || t.day < 1 || t.day > days_in_month(t.year, t.month))
-    throw InputError(fmt::format("date {}-{:02}-{:02}", t.year, t.month, t.day), "sun position", "a day of the calendar");
+    throw InputError(fmt::format("date {}-{:02}-{:02}", t.year, t.month, t.day), "sun position",
+                     "a day of the calendar");
   if (!(std::abs(o.latitude_deg) <= 90))
     throw InputError(fmt::format("latitude {}", o.latitude_deg), "sun position", "-90 to 90 degrees");
   if (!(std::abs(o.longitude_deg) <= 360))
@@ -44,15 +48,15 @@ double julian_day(const UtcTime& t) {
   const double day = t.day + (t.hour + (t.minute + t.second / 60) / 60) / 24;
   const int year = t.month > 2 ? t.year : t.year - 1;
   const int month = t.month > 2 ? t.month : t.month + 12;
-  const double jd =
-      std::floor(365.25 * (year + 4716)) + std::floor(30.6001 * (month + 1)) + day - 1524.5;
+  const double jd = std::floor(365.25 * (year + 4716)) + std::floor(30.6001 * (month + 1)) + day - 1524.5;
   if (jd <= 2299160.0) return jd;
   const double century = std::floor(year / 100.0);
   return jd + 2 - century + std::floor(century / 4);
 }
 
 /// 3.2: a power series in jme whose coefficients are sums of periodic terms.
-template <class Terms> double periodic(Terms terms, int powers, double jme) {
+template <class Terms>
+double periodic(Terms terms, int powers, double jme) {
   double sum = 0, factor = 1;
   for (int power = 0; power < powers; ++power, factor *= jme) {
     double part = 0;
@@ -87,7 +91,8 @@ Nutation nutation(double jce) {
 
 /// 3.5: mean obliquity of the ecliptic (arc seconds), u in units of 10000 Julian years.
 double mean_obliquity_arcsec(double u) {
-  constexpr double c[] = {84381.448, -4680.93, -1.55, 1999.25, -51.38, -249.67, -39.05, 7.12, 27.87, 5.79, 2.45};
+  constexpr double c[] = {84381.448, -4680.93, -1.55, 1999.25, -51.38, -249.67,
+                          -39.05,    7.12,     27.87, 5.79,    2.45};
   double value = 0;
   for (int k = 10; k >= 0; --k) value = value * u + c[k];
   return value;
@@ -117,8 +122,8 @@ SunPosition sun_position(const UtcTime& time, const Observer& observer) {
   const double beta = -heliocentric_latitude * kRadian;
   const Nutation shift = nutation(jce);
   const double epsilon = (mean_obliquity_arcsec(jme / 10) / 3600 + shift.obliquity_deg) * kRadian;
-  const double aberration = -20.4898 / (3600 * distance);                            // 3.6
-  const double lambda = (longitude + shift.longitude_deg + aberration) * kRadian;    // 3.7
+  const double aberration = -20.4898 / (3600 * distance);                          // 3.6
+  const double lambda = (longitude + shift.longitude_deg + aberration) * kRadian;  // 3.7
 
   // 3.8: apparent sidereal time at Greenwich.
   const double mean_sidereal =
@@ -126,8 +131,9 @@ SunPosition sun_position(const UtcTime& time, const Observer& observer) {
   const double sidereal = mean_sidereal + shift.longitude_deg * std::cos(epsilon);
 
   // 3.9, 3.10: geocentric right ascension and declination.
-  const double right_ascension = wrap360(
-      kDegree * std::atan2(std::sin(lambda) * std::cos(epsilon) - std::tan(beta) * std::sin(epsilon), std::cos(lambda)));
+  const double right_ascension =
+      wrap360(kDegree * std::atan2(std::sin(lambda) * std::cos(epsilon) - std::tan(beta) * std::sin(epsilon),
+                                   std::cos(lambda)));
   const double declination =
       std::asin(std::sin(beta) * std::cos(epsilon) + std::cos(beta) * std::sin(epsilon) * std::sin(lambda));
 
@@ -139,8 +145,9 @@ SunPosition sun_position(const UtcTime& time, const Observer& observer) {
   const double u = std::atan(0.99664719 * std::tan(phi));
   const double x = std::cos(u) + observer.elevation_m / 6378140 * std::cos(phi);
   const double y = 0.99664719 * std::sin(u) + observer.elevation_m / 6378140 * std::sin(phi);
-  const double ascension_shift = std::atan2(-x * std::sin(parallax) * std::sin(hour_angle),
-                                            std::cos(declination) - x * std::sin(parallax) * std::cos(hour_angle));
+  const double ascension_shift =
+      std::atan2(-x * std::sin(parallax) * std::sin(hour_angle),
+                 std::cos(declination) - x * std::sin(parallax) * std::cos(hour_angle));
   const double topocentric_declination =
       std::atan2((std::sin(declination) - y * std::sin(parallax)) * std::cos(ascension_shift),
                  std::cos(declination) - x * std::sin(parallax) * std::cos(hour_angle));
@@ -152,8 +159,9 @@ SunPosition sun_position(const UtcTime& time, const Observer& observer) {
                           std::cos(phi) * std::cos(topocentric_declination) * std::cos(h));
   sun.altitude_deg = sun.geometric_altitude_deg + refraction_deg(sun.geometric_altitude_deg, observer);
   sun.zenith_deg = 90 - sun.altitude_deg;
-  sun.azimuth_deg = wrap360(180 + kDegree * std::atan2(std::sin(h), std::cos(h) * std::sin(phi) -
-                                                                        std::tan(topocentric_declination) * std::cos(phi)));
+  sun.azimuth_deg =
+      wrap360(180 + kDegree * std::atan2(std::sin(h), std::cos(h) * std::sin(phi) -
+                                                          std::tan(topocentric_declination) * std::cos(phi)));
   sun.distance_au = distance;
   return sun;
 }
@@ -162,11 +170,12 @@ UtcTime parse_local_time(std::string_view text, double utc_offset_h) {
   UtcTime time;
   int hour = 0, minute = 0, used = 0;
   const std::string copy(text);
-  const bool read = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d%n", &time.year, &time.month, &time.day, &hour,
-                                &minute, &used) == 5;
+  const bool read = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d%n", &time.year, &time.month, &time.day,
+                                &hour, &minute, &used) == 5;
   const char* rest = copy.c_str() + used;
   int second = 0, more = 0;
-  const bool whole = read && (*rest == '\0' || (std::sscanf(rest, ":%2d%n", &second, &more) == 1 && rest[more] == '\0'));
+  const bool whole =
+      read && (*rest == '\0' || (std::sscanf(rest, ":%2d%n", &second, &more) == 1 && rest[more] == '\0'));
   if (!whole || hour < 0 || hour > 24 || minute < 0 || minute > 59 || second < 0 || second > 60)
     throw InputError(fmt::format("time '{}'", text), "--at", "YYYY-MM-DDTHH:MM or YYYY-MM-DDTHH:MM:SS");
   if (!(std::abs(utc_offset_h) <= 24))

@@ -18,8 +18,8 @@ struct PatchWeight {
 /// (half skies: by ⌈count/2⌉ of them).
 std::vector<PatchWeight> patch_weights(const SkyDivision& sky);
 
-/// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli, which lie in no half
-/// sky but the eastern and northern.
+/// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli, which lie
+/// in no half sky but the eastern and northern.
 inline constexpr double kSouthWestCorrection = 3.0459e-4;
 
 }  // namespace lockstep::urban

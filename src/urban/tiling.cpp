@@ -45,14 +45,14 @@ uint64_t tile_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach
 
 int64_t tile_side(int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget, int64_t wanted) {
   const int64_t whole = std::max(rows, cols);
-  if (wanted < 0) throw InputError(fmt::format("tile side {}", wanted), "tile", "a positive number of pixels");
+  if (wanted < 0)
+    throw InputError(fmt::format("tile side {}", wanted), "tile", "a positive number of pixels");
   if (wanted > 0) {
     const int64_t side = std::min(wanted, whole);
     if (fits(side, rows, cols, reach, budget)) return side;
-    throw UnsupportedError(
-        fmt::format("tile of {} pixels needs {} MiB, {} at a time", side,
-                    tile_bytes(side, rows, cols, reach, budget) >> 20, budget.in_flight),
-        "tile", fmt::format("at most {} MiB free", budget.free_bytes >> 20));
+    throw UnsupportedError(fmt::format("tile of {} pixels needs {} MiB, {} at a time", side,
+                                       tile_bytes(side, rows, cols, reach, budget) >> 20, budget.in_flight),
+                           "tile", fmt::format("at most {} MiB free", budget.free_bytes >> 20));
   }
   if (fits(whole, rows, cols, reach, budget)) return whole;
   int64_t low = 0, high = whole / kTileGranule + 1;  // in granules: low fits (or is 0), high does not
@@ -62,7 +62,8 @@ int64_t tile_side(int64_t rows, int64_t cols, const Reach& reach, const TileBudg
   }
   if (low == 0) {
     UnsupportedError error(
-        fmt::format("smallest tile needs {} MiB", tile_bytes(kTileGranule, rows, cols, reach, budget) >> 20), "tile",
+        fmt::format("smallest tile needs {} MiB", tile_bytes(kTileGranule, rows, cols, reach, budget) >> 20),
+        "tile",
         fmt::format("at most {} MiB free and buffers up to {} MiB", budget.free_bytes >> 20,
                     budget.max_buffer_bytes >> 20));
     error.with_hint("a shorter longest reach of rays makes tiles smaller");

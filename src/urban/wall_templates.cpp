@@ -16,8 +16,9 @@ double sine_of_acute(int degrees) {
   return degrees <= 45 ? std::sin(degrees * radian) : std::cos((90 - degrees) * radian);
 }
 
-/// Where the pixels of a square come from that is turned by `degrees`. Half-way cases decide single pixels of the
-/// templates; this order of operations (an affine map with its offset taken out) decides them as published.
+/// Where the pixels of a square come from that is turned by `degrees`. Half-way cases decide single pixels of
+/// the templates; this order of operations (an affine map with its offset taken out) decides them as
+/// published.
 struct Rotation {
   double c, s, row_offset, col_offset;
 
@@ -52,7 +53,8 @@ double bilinear(const Square& square, int side, Source at) {
 }
 
 double nearest(const Square& square, int side, Source at) {
-  return clamped(square, side, static_cast<int>(std::floor(at.row + 0.5)), static_cast<int>(std::floor(at.col + 0.5)));
+  return clamped(square, side, static_cast<int>(std::floor(at.row + 0.5)),
+                 static_cast<int>(std::floor(at.col + 0.5)));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ struct WallTemplates {
   std::vector<uint8_t> lines;  ///< 180 × side × side, 1 on the line
   std::vector<uint8_t> sides;  ///< 180 × side × side, 1 on one side of the line, 2 on the other
 
-  /// Pixels at the raster's upper and left border that the filter leaves out; one more at the lower and right border.
+  /// Pixels at the raster's upper and left border that the filter leaves out; one more at the lower and right
+  /// border.
   int margin() const { return (side + 1) / 2 - 1; }
 };
 
@@ -23,8 +24,8 @@ int wall_template_side(double pixel_size_m);
 
 WallTemplates wall_templates(double pixel_size_m);
 
-/// The direction (degrees clockwise from north, 0 ≤ d < 360) that a wall faces whose line matched at `angle` (0..179),
-/// with the higher ground on the side marked 1 or 2.
+/// The direction (degrees clockwise from north, 0 ≤ d < 360) that a wall faces whose line matched at `angle`
+/// (0..179), with the higher ground on the side marked 1 or 2.
 double wall_direction(int angle, bool higher_on_side_one);
 
 }  // namespace lockstep::urban

@@ -26,7 +26,8 @@ inline std::optional<std::vector<double>> read_athens(const std::string& name) {
   if (!file) return std::nullopt;
   const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
   const size_t start = 10 + static_cast<uint8_t>(bytes[8]) + 256u * static_cast<uint8_t>(bytes[9]);
-  const bool single = std::string(bytes.begin(), bytes.begin() + static_cast<long>(start)).find("'<f4'") != std::string::npos;
+  const bool single =
+      std::string(bytes.begin(), bytes.begin() + static_cast<long>(start)).find("'<f4'") != std::string::npos;
   std::vector<double> values((bytes.size() - start) / (single ? 4 : 8));
   for (size_t k = 0; k < values.size(); ++k) {
     if (single) {

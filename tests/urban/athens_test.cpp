@@ -21,7 +21,8 @@ class Athens : public ::testing::Test {
     if (!read_athens("input_dsm")) GTEST_SKIP() << "no test data under " << testing::data_folder();
     city_ = prepare_city(athens_city());
   }
-  template <class Values> static double worst(const Values& ours, const std::string& name) {
+  template <class Values>
+  static double worst(const Values& ours, const std::string& name) {
     const auto golden = read_athens(name);
     double worst = 0;
     for (size_t p = 0; p < golden->size(); ++p)
@@ -70,7 +71,8 @@ TEST_F(Athens, WallAspect) {
 TEST_F(Athens, SkyViewFactors) {
   const SkyOptions options;
   const SkyDivision sky = sky_division(options.patches, options.edges);
-  const auto grids = reference::sky_view<float>(city_, sky, reference::sky_states<float>(city_, sky, options));
+  const auto grids =
+      reference::sky_view<float>(city_, sky, reference::sky_states<float>(city_, sky, options));
   EXPECT_LE(worst(grids[0], "svf_total"), 1e-5);
   EXPECT_LE(worst(grids[1], "svf_east"), 1e-5);
   EXPECT_LE(worst(grids[5], "svf_veg"), 1e-5);

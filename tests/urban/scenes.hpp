@@ -10,7 +10,8 @@
 
 namespace lockstep::urban::testing {
 
-/// The 64 × 64 scene of the tiny reference: a block 15 m high, a tree row with its crown between 2.5 and 10 m, a bush.
+/// The 64 × 64 scene of the tiny reference: a block 15 m high, a tree row with its crown between 2.5 and 10
+/// m, a bush.
 inline CityInput tiny_city(double pixel_size_m) {
   CityInput city;
   city.dsm = Raster(64, 64, 2.0f);
@@ -30,7 +31,8 @@ inline CityInput tiny_city(double pixel_size_m) {
 }
 
 /// Blocks, trees and bushes at random on gently uneven ground.
-inline CityInput random_city(int64_t rows, int64_t cols, unsigned seed, bool vegetation = true, double pixel_size_m = 1.0) {
+inline CityInput random_city(int64_t rows, int64_t cols, unsigned seed, bool vegetation = true,
+                             double pixel_size_m = 1.0) {
   std::mt19937 random(seed);
   const auto uniform = [&](double low, double high) {
     return static_cast<float>(low + (high - low) * (static_cast<double>(random()) / 4294967296.0));
@@ -65,7 +67,8 @@ inline CityInput random_city(int64_t rows, int64_t cols, unsigned seed, bool veg
 
 template <class Real = float>
 reference::Cast<Real> cast_rays(const City& city, const Direction& direction, bool heights = true) {
-  return reference::cast<Real>(city, ray_steps(direction, {city.rows, city.cols, city.pixel_size_m, city.relief_m()}), heights);
+  return reference::cast<Real>(
+      city, ray_steps(direction, {city.rows, city.cols, city.pixel_size_m, city.relief_m()}), heights);
 }
 
 }  // namespace lockstep::urban::testing

@@ -1,1 +1,137 @@
+#include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "urban/scenes.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+TEST(WallTemplatesTest, SideFollowsThePixelSize) {
+  EXPECT_EQ(wall_template_side(1.0), 9);
+  EXPECT_EQ(wall_template_side(2.0), 5);
+  EXPECT_EQ(wall_template_side(0.5), 19);
+  EXPECT_EQ(wall_template_side(4.0), 3);
+  EXPECT_EQ(wall_template_side(20.0), 3);
+  EXPECT_EQ(wall_template_side(3.0), 3);
+}
+
+TEST(WallTemplatesTest, UprightAndTurned) {
+  for (double px : {0.5, 1.0, 2.0, 4.0}) {
+    const WallTemplates t = wall_templates(px);
+    const int n = t.side;
+    const size_t area = static_cast<size_t>(n * n);
+    for (int k = 0; k < n; ++k)
+      for (int j = 0; j < n; ++j) {
+        EXPECT_EQ(t.lines[static_cast<size_t>(k * n + j)], j == n / 2);
+        EXPECT_EQ(t.lines[90 * area + static_cast<size_t>(k * n + j)], k == n / 2);
+        EXPECT_EQ(t.lines[45 * area + static_cast<size_t>(k * n + j)], k == j)
+            << "270 - 45 = 225: both corners";
+      }
+    for (int h = 0; h < kWallAngles; ++h) {
+      EXPECT_EQ(t.lines[static_cast<size_t>(h) * area + area / 2], 1) << h;
+      for (size_t k = 0; k < area; ++k) EXPECT_LE(t.sides[static_cast<size_t>(h) * area + k], 2);
+    }
+    for (int k = 0; k < n; ++k) {
+      EXPECT_EQ(t.sides[30 * area + static_cast<size_t>(k * n + n - 1)], 0);
+      EXPECT_EQ(t.sides[150 * area + static_cast<size_t>(k * n + n - 1)], 0);
+    }
+  }
+}
+
+TEST(WallTemplatesTest, Directions) {
+  EXPECT_EQ(wall_direction(0, false), 270);
+  EXPECT_EQ(wall_direction(0, true), 90);
+  EXPECT_EQ(wall_direction(90, false), 180);
+  EXPECT_EQ(wall_direction(90, true), 0);
+  EXPECT_EQ(wall_direction(179, true), 271);
+}
+
+/// A block of 20 × 20 pixels, 10 m high, in the middle of 60 × 60.
+City block() {
+  CityInput input;
+  input.dsm = Raster(60, 60, 2.0f);
+  for (int r = 20; r < 40; ++r)
+    for (int c = 20; c < 40; ++c) input.dsm.at(r, c) = 12.0f;
+  return prepare_city(input);
+}
+
+TEST(Walls, StandJustOutsideABlockAndFaceAwayFromIt) {
+  const City city = block();
+  const auto walls = reference::wall_height<float>(city, 3.0);
+  const auto aspect = reference::wall_aspect<float>(city, walls);
+  int count = 0;
+  for (float w : walls) count += w > 0;
+  EXPECT_EQ(count, 80);
+  const auto at = [](int r, int c) { return static_cast<size_t>(r * 60 + c); };
+  for (int k = 25; k < 35; ++k) {
+    EXPECT_EQ(walls[at(19, k)], 10.0f);
+    // Lines turned by 83…97° cover the same nine pixels of a row; the first angle counts.
+    EXPECT_EQ(aspect[at(19, k)], 7.0f) << "northern wall";
+    EXPECT_EQ(aspect[at(40, k)], 187.0f);
+    EXPECT_EQ(aspect[at(k, 19)], 270.0f);
+    EXPECT_EQ(aspect[at(k, 40)], 90.0f);
+  }
+  EXPECT_EQ(walls[at(20, 20)], 0.0f);
+  for (float w : reference::wall_height<float>(city, 10.5)) EXPECT_EQ(w, 0.0f);
+  for (float w : reference::wall_height<float>(city, 10.0)) EXPECT_TRUE(w == 0.0f || w == 10.0f);
+}
+
+TEST(Walls, SunlitFromTheSunsSideOnly) {
+  const City city = block();
+  const auto walls = reference::wall_height<float>(city, 3.0);
+  const auto aspect = reference::wall_aspect<float>(city, walls);
+  const auto south =
+      reference::shade_walls<float>(city, testing::cast_rays(city, {180, 40}), walls, aspect, 180);
+  const auto at = [](int r, int c) { return static_cast<size_t>(r * 60 + c); };
+  for (int k = 25; k < 35; ++k) {
+    EXPECT_EQ(south.sun[at(40, k)], 10.0f);
+    EXPECT_EQ(south.shadow[at(40, k)], 0.0f);
+    EXPECT_EQ(south.sun[at(19, k)], 0.0f);
+    EXPECT_EQ(south.shadow[at(19, k)], 10.0f);
+  }
+  for (size_t p = 0; p < walls.size(); ++p) EXPECT_EQ(south.sun[p] + south.shadow[p], walls[p]);
+}
+
+TEST(Walls, AWallInTheShadeOfAnother) {
+  CityInput input;
+  input.dsm = Raster(60, 60, 0.0f);
+  for (int r = 10; r < 20; ++r)
+    for (int c = 5; c < 55; ++c) input.dsm.at(r, c) = 20.0f;
+  for (int r = 30; r < 32; ++r)
+    for (int c = 5; c < 55; ++c) input.dsm.at(r, c) = 12.0f;
+  const City city = prepare_city(input);
+  const auto walls = reference::wall_height<float>(city, 3.0);
+  const auto aspect = reference::wall_aspect<float>(city, walls);
+  const auto sun =
+      reference::shade_walls<float>(city, testing::cast_rays(city, {180, 45}), walls, aspect, 180);
+  // The southern wall at row 20 looks at the northern wall 10 pixels on: its lowest 2 m lie in shade.
+  const size_t p = 20 * 60 + 30;
+  EXPECT_EQ(walls[p], 20.0f);
+  EXPECT_NEAR(sun.shadow[p], 2.0f, 1e-5f);
+  EXPECT_NEAR(sun.sun[p], 18.0f, 1e-5f);
+}
+
+TEST(Walls, FacingTheSunAtEveryBranch) {
+  constexpr double degree = std::numbers::pi / 180;
+  for (double azimuth : {5.0, 45.0, 89.0, 91.0, 180.0, 269.0, 271.0, 355.0})
+    for (int aspect = 0; aspect < 360; ++aspect) {
+      double apart = std::abs(aspect - azimuth);
+      apart = std::min(apart, 360 - apart);
+      if (std::abs(apart - 90) < 0.5) continue;
+      EXPECT_EQ(reference::faces_away<double>(aspect * degree, true, azimuth * degree), apart > 90)
+          << "sun " << azimuth << " wall " << aspect;
+    }
+}
+
+TEST(Walls, MissingPixelsHaveNoWall) {
+  CityInput input;
+  input.dsm = Raster(9, 9, 2.0f);
+  for (int r = 3; r < 6; ++r)
+    for (int c = 3; c < 6; ++c) input.dsm.at(r, c) = std::numeric_limits<float>::quiet_NaN();
+  const auto walls = reference::wall_height<float>(prepare_city(input), 1.0);
+  for (float w : walls) EXPECT_EQ(w, 0.0f);
+}
+
+}  // namespace
+}  // namespace lockstep::urban
