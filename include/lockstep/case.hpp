@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,8 +55,9 @@ struct CaseProblem {
   std::function<CaseRun(const Device&)> bind;
   /// Plain C++ result, or empty where the case has none.
   std::function<std::vector<HostArray>()> reference;
-  double bytes = 0;  // each datum that must be touched, once
-  double flops = 0;
+  double bytes = 0;       // each datum that must be touched, once; of one run
+  double flops = 0;       // of one run
+  double operations = 1;  // in one run; `bench` reports the time of one (many launches of an empty kernel, say)
 };
 
 struct Case {
@@ -71,6 +73,7 @@ struct Case {
   Bound reference = Bound::exact();              // against the plain reference
   Bound fast = Bound::relative(1e-4);            // fast numerics against exact
   bool needs_f64 = false;
+  std::function<void(Limits&)> lower_limits;     // the case runs on a device opened with these limits
 };
 
 class CaseRegistry {
@@ -83,11 +86,53 @@ class CaseRegistry {
  private:
   std::vector<Case> cases_;
 };
-/// Whole numbers out of "512x512".
+/// Whole numbers out of "512x512", slowest axis first. Throws InputError for other text.
 std::vector<int64_t> parse_size(const std::string& text);
+/// The same as a shape of `rank` axes.
+Shape parse_shape(const std::string& text, int rank);
+
+/// How two results differ. Two NaN count as equal, whatever their bits.
+struct Comparison {
+  int64_t elements = 0, differing_bits = 0, differing_elements = 0;
+  double max_abs = 0, mean_abs = 0, rel_l2 = 0, max_ulp = 0;
+  double finite_equal = 100;  // % of elements that are finite on both sides, or the same NaN or infinity on both
+  bool within(const Bound& bound) const;
+};
+/// Throws InputError where number, storage or shape of the arrays differ.
+Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArray>& expected);
+
+enum class Against { cpu, interp, reference };
+
+/// One row of `lockstep verify`.
+struct VerifyRow {
+  std::string name, size, dtype;
+  Comparison comparison;
+  std::string bound;
+  bool pass = false;
+  std::string skipped;  // the reason, else empty
+};
+/// Runs a case of one size on `device` and on what it is compared with (`other` is that device; unused for reference).
+VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against, const Device& other, uint64_t seed = 1);
+
+struct BenchOptions {
+  int iterations = 0;  // 0: enough for a steady median, 5 to 200
+  int warmup = 0;      // 0: at least two runs and 0.1 s
+  bool reference = true;  // also time the plain C++ reference (CPU devices)
+};
+/// One row of `lockstep bench`; times in milliseconds of one operation.
+struct BenchRow {
+  std::string name, size, dtype;
+  double median_ms = 0, p95_ms = 0, mean_ms = 0, min_ms = 0, bytes = 0, gbps = 0, share_of_copy = 0, gflops = 0;
+  double reference_ms = 0;  // plain C++ on one thread, 0 where not timed
+  int iterations = 0;
+  std::string skipped;
+};
+BenchRow bench_case(const Case& c, const std::string& size, const Device& device, double copy_gbps, const BenchOptions& options = {});
+/// Bytes read and written per second, in GB/s, by the faster of the device's own copy and the copy kernel.
+double measure_copy_gbps(const Device& device);
 
 // Each folder registers its own.
-void add_engine_cases(CaseRegistry& registry);      // src/device
+void add_engine_cases(CaseRegistry& registry);      // src/cases
 void add_math_cases(CaseRegistry& registry);        // src/math
 void add_primitive_cases(CaseRegistry& registry);   // src/primitives
 void add_urban_cases(CaseRegistry& registry);       // src/urban
