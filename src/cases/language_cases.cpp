@@ -101,7 +101,7 @@ Case control_case() {
 
 /// Sixteen numbers of a lane sorted in a local array by run-time indices.
 Case local_array_case() {
-  constexpr int kCount = 16;
+  static constexpr int kCount = 16;
   static const Kernel k = kernel("engine.local_array", [](At<1> at, Grid<f32, 1> in, InOut<f32, 1> out) {
     LocalArray<f32> a(kCount);
     const Val<i32> base = at.x * kCount;
@@ -215,7 +215,7 @@ Case wide_case() {
 
 /// Neighbour sums over tiles brought in by asynchronous copies, one tile ahead.
 Case async_case() {
-  constexpr int kTiles = 8;
+  static constexpr int kTiles = 8;
   static const Kernel k = kernel("engine.async", [](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out) {
     SharedArray<f32> s(2 * kGroup);
     const Val<i32> lane = g.lane(), first = g.id() * (kTiles * kGroup);
@@ -246,7 +246,7 @@ Case async_case() {
 
 /// Integer atomics whose result no order can change.
 Case atomics_case() {
-  constexpr int kBins = 64;
+  static constexpr int kBins = 64;
   static const Kernel k = kernel("engine.atomics", [](At<1> at, Grid<u32, 1> in, InOut<u32, 1> out) {
     const Val<u32> v = in[at];
     const Val<i32> bin = cast<i32>(v & u32(kBins - 1));
