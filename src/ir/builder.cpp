@@ -2,44 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "ir/signature.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::ir {
-
-namespace {
-struct Signature {
-  char domain, result;
-};
-Signature signature(Op op) {
-  static constexpr auto F = 'F', I = 'I', L = 'L', N = 'N', A = 'A', T = 'T', B = 'B';
-  (void)N, (void)A;
-  static constexpr Signature kTable[] = {
-#define LOCKSTEP_OP(name, arity, domain, result, ...) {domain, result},
-#define LOCKSTEP_MATH(name, ...) {F, T},
-#define LOCKSTEP_STRUCTURAL(name) {0, 0},
-#include "lockstep/ir/ops.def"
-  };
-  return kTable[size_t(op)];
-}
-bool in_domain(char domain, Type type) {
-  switch (domain) {
-    case 'F': return is_float(type);
-    case 'I': return is_integer(type);
-    case 'L': return is_integer(type) || type == Type::boolean;
-    case 'N': return is_integer(type) || is_float(type);
-    default: return type != Type::none;
-  }
-}
-std::string_view words(char domain) {
-  switch (domain) {
-    case 'F': return "f32 or f64";
-    case 'I': return "an integer type";
-    case 'L': return "an integer type or bool";
-    case 'N': return "a number";
-    default: return "a value";
-  }
-}
-}  // namespace
 
 Id Builder::append(Instruction instruction) {
   const Id id = Id(function_.instructions.size());
@@ -59,7 +25,7 @@ Id Builder::emit(Op op, Type type, std::initializer_list<Id> args, uint64_t imm,
 }
 
 Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
-  const auto [domain, result] = signature(op);
+  const char domain = signature(op).domain;
   const Type operand = type(*args.begin());
   const auto fail = [&](std::string what, std::string expected) {
     throw InputError(what, fmt::format("kernel {}, operation {}", function_.name, name(op)), expected);
@@ -70,7 +36,7 @@ Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
   for (Id id : args)
     if (type(id) != operand)
       fail(fmt::format("operands of types {} and {}", lockstep::name(operand), lockstep::name(type(id))), "one type (use cast<T>)");
-  return emit(op, result == 'B' ? Type::boolean : result == 'I' ? Type::i32 : operand, args, 0, flags);
+  return emit(op, result_type(op, operand), args, 0, flags);
 }
 
 Id Builder::constant(Type type, uint64_t bits) { return emit(Op::constant, type, {}, bits); }
