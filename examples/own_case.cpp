@@ -1,0 +1,63 @@
+// One's own kernel as a case: inputs, plain reference, bound. The case is then verified on every device of this machine.
+#include <cmath>
+#include <cstdio>
+
+#include "lockstep/case.hpp"
+
+using namespace lockstep;
+
+/// Logistic map, iterated: a kernel whose result shows the smallest difference in arithmetic.
+static Case logistic_case() {
+  const Kernel logistic = kernel("example.logistic", [](At<1> at, Grid<f32, 1> x0, Out<f32, 1> x, Param<i32> steps) {
+    Var<f32> v = x0[at];
+    for_(0, steps, [&](Val<i32>) { v = 3.7f * v * (1.0f - v); });
+    x[at] = v;
+  });
+  Case c;
+  c.name = "example.logistic";
+  c.small = {"1", "1000", "4097"};
+  c.kernels = [=] { return std::vector{logistic}; };
+  c.make = [=](const std::string& size, uint64_t) {
+    const int64_t n = parse_size(size)[0];
+    std::vector<f32> x0(static_cast<size_t>(n));
+    for (int64_t k = 0; k < n; ++k) x0[k] = (float(k) + 0.5f) / float(n);
+    CaseProblem problem;
+    problem.reference = [=] {
+      std::vector<f32> x = x0;
+      for (f32& v : x)
+        for (int step = 0; step < 20; ++step) v = 3.7f * v * (1.0f - v);
+      return std::vector{HostArray::of(x)};
+    };
+    problem.bind = [=](const Device& device) {
+      const Buffer from = device.upload(x0), to = device.allocate<f32>({n});
+      return CaseRun{[=] { device.launch(logistic, {n}, from, to, 20); }, [=] { return std::vector{HostArray::of(device, to)}; }};
+    };
+    return problem;
+  };
+  c.webgpu = Bound::absolute(1e-2);  // WGSL may contract the products: chaos magnifies it
+  return c;
+}
+
+int main() try {
+  const Case c = logistic_case();
+  bool passed = true;
+  for (const DeviceStatus& status : Device::list()) {
+    if (!status.available) {
+      std::printf("%-10s not here: %s\n", status.info.name.c_str(), status.reason.c_str());
+      continue;
+    }
+    const Device device = Device::open(status.info.name);
+    for (const std::string& size : c.small) {
+      const VerifyRow row = verify_case(c, size, device, Against::reference, device);
+      std::printf("%-10s %8s elements: %lld differing bits, max_abs %.3g, bound %s: %s\n", status.info.name.c_str(), size.c_str(),
+                  static_cast<long long>(row.comparison.differing_bits), row.comparison.max_abs, row.bound.c_str(),
+                  !row.skipped.empty() ? row.skipped.c_str() : row.pass ? "pass" : "FAIL");
+      // The plain loop above is not contracted either, so the CPU and CUDA meet it bit for bit.
+      passed = passed && (row.pass || !row.skipped.empty());
+    }
+  }
+  return passed ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "own_case: %s\n", error.what());
+  return 2;
+}
