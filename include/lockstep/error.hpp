@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -13,7 +14,8 @@ class Error : public std::runtime_error {
   Error(std::string_view what, std::string_view where, std::string_view expected);
   explicit Error(const std::string& whole) : std::runtime_error(whole) {}
 
-  /// A line that helps to mend the matter, or empty.
+  /// A line that helps to mend the matter, or empty. Derived classes redeclare with_hint() to keep their
+  /// type.
   const std::string& hint() const { return hint_; }
   Error& with_hint(std::string hint) {
     hint_ = std::move(hint);
@@ -28,12 +30,20 @@ class Error : public std::runtime_error {
 class InputError : public Error {
  public:
   using Error::Error;
+  InputError& with_hint(std::string hint) {
+    Error::with_hint(std::move(hint));
+    return *this;
+  }
 };
 
 /// The device, or this build, cannot do what was asked: the reason is part of the message.
 class UnsupportedError : public Error {
  public:
   using Error::Error;
+  UnsupportedError& with_hint(std::string hint) {
+    Error::with_hint(std::move(hint));
+    return *this;
+  }
 };
 
 enum class DeviceFault { allocation, compile, launch, device_lost };
@@ -53,6 +63,10 @@ class DeviceError : public Error {
 class InternalError : public Error {
  public:
   using Error::Error;
+  InternalError& with_hint(std::string hint) {
+    Error::with_hint(std::move(hint));
+    return *this;
+  }
 };
 
 }  // namespace lockstep

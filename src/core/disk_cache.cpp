@@ -129,8 +129,8 @@ void DiskCache::latch(State state, std::string_view what, int error) {
   State before = state_.load();
   while (before < state) {
     if (state_.compare_exchange_weak(before, state)) {
-      log::warning("kernel cache {}: {}: {}; it is {} from now on", directory_.string(), what,
-                   std::strerror(error), state == State::off ? "off" : "read-only");
+      logging::warning("kernel cache {}: {}: {}; it is {} from now on", directory_.string(), what,
+                       std::strerror(error), state == State::off ? "off" : "read-only");
       return;
     }
   }
@@ -147,8 +147,8 @@ std::optional<std::vector<std::byte>> DiskCache::get(std::string_view key) {
     return std::nullopt;
   }
   if (!is_valid(entry, key)) {
-    log::warning("kernel cache {}: entry {} is damaged and was dropped", directory_.string(),
-                 path.filename().string());
+    logging::warning("kernel cache {}: entry {} is damaged and was dropped", directory_.string(),
+                     path.filename().string());
     ::unlink(path.c_str());
     ++damaged_;
     ++misses_;

@@ -5,9 +5,20 @@
 #include "lockstep/types.hpp"
 
 namespace lockstep {
+namespace {
+
+// Messages quote what files say; an error stays one line all the same.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
 
 Error::Error(std::string_view what, std::string_view where, std::string_view expected)
-    : std::runtime_error(fmt::format("{} [{}]: expected {}", what, where, expected)) {}
+    : std::runtime_error(one_line(fmt::format("{} [{}]: expected {}", what, where, expected))) {}
 
 std::string_view name(DeviceFault fault) {
   switch (fault) {

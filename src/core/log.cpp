@@ -10,7 +10,7 @@
 #include <memory>
 #include <mutex>
 
-namespace lockstep::log {
+namespace lockstep::logging {
 namespace {
 
 std::atomic<Level> current_level{Level::info};
@@ -125,4 +125,4 @@ void set_status(std::string_view text) {
   if (is_terminal()) terminal().set_status(text);
 }
 
-}  // namespace lockstep::log
+}  // namespace lockstep::logging

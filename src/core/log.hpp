@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::log {
+namespace lockstep::logging {
 
 enum class Level { debug, info, warning, error, off };
 
@@ -52,4 +52,4 @@ bool is_terminal();
 /// Columns of that terminal, 80 if unknown.
 int terminal_columns();
 
-}  // namespace lockstep::log
+}  // namespace lockstep::logging

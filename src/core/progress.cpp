@@ -42,7 +42,7 @@ Progress::Progress(std::string title, int64_t total, std::string unit)
       start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
-  if (drawn_) log::set_status("");
+  if (drawn_) logging::set_status("");
 }
 
 void Progress::enable(bool on) { enabled = on; }
@@ -59,7 +59,7 @@ void Progress::set(int64_t done) {
 }
 
 void Progress::draw() {
-  if (!enabled || !log::is_terminal()) return;
+  if (!enabled || !logging::is_terminal()) return;
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_);
   if (elapsed.count() < next_draw_us_.load()) return;
@@ -67,8 +67,9 @@ void Progress::draw() {
   if (!lock) return;
   next_draw_us_ = elapsed.count() + kRedrawUs;
   drawn_ = true;
-  log::set_status(render_progress(title_, unit_, done_.load(), total_,
-                                  static_cast<double>(elapsed.count()) * 1e-6, log::terminal_columns()));
+  logging::set_status(render_progress(title_, unit_, done_.load(), total_,
+                                      static_cast<double>(elapsed.count()) * 1e-6,
+                                      logging::terminal_columns()));
 }
 
 }  // namespace lockstep

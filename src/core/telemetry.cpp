@@ -26,7 +26,7 @@ Telemetry::Telemetry() : state_(std::make_unique<State>()) {}
 Telemetry::~Telemetry() {
   try {
     close();
-  } catch (const std::exception& e) { log::error("telemetry is lost: {}", e.what()); }
+  } catch (const std::exception& e) { logging::error("telemetry is lost: {}", e.what()); }
 }
 
 Telemetry& Telemetry::global() {

@@ -59,7 +59,7 @@ Trace::Trace() : state_(std::make_unique<State>()) { now_us(); }
 Trace::~Trace() {
   try {
     close();
-  } catch (const std::exception& e) { log::error("the trace is lost: {}", e.what()); }
+  } catch (const std::exception& e) { logging::error("the trace is lost: {}", e.what()); }
 }
 
 Trace& Trace::global() {
@@ -120,7 +120,7 @@ TraceScope::~TraceScope() {
   if (!trace.enabled()) return;
   try {
     trace.span(name_, category_, start_us_, Trace::now_us() - start_us_, {}, fields_);
-  } catch (const std::exception& e) { log::error("the trace is incomplete: {}", e.what()); }
+  } catch (const std::exception& e) { logging::error("the trace is incomplete: {}", e.what()); }
 }
 
 }  // namespace lockstep

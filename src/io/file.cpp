@@ -24,7 +24,7 @@ Bytes read_whole(const std::filesystem::path& path, const char* expected) {
     int descriptor;
     ~Closer() { ::close(descriptor); }
   } closer{descriptor};
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) fail(errno);
   if (S_ISDIR(status.st_mode)) fail(EISDIR);
   Bytes bytes;

@@ -82,7 +82,7 @@ class HeaderText {
   std::string_view quoted() {
     skip_blanks();
     if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {
-      fail(fmt::format("no quoted text at character {}", at_), "a plain type such as '<f4' (no records)");
+      fail(fmt::format("no quoted text at character {}", at_), "a quoted key or type");
     }
     const size_t end = text_.find(text_[at_], at_ + 1);
     if (end == std::string_view::npos) fail("a quote is not closed", "a Python dictionary");
@@ -109,7 +109,8 @@ class HeaderText {
       const size_t start = at_;
       int64_t size = 0;
       while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-        if (__builtin_mul_overflow(size, int64_t{10}, &size) || __builtin_add_overflow(size, text_[at_] - '0', &size)) {
+        if (__builtin_mul_overflow(size, int64_t{10}, &size) ||
+            __builtin_add_overflow(size, text_[at_] - '0', &size)) {
           fail("a size exceeds 2^63", "sizes of a real array");
         }
         ++at_;
@@ -125,18 +126,22 @@ class HeaderText {
     return sizes;
   }
   void set_type(NpyHeader& header) {
-    const std::string_view descr = quoted();
     constexpr const char* kExpected = "b1 i1 u1 i2 u2 i4 u4 i8 u8 f4 or f8";
+    skip_blanks();
+    if (at_ < text_.size() && text_[at_] == '[')
+      throw NpyTypeError("elements are records", where_, kExpected);
+    const std::string_view descr = quoted();
     if (descr.size() < 3) fail(fmt::format("type '{}'", descr), kExpected);
     const char order = descr[0];
     const auto known = std::find_if(std::begin(kTypes), std::end(kTypes),
                                     [&](NpyType type) { return name(type) == descr.substr(1); });
     if (known == std::end(kTypes) || std::string_view("<>=|").find(order) == std::string_view::npos) {
-      throw InputError(fmt::format("unsupported element type '{}'", descr), where_, kExpected);
+      throw NpyTypeError(fmt::format("unsupported element type '{}'", descr), where_, kExpected);
     }
     header.type = *known;
     const bool native_little = std::endian::native == std::endian::little;
-    header.swapped = size_of(*known) > 1 && ((order == '>' && native_little) || (order == '<' && !native_little));
+    header.swapped =
+        size_of(*known) > 1 && ((order == '>' && native_little) || (order == '<' && !native_little));
   }
 
   const std::string_view text_, where_;
@@ -179,7 +184,8 @@ std::vector<To> convert(const NpyArray& array) {
   };
   switch (array.type) {
     case NpyType::b1:
-      std::transform(array.data.begin(), array.data.end(), out.begin(), [](std::byte b) { return To(b != std::byte{}); });
+      std::transform(array.data.begin(), array.data.end(), out.begin(),
+                     [](std::byte b) { return To(b != std::byte{}); });
       break;
     case NpyType::i1: copy(int8_t{}); break;
     case NpyType::u1: copy(uint8_t{}); break;
@@ -207,7 +213,8 @@ int64_t NpyHeader::elements() const { return product(shape).value_or(0); }
 
 void NpyArray::check_type(NpyType wanted) const {
   if (type != wanted) {
-    throw InternalError(fmt::format("array has elements of type {}", name(type)), "NpyArray::as", name(wanted));
+    throw InternalError(fmt::format("array has elements of type {}", name(type)), "NpyArray::as",
+                        name(wanted));
   }
 }
 void NpyArray::check_size() const {
@@ -232,7 +239,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
   size_t length = 0;
   if (text.size() < 8 + length_bytes) throw InputError("the .npy header is cut off", where, "a whole file");
   for (size_t k = 0; k < length_bytes; ++k) length |= static_cast<size_t>(bytes[8 + k]) << (8 * k);
-  if (length > text.size() - 8 - length_bytes) throw InputError("the .npy header is cut off", where, "a whole file");
+  if (length > text.size() - 8 - length_bytes)
+    throw InputError("the .npy header is cut off", where, "a whole file");
   NpyHeader header;
   HeaderText(text.substr(8 + length_bytes, length), where).read(header);
   header.data_offset = 8 + length_bytes + length;
@@ -260,6 +268,10 @@ NpyArray parse_npy(std::span<const std::byte> bytes, std::string_view where) {
     array.data.assign(data.begin(), data.end());
   }
   if (header.swapped) swap_bytes(array.data, size_of(header.type));
+  if (header.type == NpyType::b1) {
+    // A C++ bool may hold nothing but 0 and 1.
+    for (std::byte& b : array.data) b = b == std::byte{} ? b : std::byte{1};
+  }
   return array;
 }
 
@@ -268,14 +280,14 @@ NpyArray read_npy(const std::filesystem::path& path) {
 }
 
 std::string encode_npy_header(NpyType type, std::span<const int64_t> shape, NpyWriteOptions options) {
-  const char order = size_of(type) == 1                                                           ? '|'
+  const char order = size_of(type) == 1                                                ? '|'
                      : options.big_endian != (std::endian::native == std::endian::big) ? '>'
-                                                                                                  : '<';
+                                                                                       : '<';
   std::string sizes;
   for (size_t a = 0; a < shape.size(); ++a) sizes += fmt::format("{}{}", a ? ", " : "", shape[a]);
   if (shape.size() == 1) sizes += ',';
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': {}, 'shape': ({}), }}", order, name(type),
-                                 options.fortran_order ? "True" : "False", sizes);
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': {}, 'shape': ({}), }}", order,
+                                 name(type), options.fortran_order ? "True" : "False", sizes);
   const size_t before = kMagic.size() + 4;
   text.append((kAlignment - (before + text.size() + 1) % kAlignment) % kAlignment, ' ');
   text += '\n';

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/error.hpp"
+
 namespace lockstep::io {
 
 /// Element types; names as NumPy writes them ("f4").
@@ -17,22 +19,41 @@ enum class NpyType : uint8_t { b1, i1, u1, i2, u2, i4, u4, i8, u8, f4, f8 };
 std::string_view name(NpyType type);
 constexpr size_t size_of(NpyType type) {
   switch (type) {
-    case NpyType::b1: case NpyType::i1: case NpyType::u1: return 1;
-    case NpyType::i2: case NpyType::u2: return 2;
-    case NpyType::i4: case NpyType::u4: case NpyType::f4: return 4;
+    case NpyType::b1:
+    case NpyType::i1:
+    case NpyType::u1: return 1;
+    case NpyType::i2:
+    case NpyType::u2: return 2;
+    case NpyType::i4:
+    case NpyType::u4:
+    case NpyType::f4: return 4;
     default: return 8;
   }
 }
 template <class T>
 constexpr NpyType npy_type_of() {
-  if constexpr (std::is_same_v<T, bool>) return NpyType::b1;
-  else if constexpr (std::is_same_v<T, float>) return NpyType::f4;
-  else if constexpr (std::is_same_v<T, double>) return NpyType::f8;
-  else if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? NpyType::i1 : NpyType::u1;
-  else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? NpyType::i2 : NpyType::u2;
-  else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? NpyType::i4 : NpyType::u4;
-  else return std::is_signed_v<T> ? NpyType::i8 : NpyType::u8;
+  if constexpr (std::is_same_v<T, bool>)
+    return NpyType::b1;
+  else if constexpr (std::is_same_v<T, float>)
+    return NpyType::f4;
+  else if constexpr (std::is_same_v<T, double>)
+    return NpyType::f8;
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? NpyType::i1 : NpyType::u1;
+  else if constexpr (sizeof(T) == 2)
+    return std::is_signed_v<T> ? NpyType::i2 : NpyType::u2;
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? NpyType::i4 : NpyType::u4;
+  else
+    return std::is_signed_v<T> ? NpyType::i8 : NpyType::u8;
 }
+
+/// The file is sound, but its elements are of a type that Lockstep has no use for (texts, complex numbers,
+/// records).
+class NpyTypeError : public InputError {
+ public:
+  using InputError::InputError;
+};
 
 /// An array in memory: C order (last axis fastest), native byte order, whatever the file had.
 struct NpyArray {
@@ -89,11 +110,14 @@ void write_npy(const std::filesystem::path& path, const NpyArray& array, NpyWrit
 /// The header alone, for arrays that are written piece by piece (C order, native byte order).
 std::string encode_npy_header(NpyType type, std::span<const int64_t> shape, NpyWriteOptions options = {});
 
-/// Named arrays in file order.
-using NpzArrays = std::vector<std::pair<std::string, NpyArray>>;
+/// Named arrays in file order. Members of unsupported types are left out with their reason.
+struct NpzArrays : std::vector<std::pair<std::string, NpyArray>> {
+  using vector::vector;
+  std::vector<std::pair<std::string, std::string>> left_out;
+};
 NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where);
 NpzArrays read_npz(const std::filesystem::path& path);
-/// The array of that name, or InputError naming those that exist.
+/// The array of that name, or InputError naming those that exist or why it was left out.
 const NpyArray& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where);
 
 enum class NpzCompression { stored, deflated };

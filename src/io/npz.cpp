@@ -148,7 +148,8 @@ std::vector<std::byte> deflate_bytes(std::span<const std::byte> bytes) {
     stream.avail_out = static_cast<uInt>(buffer.size());
     status = deflate(&stream, from + left == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
     from += left - stream.avail_in;
-    out.insert(out.end(), buffer.begin(), buffer.begin() + static_cast<ptrdiff_t>(buffer.size() - stream.avail_out));
+    out.insert(out.end(), buffer.begin(),
+               buffer.begin() + static_cast<ptrdiff_t>(buffer.size() - stream.avail_out));
   }
   deflateEnd(&stream);
   return out;
@@ -160,7 +161,7 @@ NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
   const Bytes in(bytes, where);
   const Directory directory = find_directory(in);
   NpzArrays arrays;
-  uint64_t at = directory.offset;
+  uint64_t at = directory.offset, packed_sum = 0;
   for (uint64_t k = 0; k < directory.count; ++k) {
     if (in.part(at, 46).empty() || in.u32(at) != kCentralHeader) in.fail("the directory is damaged");
     Member member;
@@ -181,6 +182,8 @@ NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
     }
     const uint64_t data_at = member.offset + 30 + in.u16(member.offset + 26) + in.u16(member.offset + 28);
     const auto packed = in.part(data_at, member.packed);
+    packed_sum += member.packed;
+    if (packed_sum > in.size()) in.fail("members overlap");
     if (!member.name.ends_with(".npy")) continue;
     const std::string place = fmt::format("{}: {}", where, member.name);
     std::vector<std::byte> inflated;
@@ -192,7 +195,10 @@ NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
       in.fail(fmt::format("member '{}' uses compression method {}", member.name, member.method));
     }
     if (crc_of(content) != member.crc) in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
-    arrays.emplace_back(member.name.substr(0, member.name.size() - 4), parse_npy(content, place));
+    const std::string name = member.name.substr(0, member.name.size() - 4);
+    try {
+      arrays.emplace_back(name, parse_npy(content, place));
+    } catch (const NpyTypeError& e) { arrays.left_out.emplace_back(name, e.what()); }
   }
   return arrays;
 }
@@ -202,6 +208,9 @@ NpzArrays read_npz(const std::filesystem::path& path) {
 }
 
 const NpyArray& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where) {
+  for (const auto& [array_name, reason] : arrays.left_out) {
+    if (array_name == name) throw InputError(reason);
+  }
   std::string known;
   for (const auto& [array_name, array] : arrays) {
     if (array_name == name) return array;

@@ -36,9 +36,9 @@ int in_child(const std::function<int()>& body) {
 }
 
 struct QuietLog {
-  log::Level before = log::level();
-  QuietLog() { log::set_level(log::Level::off); }
-  ~QuietLog() { log::set_level(before); }
+  logging::Level before = logging::level();
+  QuietLog() { logging::set_level(logging::Level::off); }
+  ~QuietLog() { logging::set_level(before); }
 };
 
 TEST(DiskCache, GivesBackWhatWasPut) {

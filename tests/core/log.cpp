@@ -12,29 +12,29 @@ namespace {
 using namespace lockstep;
 
 struct LevelGuard {
-  log::Level before = log::level();
-  ~LevelGuard() { log::set_level(before); }
+  logging::Level before = logging::level();
+  ~LevelGuard() { logging::set_level(before); }
 };
 
 TEST(Log, FallbackLineIsExactAlsoWhenQuiet) {
   LevelGuard guard;
-  log::set_level(log::Level::error);
+  logging::set_level(logging::Level::error);
   testing::internal::CaptureStderr();
-  log::fallback("urban.svf", "out of memory");
+  logging::fallback("urban.svf", "out of memory");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "[GPU] urban.svf failed: out of memory. CPU fallback.\n");
 }
 
 TEST(Log, FallbackReasonIsOneLineWithOneStop) {
-  EXPECT_EQ(log::fallback_line("s", "line one\n  line two.\n"),
+  EXPECT_EQ(logging::fallback_line("s", "line one\n  line two.\n"),
             "[GPU] s failed: line one line two. CPU fallback.");
 }
 
 TEST(Log, LevelDropsLowerLines) {
   LevelGuard guard;
-  log::set_level(log::Level::warning);
+  logging::set_level(logging::Level::warning);
   testing::internal::CaptureStderr();
-  log::info("hidden {}", 1);
-  log::warning("shown {}", 2);
+  logging::info("hidden {}", 1);
+  logging::warning("shown {}", 2);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "[lockstep] warning: shown 2\n");
 }
 
@@ -43,7 +43,7 @@ TEST(Log, LinesOfThreadsStayWhole) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([] {
-      for (int k = 0; k < 100; ++k) log::line("abcdefghijklmnopqrstuvwxyz");
+      for (int k = 0; k < 100; ++k) logging::line("abcdefghijklmnopqrstuvwxyz");
     });
   }
   for (auto& thread : threads) thread.join();
