@@ -31,7 +31,7 @@ add_compile_options(-ffp-contract=off -fno-fast-math)
 
 add_library(lockstep_warnings INTERFACE)
 target_compile_options(lockstep_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local
-  -Wnon-virtual-dtor -Woverloaded-virtual)
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers)
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
