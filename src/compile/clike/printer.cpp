@@ -17,7 +17,7 @@ using ir::Op;
 namespace {
 
 // Longer or deeper expressions are cut by a name.
-constexpr size_t kMaxText = 96;
+constexpr size_t kMaxText = 72;
 constexpr int kMaxDepth = 6;
 
 bool has_effect(Op op) {

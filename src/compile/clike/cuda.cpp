@@ -1,0 +1,431 @@
+#include "compile/clike/cuda.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "compile/clike/cuda_prelude.hpp"
+#include "compile/clike/cuda_reduce.hpp"
+#include "compile/clike/cuda_types.hpp"
+#include "compile/clike/printer.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::clike {
+
+using ir::Instruction;
+using ir::Op;
+
+namespace {
+
+constexpr int64_t kStaticSharedLimit = 48 << 10;
+
+std::string_view template_of(Op op) {
+  static constexpr std::string_view kTemplates[] = {
+#define LOCKSTEP_OP(name, arity, domain, result, meaning, cuda, ...) cuda,
+#define LOCKSTEP_MATH(name, arity, cuda_fast, ...) cuda_fast,
+#define LOCKSTEP_STRUCTURAL(name) "",
+#include "lockstep/ir/ops.def"
+  };
+  return kTemplates[size_t(op)];
+}
+
+bool uses_reduction(const ir::Function& f) {
+  for (const ir::Block& block : f.blocks)
+    for (ir::Id id : block)
+      if (f[id].op == Op::group_reduce) return true;
+  return false;
+}
+
+/// Bytes of the group_reduce scratch, 0 where the group is one warp or nothing is reduced.
+int64_t reduce_bytes(const ir::Function& f) {
+  int64_t bytes = 0;
+  for (const ir::Block& block : f.blocks)
+    for (ir::Id id : block)
+      if (f[id].op == Op::group_reduce)
+        bytes = std::max(bytes, reduce_scratch_bytes(f.group_lanes(), f[id].type));
+  return bytes;
+}
+
+std::string identifier(std::string_view text) {
+  std::string out = "kernel_";
+  for (char c : text) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return out;
+}
+
+class CudaPrinter final : public Printer {
+ public:
+  CudaPrinter(const ir::Function& f, Numerics numerics, int arch)
+      : Printer(f), numerics_(numerics), arch_(arch), group_(cuda_group(f)) {}
+
+  CudaSource print() {
+    const ir::Function& f = function();
+    CudaSource source;
+    source.group = group_;
+    source.entry = identifier(f.name);
+    source.arguments = argument_layout(f);
+    const int64_t shared = cuda_shared_bytes(f);
+    const bool is_dynamic = shared > kStaticSharedLimit;
+    (is_dynamic ? source.dynamic_shared_bytes : source.static_shared_bytes) = shared;
+
+    const std::string body = print_body();
+    std::string kernel = argument_struct(f, source.arguments) + "\n";
+    for (const auto& [name, text] : functions_) kernel += text + "\n";
+    kernel += fmt::format("extern \"C\" __global__ void {}\n{}(const __grid_constant__ Arguments a) {{\n",
+                          launch_bounds(), source.entry);
+    kernel += shared_declarations(is_dynamic);
+    kernel += places();
+    for (const ir::ArrayDecl& array : f.locals)
+      kernel += fmt::format("  {} {}[{}];\n", cuda_element(array.storage), array.name, array.count);
+    kernel += body + "}\n";
+
+    source.text = fmt::format("// {}\n", f.name);
+    source.text += used_helpers(cuda_helpers(numerics_, arch_), kernel) + "\n" + kernel;
+    return source;
+  }
+
+ protected:
+  std::string type_name(Type type, int lanes) const override { return cuda_vector(type, lanes); }
+  Expression literal(Type type, uint64_t bits) override { return cuda_literal(type, bits); }
+
+  std::string_view op_template(const Instruction& i, Type type) const override {
+    const bool free =
+        (i.flags & ir::kNoWrap) || !is_signed(type);  // plain operators wrap, or cannot overflow
+    const auto constant = [&](int operand) -> const Instruction* {
+      const Instruction& value = function()[i.args[size_t(operand)]];
+      return value.op == Op::constant ? &value : nullptr;
+    };
+    const uint64_t ones = is_wide(type) ? ~uint64_t(0) : 0xffffffffu;
+    switch (i.op) {
+      case Op::iadd: return free ? "$0 + $1" : "ls_add($0, $1)";
+      case Op::isub: return free ? "$0 - $1" : "ls_sub($0, $1)";
+      case Op::imul: return free ? "$0 * $1" : "ls_mul($0, $1)";
+      case Op::ineg: return "ls_neg($0)";
+      case Op::idiv:
+      case Op::irem:
+        if (const Instruction* c = constant(1); c && c->imm != 0 && (c->imm != ones || !is_signed(type)))
+          return i.op == Op::idiv ? "$0 / $1" : "$0 % $1";
+        break;
+      case Op::shl:
+      case Op::shr:
+        if (const Instruction* c = constant(1);
+            c && c->imm < (is_wide(type) ? 64u : 32u) && (i.op == Op::shr || !is_signed(type)))
+          return i.op == Op::shl ? "$0 << $1" : "$0 >> $1";
+        break;
+      case Op::bnot: return type == Type::boolean ? "!$0" : "~$0";
+      case Op::fmin:
+      case Op::fmax: return min_max_template(i, type);
+      default: break;
+    }
+    return template_of(i.op);
+  }
+
+  Expression convert(Type to, Type from, const Expression& value) override {
+    if (to == Type::boolean) return expand(from == Type::boolean ? "$0" : "$0 != 0", {&value, 1});
+    if (is_float(from) && is_integer(to)) {
+      switch (to) {
+        case Type::i32: return call("ls_to_i32", {&value});
+        case Type::u32: return call("ls_to_u32", {&value});
+        case Type::i64: return call("ls_to_i64", {&value});
+        default: return call("ls_to_u64", {&value});
+      }
+    }
+    return call(cuda_type(to), {&value});
+  }
+
+  Expression bitcast(Type to, Type from, const Expression& value) override {
+    const auto wrap = [&](std::string_view outer, std::string_view inner) {
+      const Expression e = call(inner, {&value});
+      return outer.empty() ? e : call(outer, {&e});
+    };
+    if (is_integer(from) && is_integer(to)) return call(cuda_type(to), {&value});
+    switch (to) {
+      case Type::f32: return wrap("", from == Type::i32 ? "__int_as_float" : "__uint_as_float");
+      case Type::f64:
+        return from == Type::i64 ? wrap("", "__longlong_as_double")
+                                 : nested("__longlong_as_double", "i64", value);
+      case Type::i32: return wrap("", "__float_as_int");
+      case Type::u32: return wrap("", "__float_as_uint");
+      case Type::i64: return wrap("", "__double_as_longlong");
+      case Type::u64: return wrap("u64", "__double_as_longlong");
+      default: return value;
+    }
+  }
+
+  Expression select(const Expression& condition, const Expression& yes, const Expression& no) override {
+    return {fmt::format("{} ? {} : {}", tight(condition, Binding::unary), tight(yes, Binding::sum),
+                        tight(no, Binding::sum)),
+            Binding::loose, std::max({condition.depth, yes.depth, no.depth}) + 1};
+  }
+  Expression clamp_index(const Expression& c, const Expression& n) override {
+    return call("ls_clamp_index", {&c, &n});
+  }
+
+  Expression coord(int axis) override {
+    used_coord_[axis] = true;
+    return {function().domain == ir::Domain::points ? std::string(1, "xyz"[axis])
+                                                    : fmt::format("group_{}", "xyz"[axis])};
+  }
+  Expression extent(int axis) override { return {fmt::format("a.extent_{}", "xyz"[axis])}; }
+  Expression local_id(int axis) override {
+    used_local_[axis] = true;
+    return {fmt::format("local_{}", "xyz"[axis])};
+  }
+  Expression lane() override {
+    used_lane_ = true;
+    return {"lane"};
+  }
+  Expression param(uint32_t scalar) override {
+    const ir::ScalarParam& p = function().scalars[scalar];
+    return {p.type == Type::boolean ? fmt::format("bool(a.{})", p.name) : "a." + p.name};
+  }
+  Expression shape(uint32_t buffer, int axis) override {
+    return {fmt::format("a.{}_n{}", function().buffers[buffer].name, axis)};
+  }
+  Expression stride(uint32_t buffer, int axis) override {
+    return {fmt::format("a.{}_s{}", function().buffers[buffer].name, axis)};
+  }
+
+  Expression load(const Instruction& i, const Expression& index) override {
+    const ir::BufferParam& buffer = function().buffers[i.imm];
+    const CachePath path = (i.flags & ir::kStreaming)          ? CachePath::streaming
+                           : buffer.access == ir::Access::read ? CachePath::read_only
+                                                               : CachePath::plain;
+    const std::string pointer = pointer_text(buffer, index);
+    if (i.lanes > 1) {
+      const std::string name = load_function_name(buffer.storage, i.lanes, path);
+      functions_.try_emplace(name, load_function(buffer.storage, i.lanes, path));
+      return {fmt::format("{}({})", name, pointer), Binding::atom, index.depth + 1};
+    }
+    const std::string element = path == CachePath::plain ? fmt::format("a.{}[{}]", buffer.name, index.text)
+                                                         : read_through(path, pointer);
+    return from_storage(buffer.storage, {element, Binding::atom, index.depth});
+  }
+
+  void store(const Instruction& i, const Expression& index, std::span<const Expression> values) override {
+    const ir::BufferParam& buffer = function().buffers[i.imm];
+    const bool streaming = i.flags & ir::kStreaming;
+    if (i.lanes > 1) {
+      const std::string name = store_function_name(buffer.storage, i.lanes, streaming);
+      functions_.try_emplace(name, store_function(buffer.storage, i.lanes, streaming));
+      std::string text = fmt::format("{}({}", name, pointer_text(buffer, index));
+      for (const Expression& value : values) text += ", " + value.text;
+      return line(text + ");");
+    }
+    const Expression value = to_storage(buffer.storage, values[0]);
+    if (streaming)
+      line(fmt::format("__stcs({}, {});", pointer_text(buffer, index), value.text));
+    else
+      line(fmt::format("a.{}[{}] = {};", buffer.name, index.text, value.text));
+  }
+
+  Expression shared_load(uint32_t array, const Expression& index) override {
+    return element(function().shared[array], index);
+  }
+  void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
+    line(fmt::format("{} = {};", element(function().shared[array], index).text, value.text));
+  }
+  Expression local_load(uint32_t array, const Expression& index) override {
+    return element(function().locals[array], index);
+  }
+  void local_store(uint32_t array, const Expression& index, const Expression& value) override {
+    line(fmt::format("{} = {};", element(function().locals[array], index).text, value.text));
+  }
+
+  Expression atomic(const Instruction& i, ir::AtomicTarget target, const Expression& index,
+                    const Expression& value, const Expression* compare) override {
+    static constexpr std::string_view kNames[] = {"atomicAdd", "atomicMin", "atomicMax",  "atomicAnd",
+                                                  "atomicOr",  "atomicXor", "atomicExch", "atomicCAS"};
+    const std::string place = target.shared
+                                  ? fmt::format("&{}[{}]", function().shared[target.array].name, index.text)
+                                  : pointer_text(function().buffers[target.array], index);
+    // CUDA adds and exchanges 64-bit words as unsigned only; the bits are the same.
+    const bool as_unsigned =
+        i.type == Type::i64 && target.op != ir::AtomicOp::min && target.op != ir::AtomicOp::max;
+    const auto word = [&](const Expression& e) {
+      return as_unsigned ? fmt::format("u64({})", e.text) : e.text;
+    };
+    std::string text = fmt::format("{}({}", kNames[size_t(target.op)],
+                                   as_unsigned ? fmt::format("reinterpret_cast<u64*>({})", place) : place);
+    if (compare) text += ", " + word(*compare);
+    text += ", " + word(value) + ")";
+    return {as_unsigned ? fmt::format("i64({})", text) : text, Binding::atom, 1};
+  }
+
+  void barrier() override { line("__syncthreads();"); }
+
+  Expression group_reduce(const Instruction& i, const Expression& value) override {
+    used_lane_ = true;
+    const auto op = ir::Reduction(i.imm);
+    const int lanes = function().group_lanes();
+    const std::string name = reduce_function_name(op, i.type);
+    functions_.try_emplace(name, reduce_function(op, i.type, lanes));
+    const std::string scratch = reduce_scratch_bytes(lanes, i.type) > 0
+                                    ? fmt::format(", reinterpret_cast<{}*>(ls_scratch)", cuda_type(i.type))
+                                    : "";
+    return {fmt::format("{}({}, lane{})", name, value.text, scratch), Binding::atom, 1};
+  }
+
+  void async_copy(const Instruction& i, const Expression& shared_index, const Expression& offset) override {
+    const ir::ArrayDecl& array = function().shared[i.imm >> 32];
+    const ir::BufferParam& buffer = function().buffers[i.imm & 0xffffffffu];
+    const int bytes = size_of(buffer.storage) * i.lanes;
+    const bool hardware =
+        arch_ >= 80 && buffer.storage == array.storage && (bytes == 4 || bytes == 8 || bytes == 16);
+    if (hardware)
+      return line(fmt::format("ls_copy_async{}(&{}[{}], {});", bytes, array.name, shared_index.text,
+                              pointer_text(buffer, offset)));
+    for (int k = 0; k < i.lanes; ++k) {
+      const auto shifted = [&](const Expression& e) {
+        return k == 0 ? e.text : fmt::format("{} + {}", tight(e, Binding::sum), k);
+      };
+      const Expression value =
+          from_storage(buffer.storage, {fmt::format("a.{}[{}]", buffer.name, shifted(offset))});
+      line(fmt::format("{}[{}] = {};", array.name, shifted(shared_index), value.text));
+    }
+  }
+  void async_commit() override {
+    if (arch_ >= 80) line("ls_async_commit();");
+  }
+  void async_wait(int open) override {
+    if (arch_ >= 80) line(fmt::format("ls_async_wait<{}>();", open));
+  }
+
+  std::string declare(Type type, int lanes, std::string_view name, const Expression& value,
+                      bool is_mutable) const override {
+    return fmt::format("{}{} {} = {};", is_mutable ? "" : "const ", cuda_vector(type, lanes), name,
+                       value.text);
+  }
+  std::string loop_head() const override { return "for (;;) {"; }
+
+ private:
+  static Expression nested(std::string_view outer, std::string_view inner, const Expression& value) {
+    const Expression e = call(inner, {&value});
+    return call(outer, {&e});
+  }
+  static Expression element(const ir::ArrayDecl& array, const Expression& index) {
+    return {fmt::format("{}[{}]", array.name, index.text), Binding::atom, index.depth + 1};
+  }
+  static std::string pointer_text(const ir::BufferParam& buffer, const Expression& index) {
+    return fmt::format("a.{} + {}", buffer.name, tight(index, Binding::product));
+  }
+
+  /// One hardware instruction where a constant that is neither NaN nor zero stands on one side: the same bits
+  /// as the comparison, but for a NaN's own.
+  std::string_view min_max_template(const Instruction& i, Type type) const {
+    const bool is_min = i.op == Op::fmin;
+    if (type == Type::f32) {
+      const auto decides = [&](ir::Id id) {
+        const Instruction& value = function()[id];
+        const uint32_t magnitude = uint32_t(value.imm) & 0x7fffffffu;
+        return value.op == Op::constant && magnitude != 0 && magnitude <= 0x7f800000u;
+      };
+      if (decides(i.args[0])) return is_min ? "fminf($0, $1)" : "fmaxf($0, $1)";
+      if (arch_ >= 80 && decides(i.args[1])) return is_min ? "ls_min_nan($0, $1)" : "ls_max_nan($0, $1)";
+    }
+    return is_min ? "ls_fmin($0, $1)" : "ls_fmax($0, $1)";
+  }
+
+  std::string launch_bounds() const {
+    const int threads = group_[0] * group_[1] * group_[2];
+    return function().min_blocks > 0
+               ? fmt::format("__launch_bounds__({}, {})", threads, function().min_blocks)
+               : fmt::format("__launch_bounds__({})", threads);
+  }
+
+  std::string shared_declarations(bool is_dynamic) const {
+    std::string out;
+    int64_t at = 0;
+    const auto declare_array = [&](std::string_view element, std::string_view name, int64_t count,
+                                   int64_t bytes) {
+      if (is_dynamic)
+        out += fmt::format("  {}* const {} = reinterpret_cast<{}*>(ls_shared + {});\n", element, name,
+                           element, at);
+      else
+        out += fmt::format("  __shared__ __align__(16) {} {}[{}];\n", element, name, count);
+      at += (bytes + 15) / 16 * 16;
+    };
+    if (is_dynamic) out += "  extern __shared__ __align__(16) unsigned char ls_shared[];\n";
+    for (const ir::ArrayDecl& array : function().shared)
+      declare_array(cuda_element(array.storage), array.name, array.count,
+                    array.count * size_of(array.storage));
+    if (const int64_t bytes = reduce_bytes(function()))
+      declare_array("unsigned char", "ls_scratch", bytes, bytes);
+    return out;
+  }
+
+  /// The lane's coordinates, and the guard of a points kernel.
+  std::string places() const {
+    const ir::Function& f = function();
+    std::string out;
+    if (f.domain == ir::Domain::points) {
+      std::string outside;
+      for (int axis = 0; axis < f.rank; ++axis) {
+        const char c = "xyz"[axis];
+        out += fmt::format("  const int {} = a.offset_{} + int(blockIdx.{} * {}u + threadIdx.{});\n", c, c, c,
+                           group_[size_t(axis)], c);
+        outside += fmt::format("{}u32({}) >= u32(a.extent_{})", axis ? " || " : "", c, c);
+      }
+      return out + fmt::format("  if ({}) return;\n", outside);
+    }
+    for (int axis = 0; axis < 3; ++axis) {
+      const char c = "xyz"[axis];
+      if (used_coord_[axis])
+        out += fmt::format("  const int group_{} = a.offset_{} + int(blockIdx.{});\n", c, c, c);
+      if (used_local_[axis]) out += fmt::format("  const int local_{} = int(threadIdx.{});\n", c, c);
+    }
+    if (used_lane_) {
+      const auto& g = group_;
+      out += g[1] == 1 && g[2] == 1 ? "  const int lane = int(threadIdx.x);\n"
+             : g[2] == 1
+                 ? fmt::format("  const int lane = int(threadIdx.x + {}u * threadIdx.y);\n", g[0])
+                 : fmt::format(
+                       "  const int lane = int(threadIdx.x + {}u * (threadIdx.y + {}u * threadIdx.z));\n",
+                       g[0], g[1]);
+    }
+    return out;
+  }
+
+  const Numerics numerics_;
+  const int arch_;
+  const std::array<int32_t, 3> group_;
+  bool used_coord_[3] = {}, used_local_[3] = {}, used_lane_ = false;
+  std::map<std::string, std::string> functions_;  // of this kernel's own accesses and reductions
+};
+
+}  // namespace
+
+std::array<int32_t, 3> cuda_group(const ir::Function& f) {
+  if (f.group[0] > 0) return {f.group[0], std::max(f.group[1], 1), std::max(f.group[2], 1)};
+  switch (f.rank) {
+    case 1: return {256, 1, 1};
+    case 2: return {32, 8, 1};
+    default: return {32, 4, 2};
+  }
+}
+
+int64_t cuda_shared_bytes(const ir::Function& f) {
+  int64_t bytes = 0;
+  const auto add = [&](int64_t n) { bytes += (n + 15) / 16 * 16; };
+  for (const ir::ArrayDecl& array : f.shared) add(array.count * size_of(array.storage));
+  if (uses_reduction(f)) add(reduce_bytes(f));
+  return bytes;
+}
+
+CudaSource print_cuda(const ir::Function& lowered, Numerics numerics, int arch) {
+  return CudaPrinter(lowered, numerics, arch).print();
+}
+
+int parse_arch(std::string_view text) {
+  std::string_view digits = text;
+  for (std::string_view prefix : {"sm_", "compute_"})
+    if (digits.starts_with(prefix)) digits.remove_prefix(prefix.size());
+  int arch = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), arch);
+  if (error != std::errc() || end != digits.data() + digits.size() || arch < 50 || arch > 300)
+    throw InputError(fmt::format("architecture '{}'", text), "CUDA", "a name such as sm_90");
+  return arch;
+}
+
+}  // namespace lockstep::clike

@@ -1,0 +1,55 @@
+// CUDA C++ of a kernel: complete source for NVRTC, without includes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/device.hpp"
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::clike {
+
+/// What a field of the kernel's argument struct holds.
+enum class ArgumentKind : uint8_t { buffer, shape, stride, extent, offset, scalar };
+
+/// One field of the struct that a kernel takes by value as its only parameter.
+struct ArgumentField {
+  ArgumentKind kind;
+  uint8_t index = 0;    // buffer or scalar
+  uint8_t axis = 0;     // shape, stride: slowest first; extent, offset: 0 = x
+  uint8_t bytes = 0;    // 4 or 8
+  uint16_t offset = 0;  // in the struct
+};
+struct ArgumentLayout {
+  std::vector<ArgumentField> fields;
+  uint32_t bytes = 0;  // multiple of 8
+};
+/// The fields that the function uses, or with `all` every field, as native kernels see them.
+ArgumentLayout argument_layout(const ir::Function& function, bool all = false);
+/// `struct Arguments { … };` b0 = pointer of buffer 0, b0_n1 its shape, b0_s0 its stride, extent_x, offset_x,
+/// p0 = scalar.
+std::string argument_struct(const ir::Function& function, const ArgumentLayout& layout);
+
+struct CudaSource {
+  std::string text;
+  std::string entry;
+  std::array<int32_t, 3> group{1, 1, 1};  // block
+  int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
+  ArgumentLayout arguments;
+};
+
+/// `lowered` has gone through compile::lower for Target::cuda. `arch` is 10 * compute capability: 90.
+CudaSource print_cuda(const ir::Function& lowered, Numerics numerics, int arch);
+
+/// Bytes of shared memory that a function takes, without printing it.
+int64_t cuda_shared_bytes(const ir::Function& function);
+/// Lanes per block that print_cuda chooses.
+std::array<int32_t, 3> cuda_group(const ir::Function& function);
+
+/// "sm_90", "90" or "compute_90" as 90. Throws InputError.
+int parse_arch(std::string_view text);
+
+}  // namespace lockstep::clike

@@ -1,0 +1,195 @@
+#include "compile/clike/nvrtc.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include "compile/clike/cuda.hpp"
+#include "compile/lower.hpp"
+#include "core/dynamic_library.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::clike {
+
+namespace {
+using Program = struct NvrtcProgram*;
+
+/// File names, then the same in the toolkits' folders.
+std::vector<std::string> library_names() {
+  const std::vector<std::string> plain = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
+                                          "libnvrtc.so"};
+  std::vector<std::string> names = plain;
+  std::vector<std::filesystem::path> toolkits;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* folder = std::getenv(variable)) toolkits.emplace_back(folder);
+  for (const char* folder : {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"}) toolkits.emplace_back(folder);
+  for (const auto& toolkit : toolkits)
+    for (const char* part : {"lib64", "targets/x86_64-linux/lib", "lib"})
+      for (const std::string& name : plain) {
+        std::error_code error;
+        const auto file = toolkit / part / name;
+        if (std::filesystem::exists(file, error)) names.push_back(file.string());
+      }
+  return names;
+}
+}  // namespace
+
+struct Nvrtc::Functions {
+  DynamicLibrary library;
+  const char* (*error_string)(int) = nullptr;
+  int (*version)(int*, int*) = nullptr;
+  int (*arch_count)(int*) = nullptr;
+  int (*archs)(int*) = nullptr;
+  int (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*destroy)(Program*) = nullptr;
+  int (*compile)(Program, int, const char* const*) = nullptr;
+  int (*log_size)(Program, size_t*) = nullptr;
+  int (*log)(Program, char*) = nullptr;
+  int (*ptx_size)(Program, size_t*) = nullptr;
+  int (*ptx)(Program, char*) = nullptr;
+  int (*cubin_size)(Program, size_t*) = nullptr;
+  int (*cubin)(Program, char*) = nullptr;
+
+  /// The name of the first symbol that is missing, or null.
+  const char* resolve() {
+    const char* missing = nullptr;
+    const auto get = [&](auto& slot, const char* name) {
+      slot = reinterpret_cast<std::decay_t<decltype(slot)>>(library.symbol(name));
+      if (!slot && !missing) missing = name;
+    };
+    get(error_string, "nvrtcGetErrorString");
+    get(version, "nvrtcVersion");
+    get(arch_count, "nvrtcGetNumSupportedArchs");
+    get(archs, "nvrtcGetSupportedArchs");
+    get(create, "nvrtcCreateProgram");
+    get(destroy, "nvrtcDestroyProgram");
+    get(compile, "nvrtcCompileProgram");
+    get(log_size, "nvrtcGetProgramLogSize");
+    get(log, "nvrtcGetProgramLog");
+    get(ptx_size, "nvrtcGetPTXSize");
+    get(ptx, "nvrtcGetPTX");
+    get(cubin_size, "nvrtcGetCUBINSize");
+    get(cubin, "nvrtcGetCUBIN");
+    return missing;
+  }
+};
+
+const Nvrtc* Nvrtc::find(std::string* reason) {
+  struct Found {
+    Nvrtc nvrtc;
+    Functions functions;
+    std::string why;
+    bool ok = false;
+  };
+  static const Found* const found = [] {
+    auto* f = new Found;  // lives as long as the process: modules may be compiled during its exit
+    const LibrarySearch search{library_names(),
+                               {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib"}};
+    f->functions.library = search.load(&f->why);
+    if (!f->functions.library) return f;
+    if (const char* missing = f->functions.resolve()) {
+      f->why = fmt::format("{} has no {}", f->functions.library.path(), missing);
+      return f;
+    }
+    Nvrtc& n = f->nvrtc;
+    n.functions_ = &f->functions;
+    n.path_ = f->functions.library.path();
+    f->functions.version(&n.major_, &n.minor_);
+    int count = 0;
+    f->functions.arch_count(&count);
+    n.architectures_.resize(size_t(count));
+    if (count) f->functions.archs(n.architectures_.data());
+    f->ok = true;
+    return f;
+  }();
+  if (!found->ok && reason) *reason = found->why;
+  return found->ok ? &found->nvrtc : nullptr;
+}
+
+const Nvrtc& Nvrtc::get() {
+  std::string reason;
+  const Nvrtc* nvrtc = find(&reason);
+  if (!nvrtc)
+    throw UnsupportedError(fmt::format("NVRTC: {}", reason), "CUDA compiler",
+                           "libnvrtc beside the program, in LOCKSTEP_LIBRARY_PATH, a CUDA toolkit or "
+                           "Python's nvidia-cuda-nvrtc");
+  return *nvrtc;
+}
+
+std::string Nvrtc::version() const { return fmt::format("{}.{}", major_, minor_); }
+
+std::vector<std::string> Nvrtc::options(int arch, CudaOutput output, Numerics numerics) {
+  std::vector<std::string> options = {
+      fmt::format("--gpu-architecture={}_{}", output == CudaOutput::cubin ? "sm" : "compute", arch),
+      "--std=c++17"};
+  if (numerics == Numerics::exact)
+    options.insert(options.end(), {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"});
+  else
+    options.insert(options.end(), {"--fmad=true", "--prec-div=false", "--prec-sqrt=false", "--ftz=true"});
+  return options;
+}
+
+std::vector<std::byte> Nvrtc::compile(const std::string& source, std::string_view name, int arch,
+                                      CudaOutput output, Numerics numerics) const {
+  const Functions& f = *functions_;
+  const auto check = [&](int code, std::string_view what) {
+    if (code != 0)
+      throw DeviceError(DeviceFault::compile,
+                        fmt::format("NVRTC {} of {}: {}", what, name, f.error_string(code)));
+  };
+  Program program = nullptr;
+  check(f.create(&program, source.c_str(), fmt::format("{}.cu", name).c_str(), 0, nullptr, nullptr),
+        "program");
+  struct Destroy {
+    const Functions& f;
+    Program program;
+    ~Destroy() { f.destroy(&program); }
+  } destroy{f, program};
+
+  const std::vector<std::string> texts = options(arch, output, numerics);
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  if (const int code = f.compile(program, int(pointers.size()), pointers.data()); code != 0) {
+    size_t size = 0;
+    f.log_size(program, &size);
+    std::string log(size, '\0');
+    if (size) f.log(program, log.data());
+    while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
+    throw DeviceError(DeviceFault::compile, fmt::format("NVRTC {} for sm_{}, kernel {}: {}\n{}", version(),
+                                                        arch, name, f.error_string(code), log));
+  }
+  size_t size = 0;
+  check(output == CudaOutput::cubin ? f.cubin_size(program, &size) : f.ptx_size(program, &size), "result");
+  std::vector<std::byte> code(size);
+  char* data = reinterpret_cast<char*>(code.data());
+  check(output == CudaOutput::cubin ? f.cubin(program, data) : f.ptx(program, data), "result");
+  return code;
+}
+
+// ── emit
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+namespace {
+CudaSource print_traced(const ir::Function& traced, Numerics numerics, int arch) {
+  return print_cuda(compile::lower(traced, {compile::Target::cuda, numerics}), numerics, arch);
+}
+}  // namespace
+
+std::string emit_cuda(const ir::Function& traced, Numerics numerics, int arch) {
+  return print_traced(traced, numerics, arch).text;
+}
+std::string emit_ptx(const ir::Function& traced, Numerics numerics, int arch) {
+  const auto code = Nvrtc::get().compile(print_traced(traced, numerics, arch).text, traced.name, arch,
+                                         CudaOutput::ptx, numerics);
+  std::string text(reinterpret_cast<const char*>(code.data()), code.size());
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+std::vector<std::byte> emit_cubin(const ir::Function& traced, Numerics numerics, int arch) {
+  return Nvrtc::get().compile(print_traced(traced, numerics, arch).text, traced.name, arch, CudaOutput::cubin,
+                              numerics);
+}
+
+}  // namespace lockstep::clike
