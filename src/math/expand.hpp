@@ -7,8 +7,8 @@
 
 namespace lockstep::math {
 
-/// Appends the body of a LOCKSTEP_MATH row for operands of f32 or f64; gives the result. Arithmetic in the body is final:
-/// no pass contracts or reorders it.
+/// Appends the body of a LOCKSTEP_MATH row for operands of f32 or f64; gives the result. Arithmetic in the
+/// body is final: no pass contracts or reorders it.
 ir::Id expand(ir::Builder& builder, ir::Op op, std::span<const ir::Id> args);
 
 }  // namespace lockstep::math

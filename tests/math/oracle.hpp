@@ -1,0 +1,168 @@
+// Reference values of the elementary functions in a wider type, error in units in the last place, and
+// samplers.
+#pragma once
+
+#include <quadmath.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::testing {
+
+__extension__ using Quad = __float128;
+
+/// The type in which results for T are judged.
+template <class T>
+struct WiderOf;
+template <>
+struct WiderOf<float> {
+  using type = double;
+};
+template <>
+struct WiderOf<double> {
+  using type = Quad;
+};
+template <class T>
+using Wider = typename WiderOf<T>::type;
+
+#define LOCKSTEP_ORACLE1(name)                              \
+  inline double o_##name(double a) { return std::name(a); } \
+  inline Quad o_##name(Quad a) { return name##q(a); }
+#define LOCKSTEP_ORACLE2(name)                                           \
+  inline double o_##name(double a, double b) { return std::name(a, b); } \
+  inline Quad o_##name(Quad a, Quad b) { return name##q(a, b); }
+LOCKSTEP_ORACLE1(exp)
+LOCKSTEP_ORACLE1(exp2)
+LOCKSTEP_ORACLE1(expm1)
+LOCKSTEP_ORACLE1(log)
+LOCKSTEP_ORACLE1(log2)
+LOCKSTEP_ORACLE1(log10)
+LOCKSTEP_ORACLE1(log1p)
+LOCKSTEP_ORACLE2(pow)
+LOCKSTEP_ORACLE1(sqrt)
+LOCKSTEP_ORACLE1(cbrt)
+LOCKSTEP_ORACLE2(hypot)
+LOCKSTEP_ORACLE1(sin)
+LOCKSTEP_ORACLE1(cos)
+LOCKSTEP_ORACLE1(tan)
+LOCKSTEP_ORACLE1(asin)
+LOCKSTEP_ORACLE1(acos)
+LOCKSTEP_ORACLE1(atan)
+LOCKSTEP_ORACLE2(atan2)
+LOCKSTEP_ORACLE1(sinh)
+LOCKSTEP_ORACLE1(cosh)
+LOCKSTEP_ORACLE1(tanh)
+LOCKSTEP_ORACLE1(erf)
+LOCKSTEP_ORACLE2(fmod)
+#undef LOCKSTEP_ORACLE1
+#undef LOCKSTEP_ORACLE2
+
+template <class W>
+W oracle(ir::Op op, W a, W b) {
+  switch (op) {
+    case ir::Op::exp: return o_exp(a);
+    case ir::Op::exp2: return o_exp2(a);
+    case ir::Op::expm1: return o_expm1(a);
+    case ir::Op::log: return o_log(a);
+    case ir::Op::log2: return o_log2(a);
+    case ir::Op::log10: return o_log10(a);
+    case ir::Op::log1p: return o_log1p(a);
+    case ir::Op::pow: return o_pow(a, b);
+    case ir::Op::rsqrt: return 1 / o_sqrt(a);
+    case ir::Op::cbrt: return o_cbrt(a);
+    case ir::Op::hypot: return o_hypot(a, b);
+    case ir::Op::sin: return o_sin(a);
+    case ir::Op::cos: return o_cos(a);
+    case ir::Op::tan: return o_tan(a);
+    case ir::Op::asin: return o_asin(a);
+    case ir::Op::acos: return o_acos(a);
+    case ir::Op::atan: return o_atan(a);
+    case ir::Op::atan2: return o_atan2(a, b);
+    case ir::Op::sinh: return o_sinh(a);
+    case ir::Op::cosh: return o_cosh(a);
+    case ir::Op::tanh: return o_tanh(a);
+    case ir::Op::sigmoid: return 1 / (1 + o_exp(-a));
+    case ir::Op::softplus: return a > 0 ? a + o_log1p(o_exp(-a)) : o_log1p(o_exp(a));
+    case ir::Op::erf: return o_erf(a);
+    case ir::Op::fmod: return o_fmod(a, b);
+    default: return W(0);
+  }
+}
+
+/// |got - want| in units in the last place of `want` as a T. NaN and infinities count 0 where both agree.
+template <class T>
+double ulp_error(T got, Wider<T> want) {
+  using W = Wider<T>;
+  using Limits = std::numeric_limits<T>;
+  if (want != want) return got != got ? 0 : std::numeric_limits<double>::infinity();
+  if (got != got) return std::numeric_limits<double>::infinity();
+  const T rounded = T(want);
+  if (got == rounded) {
+    if (std::isinf(got) || want == 0) return 0;
+  }
+  const W size = want < 0 ? -want : want;
+  const W top = W(Limits::max());
+  const W value =
+      std::isinf(got) ? (got > 0 ? top * 2 : -top * 2) : W(got);  // an overflow counts as twice the largest
+  int exponent = std::ilogb(size > top ? Limits::max() : T(size));
+  if (W(std::ldexp(T(1), exponent)) > size) --exponent;  // T(size) was rounded up over a power of two
+  exponent = std::max(exponent, Limits::min_exponent - 1);
+  const W unit = W(std::ldexp(1.0L, exponent - Limits::digits + 1));
+  const W difference = value - want;
+  return double((difference < 0 ? -difference : difference) / unit);
+}
+
+/// Error that src/math promises.
+inline double promised_ulp(ir::Op op) { return op == ir::Op::fmod ? 0 : op == ir::Op::pow ? 4 : 2; }
+
+/// Draws operands: any bit pattern, or a magnitude near those where the function does something.
+template <class T>
+class Sampler {
+ public:
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  Sampler(ir::Op op, uint64_t seed) : op_(op), random_(seed) {}
+
+  void next(T& a, T& b) {
+    a = draw(random_() % 8);
+    b = draw(random_() % 8);
+    if (op_ == ir::Op::pow && random_() % 4) {
+      // A base and an exponent whose power is in range.
+      a = std::fabs(a);
+      const T limit = T(std::numeric_limits<T>::max_exponent) / std::max(std::fabs(std::log2(a)), T(1e-20));
+      if (std::isfinite(limit)) b = T(2.3 * uniform() - 1.15) * limit;
+    }
+    if (op_ == ir::Op::fmod && random_() % 2) b = T(a * T(uniform()));
+    if ((op_ == ir::Op::hypot || op_ == ir::Op::atan2) && random_() % 2)
+      b = T(a * T(std::exp2(40 * uniform() - 20)));
+  }
+
+ private:
+  double uniform() { return double(random_() >> 11) * 0x1p-53; }
+  T draw(uint64_t kind) {
+    constexpr int kMantissa = std::numeric_limits<T>::digits - 1;
+    const Bits any = Bits(random_());
+    if (kind < 2) return std::bit_cast<T>(any);
+    if (kind < 5) {  // magnitudes 2^-12 to 2^12, either sign
+      const Bits exponent = Bits(std::numeric_limits<T>::max_exponent - 1 - 12 + int(random_() % 24));
+      const Bits low = any & ((Bits(1) << kMantissa) - 1), sign = any & (Bits(1) << (8 * sizeof(T) - 1));
+      return std::bit_cast<T>(Bits(sign | exponent << kMantissa | low));
+    }
+    if (kind == 5) return T(uniform() * 4 - 2);
+    if (kind == 6)
+      return T(std::round(uniform() * 200) * 0.785398163397448309616L + (uniform() - 0.5) * 1e-3);
+    return T(uniform() * 2.1 * std::numeric_limits<T>::max_exponent * 0.6931471805599453 *
+             (uniform() < 0.5 ? -1 : 1));
+  }
+
+  ir::Op op_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace lockstep::testing
