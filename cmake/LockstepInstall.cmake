@@ -1,1 +1,67 @@
-# Install rules live here; see docs/architecture.md.
+# What `cmake --install` leaves behind. Two components:
+#   portable  bin/lockstep and lib/ with everything it loads that a bare Linux with glibc >= 2.36 may lack
+#   devel     liblockstep.so, the public headers and find_package(lockstep)
+include(CMakePackageConfigHelpers)
+
+# --- portable: the program, the GDAL module, wgpu-native, and the shared libraries they need.
+if(TARGET lockstep_cli)
+  set_target_properties(lockstep_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  install(TARGETS lockstep_cli RUNTIME DESTINATION bin COMPONENT portable)
+  if(TARGET lockstep_gdal)
+    install(TARGETS lockstep_gdal LIBRARY DESTINATION lib COMPONENT portable)
+  endif()
+  install(FILES LICENSE DESTINATION . COMPONENT portable)
+  install(FILES ${CMAKE_BINARY_DIR}/lib/libwgpu_native-release.so DESTINATION lib COMPONENT portable OPTIONAL)
+  # The C and C++ run-time libraries are the system's: drivers that the program loads must share one copy with it.
+  install(CODE [[
+    file(GET_RUNTIME_DEPENDENCIES
+      EXECUTABLES "${CMAKE_INSTALL_PREFIX}/bin/lockstep"
+      RESOLVED_DEPENDENCIES_VAR found
+      UNRESOLVED_DEPENDENCIES_VAR missing
+      POST_EXCLUDE_REGEXES "/ld-linux[^/]*$" "/lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so[^/]*$")
+    if(missing)
+      message(FATAL_ERROR "bin/lockstep needs libraries that were not found: ${missing}")
+    endif()
+    foreach(library IN LISTS found)
+      file(INSTALL "${library}" DESTINATION "${CMAKE_INSTALL_PREFIX}/lib" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN)
+    endforeach()
+  ]] COMPONENT portable)
+endif()
+
+# --- devel: every library in one, for users of the C++ interface.
+set(LOCKSTEP_PUBLIC_PARTS core ir math compile compile_clike compile_llvm device device_interp device_cpu device_cuda
+  device_webgpu cases primitives urban)
+foreach(part IN LISTS LOCKSTEP_PUBLIC_PARTS)
+  if(TARGET lockstep_${part})
+    get_target_property(kind lockstep_${part} TYPE)
+    if(kind STREQUAL "STATIC_LIBRARY")
+      list(APPEND whole lockstep_${part})
+    endif()
+  endif()
+endforeach()
+file(WRITE ${CMAKE_BINARY_DIR}/lockstep_shared.cpp "// Holds the static libraries together.\n")
+add_library(lockstep_shared SHARED ${CMAKE_BINARY_DIR}/lockstep_shared.cpp)
+add_library(lockstep::lockstep ALIAS lockstep_shared)
+foreach(part IN LISTS whole)
+  target_link_libraries(lockstep_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${part}>")
+endforeach()
+target_include_directories(lockstep_shared INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_compile_features(lockstep_shared INTERFACE cxx_std_20)
+# Only names of the namespace lockstep leave the library, not those of LLVM and others inside it.
+set(version_script ${PROJECT_SOURCE_DIR}/cmake/lockstep.version)
+target_link_options(lockstep_shared PRIVATE -Wl,--version-script=${version_script} -Wl,-Bsymbolic)
+set_target_properties(lockstep_shared PROPERTIES
+  OUTPUT_NAME lockstep EXPORT_NAME lockstep VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib LINK_DEPENDS ${version_script})
+
+set(package_folder lib/cmake/lockstep)
+install(TARGETS lockstep_shared EXPORT lockstep LIBRARY DESTINATION lib COMPONENT devel)
+install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package_folder} COMPONENT devel)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION include COMPONENT devel
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.def")
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lockstepConfig.cmake.in ${CMAKE_BINARY_DIR}/lockstepConfig.cmake
+  INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/lockstepConfig.cmake ${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake
+  DESTINATION ${package_folder} COMPONENT devel)

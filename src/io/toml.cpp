@@ -64,35 +64,50 @@ void append_utf8(std::string& out, uint32_t code) {
 enum class Origin { implicit, header, dotted, closed };
 
 // The document while it grows: `origin` holds for tables, `is_table_array` for arrays made by [[…]].
+struct Member;
 struct Node {
   TomlValue::Content content;
   int line = 0;
   Origin origin = Origin::closed;
   bool is_table_array = false;
-  std::vector<std::pair<std::string, Node>> members;  // If it is a table.
-  std::vector<Node> items;                            // If it is an array.
+  std::vector<Member> members;  // If it is a table.
+  std::vector<Node> items;      // If it is an array.
 
   bool is_table() const { return std::holds_alternative<TomlTable>(content); }
-  Node* member(std::string_view key) {
-    for (auto& [name, node] : members) {
-      if (name == key) return &node;
-    }
-    return nullptr;
-  }
+  Node* member(std::string_view key);
+  Node* add(std::string key, Node node);
+};
+struct Member {
+  std::string name;
+  Node node;
 };
 
-TomlValue finish(Node& node) {
-  if (node.is_table()) {
-    TomlTable table;
-    for (auto& [name, member] : node.members) table.emplace_back(name, finish(member));
-    return TomlValue(std::move(table), node.line);
+Node* Node::member(std::string_view key) {
+  for (Member& m : members) {
+    if (m.name == key) return &m.node;
   }
+  return nullptr;
+}
+Node* Node::add(std::string key, Node node) {
+  return &members.emplace_back(Member{std::move(key), std::move(node)}).node;
+}
+
+TomlTable finish_members(Node& node);
+
+TomlValue finish(Node& node) {
+  if (node.is_table()) return TomlValue(finish_members(node), node.line);
   if (std::holds_alternative<TomlArray>(node.content)) {
     TomlArray array;
     for (Node& item : node.items) array.push_back(finish(item));
     return TomlValue(std::move(array), node.line);
   }
   return TomlValue(std::move(node.content), node.line);
+}
+
+TomlTable finish_members(Node& node) {
+  TomlTable table;
+  for (Member& m : node.members) table.emplace_back(m.name, finish(m.node));
+  return table;
 }
 
 class Parser {
@@ -112,9 +127,7 @@ class Parser {
       }
       end_of_line();
     }
-    TomlTable table;
-    for (auto& [name, member] : root.members) table.emplace_back(name, finish(member));
-    return table;
+    return finish_members(root);
   }
 
  private:
@@ -207,13 +220,13 @@ class Parser {
         made.content = TomlArray{};
         made.line = line_;
         made.is_table_array = true;
-        last = &node->members.emplace_back(parts.back(), std::move(made)).second;
+        last = node->add(parts.back(), std::move(made));
       } else if (!last->is_table_array) {
         fail(fmt::format("'{}' exists already", joined(parts)), "a new name, or more of an array of tables");
       }
       return &last->items.emplace_back(make_table(Origin::header));
     }
-    if (!last) return &node->members.emplace_back(parts.back(), make_table(Origin::header)).second;
+    if (!last) return node->add(parts.back(), make_table(Origin::header));
     if (!last->is_table() || last->origin != Origin::implicit) {
       fail(fmt::format("'{}' exists already", joined(parts)), "each table once");
     }
@@ -223,7 +236,7 @@ class Parser {
   }
   Node* step_into(Node& from, const std::vector<std::string>& parts, size_t k) {
     Node* next = from.member(parts[k]);
-    if (!next) return &from.members.emplace_back(parts[k], make_table(Origin::implicit)).second;
+    if (!next) return from.add(parts[k], make_table(Origin::implicit));
     if (next->is_table_array) return &next->items.back();
     if (!next->is_table() || next->origin == Origin::closed)
       fail(fmt::format("'{}' is no table", parts[k]), "a table");
@@ -239,7 +252,7 @@ class Parser {
     for (size_t k = 0; k + 1 < parts.size(); ++k) {
       Node* next = node->member(parts[k]);
       if (!next) {
-        next = &node->members.emplace_back(parts[k], make_table(Origin::dotted)).second;
+        next = node->add(parts[k], make_table(Origin::dotted));
       } else if (!next->is_table() || next->origin != Origin::dotted) {
         fail(fmt::format("'{}' exists already", parts[k]), "a name that is free");
       }
@@ -248,7 +261,7 @@ class Parser {
     if (node->member(parts.back()))
       fail(fmt::format("'{}' stands here twice", joined(parts)), "each key once");
     Node made = value(depth + 1);
-    node->members.emplace_back(parts.back(), std::move(made));
+    node->add(parts.back(), std::move(made));
   }
 
   Node value(int depth) {
@@ -300,8 +313,8 @@ class Parser {
       ++at_;
       if (c == '}') break;
     }
-    for (auto& [name, member] : node.members) {
-      if (member.origin == Origin::dotted) member.origin = Origin::closed;
+    for (Member& m : node.members) {
+      if (m.node.origin == Origin::dotted) m.node.origin = Origin::closed;
     }
   }
 

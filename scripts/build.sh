@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Configures (where that is due) and builds the given targets in build/, Release.
+# usage: build.sh TARGET...
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build
+
+"$root/scripts/fetch_wgpu.sh" "$build" || true
+if [ ! -f "$build/build.ninja" ] || ! grep -q "CMAKE_HOME_DIRECTORY:INTERNAL=$root\$" "$build/CMakeCache.txt" 2>/dev/null; then
+  rm -f "$build/CMakeCache.txt"
+  cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >&2
+fi
+cmake --build "$build" --target "$@" >&2

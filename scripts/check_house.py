@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Checks of the source tree: include direction, file sizes, format. One check per call; exit code 1 on a finding.
+
+usage: check_house.py include-direction|file-size|format [ROOT]
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+SKIPPED_EXIT_CODE = 77
+LINE_LIMIT = 600
+SOURCE_SUFFIXES = (".cpp", ".hpp", ".h", ".cu", ".cuh", ".def", ".wgsl")
+TEXT_SUFFIXES = SOURCE_SUFFIXES + (".py", ".sh", ".cmake", ".txt", ".md", ".js", ".html")
+EXTENSIONLESS = ("run", "test", ".ci/run")
+
+# Height of each layer: an include may only point to a lower one, or stay in its folder.
+LAYERS = {
+    "core": 0, "ir": 1, "math": 2, "autodiff": 3, "compile": 4, "device": 5, "cases": 6, "primitives": 7, "io": 8,
+    "urban": 9, "pde": 9, "flow": 9, "forecast": 9, "solve": 9,
+}
+# Public headers belong to the layer that implements them; all others are open to every layer.
+PUBLIC_LAYERS = {"urban.hpp": "urban", "pde.hpp": "pde", "flow.hpp": "flow", "forecast.hpp": "forecast", "solve.hpp": "solve"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+
+def files_of(root):
+    """Tracked files, or all files outside build folders where git is absent."""
+    try:
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True).stdout
+        names = [name for name in listed.decode().split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        names = []
+        for folder, folders, entries in os.walk(root):
+            folders[:] = [f for f in folders if not f.startswith(".") and f not in ("build", "out", "install")]
+            names += [os.path.relpath(os.path.join(folder, entry), root) for entry in entries]
+    return sorted(name for name in names if os.path.isfile(os.path.join(root, name)))
+
+
+def layer_of_include(include):
+    parts = include.split("/")
+    if parts[0] == "lockstep":
+        return PUBLIC_LAYERS.get(parts[-1]) if len(parts) == 2 else None
+    return parts[0] if parts[0] in LAYERS and len(parts) > 1 else None
+
+
+def check_include_direction(root):
+    findings, checked = [], 0
+    for name in files_of(root):
+        if not name.endswith(SOURCE_SUFFIXES):
+            continue
+        parts = name.split("/")
+        inside = parts[1] if parts[0] == "src" and len(parts) > 2 else None
+        public = name.startswith("include/")
+        if inside is not None and inside not in LAYERS:
+            findings.append(f"{name}: folder src/{inside} has no layer: name it in scripts/check_house.py")
+            continue
+        if not (inside or public or parts[0] == "examples"):
+            continue
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                match = INCLUDE.match(line)
+                if not match:
+                    continue
+                checked += 1
+                include = match.group(1)
+                target = layer_of_include(include)
+                if public or parts[0] == "examples":
+                    if not include.startswith("lockstep/"):
+                        findings.append(f"{name}:{number}: includes \"{include}\": only public headers may be used here")
+                elif target and target != inside and LAYERS[target] >= LAYERS[inside]:
+                    findings.append(f"{name}:{number}: {inside} includes \"{include}\" of {target}, which is not below it")
+                elif include.startswith("..") or include.startswith("apps/") or include.startswith("tests/"):
+                    findings.append(f"{name}:{number}: includes \"{include}\": not a path below src or include")
+    print(f"include direction: {checked} includes checked, {len(findings)} findings")
+    return findings
+
+
+def check_file_size(root):
+    findings, checked = [], 0
+    for name in files_of(root):
+        if not (name.endswith(TEXT_SUFFIXES) or name in EXTENSIONLESS):
+            continue
+        checked += 1
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            lines = sum(1 for _ in file)
+        if lines > LINE_LIMIT:
+            findings.append(f"{name}: {lines} lines, at most {LINE_LIMIT}")
+    print(f"file size: {checked} files checked, {len(findings)} findings")
+    return findings
+
+
+def check_format(root):
+    tool = shutil.which("clang-format-19")
+    if not tool:
+        print("format: clang-format-19 is not installed: SKIPPED")
+        sys.exit(SKIPPED_EXIT_CODE)
+    sources = [name for name in files_of(root) if name.endswith((".cpp", ".hpp", ".h", ".cu", ".cuh"))]
+
+    def is_clean(name):
+        done = subprocess.run([tool, "--dry-run", "-Werror", name], cwd=root, capture_output=True)
+        return done.returncode == 0
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        clean = list(pool.map(is_clean, sources))
+    findings = [f"{name}: run clang-format-19 -i on it" for name, ok in zip(sources, clean) if not ok]
+    print(f"format: {len(sources)} files checked, {len(findings)} findings")
+    return findings
+
+
+CHECKS = {"include-direction": check_include_direction, "file-size": check_file_size, "format": check_format}
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in CHECKS:
+        sys.exit(__doc__)
+    root = sys.argv[2] if len(sys.argv) == 3 else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    findings = CHECKS[sys.argv[1]](root)
+    for finding in findings:
+        print(finding)
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that ./run (default) or ./test needs, if any is missing. Needs root or sudo for that.
+# usage: packages.sh [run|test]
+set -euo pipefail
+
+run=(cmake ninja-build g++ ccache lld-19 llvm-19-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libtbb-dev
+  libgdal-dev libpng-dev libzstd-dev libxml2-dev zlib1g-dev libtinfo-dev python3 python3-pip libvulkan1 mesa-vulkan-drivers)
+test=(git libgtest-dev librapidcheck-dev libbenchmark-dev clang-format-19 clang-tidy-19 chromium-common)
+
+wanted=("${run[@]}")
+if [ "${1:-run}" = test ]; then wanted+=("${test[@]}"); fi
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "packages.sh: this is no Debian system; it needs the counterparts of: ${wanted[*]}" >&2
+  exit 0
+fi
+missing=()
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true)
+for package in "${wanted[@]}"; do
+  grep -qx "installed $package" <<<"$installed" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+echo "Installing ${missing[*]}" >&2
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "packages.sh: root or sudo is needed once, to install: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" </dev/null >&2; }
+apt_get update
+apt_get install -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,59 @@
+"""The checks of the source tree find what they look for, and nothing else."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "check_house.py")
+
+
+def run(check, files):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in files.items():
+            path = os.path.join(root, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        done = subprocess.run([sys.executable, SCRIPT, check, root], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+
+class CheckHouse(unittest.TestCase):
+    def test_includes_that_point_down_pass(self):
+        code, text = run("include-direction", {
+            "src/device/a.cpp": '#include "device/a.hpp"\n#include "core/log.hpp"\n#include "lockstep/device.hpp"\n',
+            "src/urban/a.cpp": '#include "io/raster.hpp"\n#include "lockstep/urban.hpp"\n',
+            "include/lockstep/a.hpp": '#include "lockstep/b.hpp"\n#include <vector>\n',
+            "apps/cli/a.cpp": '#include "urban/a.hpp"\n',
+        })
+        self.assertEqual(code, 0, text)
+        self.assertIn("6 includes checked", text)
+
+    def test_includes_that_point_up_or_sideways_are_found(self):
+        for name, include in (("src/core/a.cpp", "device/a.hpp"), ("src/urban/a.cpp", "pde/a.hpp"),
+                              ("src/primitives/a.cpp", "io/npy.hpp"), ("src/device/a.cpp", "lockstep/urban.hpp"),
+                              ("include/lockstep/a.hpp", "core/log.hpp"), ("examples/a.cpp", "device/a.hpp"),
+                              ("src/io/a.cpp", "../core/log.hpp"), ("src/mystery/a.cpp", "core/log.hpp")):
+            code, text = run("include-direction", {name: f'#include "{include}"\n'})
+            self.assertEqual(code, 1, (name, include, text))
+            self.assertIn(name, text)
+
+    def test_long_files_are_found(self):
+        self.assertEqual(run("file-size", {"src/core/a.cpp": "\n" * 600})[0], 0)
+        code, text = run("file-size", {"src/core/a.cpp": "\n" * 601})
+        self.assertEqual(code, 1)
+        self.assertIn("601 lines", text)
+
+    def test_unformatted_files_are_found(self):
+        style = "BasedOnStyle: Google\n"
+        code, text = run("format", {".clang-format": style, "src/a.cpp": "int  main( ) {return 0 ;}\n"})
+        if code == 77:
+            self.skipTest(text)
+        self.assertEqual(code, 1)
+        self.assertIn("src/a.cpp", text)
+        self.assertEqual(run("format", {".clang-format": style, "src/a.cpp": "int main() { return 0; }\n"})[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
