@@ -1,0 +1,449 @@
+#include "compile/clike/wgsl.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "compile/clike/printer.hpp"
+#include "compile/clike/wgsl_buffers.hpp"
+#include "compile/clike/wgsl_fixed.hpp"
+#include "compile/clike/wgsl_prelude.hpp"
+#include "compile/lower.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::clike {
+
+using ir::Id;
+using ir::Instruction;
+using ir::Op;
+
+namespace {
+
+constexpr std::string_view kAxes = "xyz";
+
+std::string_view wgsl_column(Op op) {
+  switch (op) {
+#define LOCKSTEP_OP(name, arity, domain, result, meaning, cuda, wgsl, ...) \
+  case Op::name: return wgsl;
+#define LOCKSTEP_MATH(name, arity, cuda_fast, wgsl_fast, ...) \
+  case Op::name: return wgsl_fast;
+#include "lockstep/ir/ops.def"
+    default: return "";
+  }
+}
+
+class WgslPrinter final : public Printer {
+ public:
+  WgslPrinter(const ir::Function& f, const WgslOptions& options) : Printer(f), options_(options) {
+    exact_ = options.numerics == Numerics::exact;
+    if (exact_ && options.fixed_arithmetic) fixed_ = values_to_fix(f);
+    atomic_shared_.resize(f.shared.size());
+    for (const Instruction& i : f.instructions)
+      if (i.op == Op::atomic)
+        if (const auto target = ir::AtomicTarget::from_bits(i.imm); target.shared)
+          atomic_shared_[target.array] = true;
+    for (uint32_t b = 0; b < f.buffers.size(); ++b) {
+      const WgslBuffer how = b < options.buffers.size() ? options.buffers[b] : WgslBuffer{};
+      has_base_.push_back(how.has_base);
+      buffers_.emplace_back(f, b, how, options.window_bytes);
+      writes_buffers_ |= f.buffers[b].access != ir::Access::read;
+    }
+  }
+
+  WgslSource print();
+
+ private:
+  // ── words of the argument block
+  // ───────────────────────────────────────────────────────────────────────────────────
+  std::string word(WgslWord w) {
+    auto at = std::find(words_.begin(), words_.end(), w);
+    if (at == words_.end()) at = words_.insert(words_.end(), w);
+    const size_t n = size_t(at - words_.begin());
+    return fmt::format("A[{}].{}", n / 4, "xyzw"[n % 4]);
+  }
+  std::string signed_word(WgslWord w) { return fmt::format("i32({})", word(w)); }
+  /// A `let` at the begin of main.
+  Expression named(const std::string& name, const std::string& text) {
+    if (names_.insert(name).second) prologue_ += fmt::format("  let {} = {};\n", name, text);
+    return {name, Binding::atom, 0};
+  }
+  std::string builtin(std::string_view name, std::string_view type) {
+    const std::string declaration = fmt::format("@builtin({0}) {0}: {1}", name, type);
+    if (std::find(builtins_.begin(), builtins_.end(), declaration) == builtins_.end())
+      builtins_.push_back(declaration);
+    return std::string(name);
+  }
+
+  // ── the language
+  // ──────────────────────────────────────────────────────────────────────────────────────────────────
+  std::string type_name(Type type, int lanes) const override {
+    return lanes == 1 ? std::string(wgsl_type(type)) : fmt::format("vec{}<{}>", lanes, wgsl_type(type));
+  }
+  Expression literal(Type type, uint64_t bits) override;
+  std::string_view op_template(const Instruction& instruction, Type type) const override;
+  Expression elementary(const Instruction& instruction, Type type,
+                        std::span<const Expression> operands) override;
+  Expression convert(Type to, Type from, const Expression& value) override;
+  Expression bitcast(Type to, Type, const Expression& value) override {
+    return {fmt::format("bitcast<{}>({})", wgsl_type(to), value.text), Binding::atom, value.depth + 1};
+  }
+  Expression select(const Expression& condition, const Expression& yes, const Expression& no) override {
+    return call("select", {&no, &yes, &condition});
+  }
+  Expression clamp_index(const Expression& coordinate, const Expression& extent) override {
+    return {fmt::format("max(min({}, {} - 1i), 0i)", coordinate.text, extent.text), Binding::atom,
+            coordinate.depth + 2};
+  }
+
+  Expression coord(int axis) override {
+    const std::string offset = signed_word({WgslWord::Kind::offset, 0, uint8_t(axis)});
+    const std::string id = builtin(
+        function().domain == ir::Domain::points ? "global_invocation_id" : "workgroup_id", "vec3<u32>");
+    return named(fmt::format("at_{}", kAxes[size_t(axis)]),
+                 fmt::format("{} + i32({}.{})", offset, id, kAxes[size_t(axis)]));
+  }
+  Expression extent(int axis) override {
+    return named(fmt::format("extent_{}", kAxes[size_t(axis)]),
+                 signed_word({WgslWord::Kind::extent, 0, uint8_t(axis)}));
+  }
+  Expression local_id(int axis) override {
+    return named(fmt::format("local_{}", kAxes[size_t(axis)]),
+                 fmt::format("i32({}.{})", builtin("local_invocation_id", "vec3<u32>"), kAxes[size_t(axis)]));
+  }
+  Expression lane() override {
+    return named("lane", fmt::format("i32({})", builtin("local_invocation_index", "u32")));
+  }
+  Expression param(uint32_t scalar) override {
+    const std::string text = word({WgslWord::Kind::scalar, scalar, 0}), name = fmt::format("p{}", scalar);
+    switch (function().scalars[scalar].type) {
+      case Type::boolean: return named(name, text + " != 0u");
+      case Type::u32: return named(name, text);
+      default:
+        return named(name, fmt::format("bitcast<{}>({})", wgsl_type(function().scalars[scalar].type), text));
+    }
+  }
+  Expression shape(uint32_t buffer, int axis) override {
+    return named(fmt::format("b{}_n{}", buffer, axis),
+                 signed_word({WgslWord::Kind::shape, buffer, uint8_t(axis)}));
+  }
+  Expression stride(uint32_t buffer, int axis) override {
+    return named(fmt::format("b{}_s{}", buffer, axis),
+                 signed_word({WgslWord::Kind::stride, buffer, uint8_t(axis)}));
+  }
+
+  Expression load(const Instruction& i, const Expression& index) override;
+  void store(const Instruction& i, const Expression& index, std::span<const Expression> values) override;
+  Expression shared_load(uint32_t array, const Expression& index) override {
+    const std::string place = fmt::format("s{}[{}]", array, index.text);
+    return {atomic_shared_[array] ? fmt::format("atomicLoad(&{})", place) : place, Binding::atom,
+            index.depth + 1};
+  }
+  void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
+    line(fmt::format(fmt::runtime(atomic_shared_[array] ? "atomicStore(&s{}[{}], {});" : "s{}[{}] = {};"),
+                     array, index.text, value.text));
+  }
+  Expression local_load(uint32_t array, const Expression& index) override {
+    return {fmt::format("l{}[{}]", array, index.text), Binding::atom, index.depth + 1};
+  }
+  void local_store(uint32_t array, const Expression& index, const Expression& value) override {
+    line(fmt::format("l{}[{}] = {};", array, index.text, value.text));
+  }
+  Expression atomic(const Instruction& i, ir::AtomicTarget target, const Expression& index,
+                    const Expression& value, const Expression* compare) override;
+  void barrier() override {
+    line("workgroupBarrier();");
+    if (writes_buffers_) line("storageBarrier();");
+  }
+  Expression group_reduce(const Instruction& i, const Expression& value) override;
+  void async_copy(const Instruction& i, const Expression& shared_index, const Expression& offset) override;
+  void async_commit() override {}
+  void async_wait(int) override {}
+
+  std::string declare(Type type, int lanes, std::string_view name, const Expression& value,
+                      bool is_mutable) const override {
+    return fmt::format("{} {}: {} = {};", is_mutable ? "var" : "let", name, type_name(type, lanes),
+                       value.text);
+  }
+  std::string for_head(Type type, std::string_view name, const Expression& begin, const Expression& end,
+                       int64_t step) const override {
+    const char suffix = type == Type::u32 ? 'u' : 'i';
+    const std::string advance = step == 1    ? fmt::format("{}++", name)
+                                : step == -1 ? fmt::format("{}--", name)
+                                : step < 0   ? fmt::format("{} -= {}{}", name, -step, suffix)
+                                             : fmt::format("{} += {}{}", name, step, suffix);
+    return fmt::format("for (var {}: {} = {}; {} {} {}; {}) {{", name, wgsl_type(type), begin.text, name,
+                       step > 0 ? "<" : ">", tight(end, Binding::sum), advance);
+  }
+  std::string loop_head() const override { return "loop {"; }
+
+  /// The index as text that may stand several times.
+  std::string repeatable(const Expression& index) {
+    if (index.depth == 0) return index.text;
+    const std::string name = fresh("at");
+    line(fmt::format("let {} = {};", name, index.text));
+    return name;
+  }
+  static std::string plus(const std::string& index, int k) {
+    return k == 0 ? index : fmt::format("{} + {}i", index, k);
+  }
+
+  const WgslOptions& options_;
+  bool exact_ = true, writes_buffers_ = false;
+  std::vector<bool> fixed_;
+  std::vector<bool> atomic_shared_, has_base_;
+  std::vector<WgslBufferText> buffers_;
+  std::vector<WgslWord> words_;
+  std::set<std::string> names_;
+  std::string prologue_;
+  std::vector<std::string> builtins_;
+  std::set<std::pair<Type, ir::Reduction>> reductions_;
+};
+
+Expression WgslPrinter::literal(Type type, uint64_t bits) {
+  const auto b = uint32_t(bits);
+  switch (type) {
+    case Type::boolean: return {bits ? "true" : "false"};
+    case Type::u32: return {fmt::format("{}u", b)};
+    case Type::i32:
+      if (b == 0x80000000u) return {"bitcast<i32>(0x80000000u)"};
+      return {fmt::format("{}i", int32_t(b)), int32_t(b) < 0 ? Binding::unary : Binding::atom};
+    default: break;
+  }
+  const float v = std::bit_cast<float>(b);
+  // Compilers of WGSL refuse constant expressions that are not finite.
+  if (!std::isfinite(v)) return {fmt::format("bitcast<f32>(0x{:08x}u + ls_hidden)", b), Binding::atom, 0};
+  if (std::fabs(v) < 0x1p20f && v * 16 == std::trunc(v * 16) && b != 0x80000000u)
+    return {fmt::format("{}{}f", double(v), v == std::trunc(v) ? ".0" : ""),
+            v < 0 ? Binding::unary : Binding::atom};
+  return {fmt::format("bitcast<f32>(0x{:08x}u)", b)};
+}
+
+std::string_view WgslPrinter::op_template(const Instruction& i, Type type) const {
+  const bool is_u32 = type == Type::u32, is_bool = type == Type::boolean;
+  switch (i.op) {
+    case Op::idiv: return is_u32 ? "ls_idiv_u32($0, $1)" : "ls_idiv_i32($0, $1)";
+    case Op::irem: return is_u32 ? "ls_irem_u32($0, $1)" : "ls_irem_i32($0, $1)";
+    case Op::ineg: return is_u32 ? "0u - $0" : "-$0";
+    case Op::shl: return is_u32 ? "$0 << ($1 & 31u)" : "$0 << (u32($1) & 31u)";
+    case Op::shr: return is_u32 ? "$0 >> ($1 & 31u)" : "$0 >> (u32($1) & 31u)";
+    case Op::bxor: return is_bool ? "$0 != $1" : "$0 ^ $1";
+    case Op::bnot: return is_bool ? "!$0" : "~$0";
+    // As bits: the sign of zeros and NaN must not get lost.
+    case Op::fneg: return exact_ ? "ls_neg($0)" : "-$0";
+    case Op::fabs: return exact_ ? "ls_abs($0)" : "abs($0)";
+    case Op::fdiv: return exact_ && !options_.native_division ? "ls_div($0, $1)" : "$0 / $1";
+    case Op::fsqrt: return exact_ && !options_.native_division ? "ls_sqrt($0)" : "sqrt($0)";
+    case Op::fma: return exact_ && !options_.native_fma ? "ls_fma($0, $1, $2)" : "fma($0, $1, $2)";
+    default: return wgsl_column(i.op);
+  }
+}
+
+Expression WgslPrinter::elementary(const Instruction& i, Type type, std::span<const Expression> operands) {
+  Expression e = expand(op_template(i, type), operands);
+  const auto id = size_t(&i - function().instructions.data());
+  if (id >= fixed_.size() || !fixed_[id]) return e;
+  // An unknown zero between the operations: no rule of a driver's compiler spans it.
+  const Expression zero = named("zero", word({WgslWord::Kind::zero}));
+  return {fmt::format("bitcast<f32>(bitcast<u32>({}) ^ {})", e.text, zero.text), Binding::atom, e.depth + 2};
+}
+
+Expression WgslPrinter::convert(Type to, Type from, const Expression& value) {
+  if (to == Type::boolean)
+    return {fmt::format("({} != {})", tight(value, Binding::sum), literal(from, 0).text), Binding::atom,
+            value.depth + 1};
+  if (from == Type::boolean) {
+    const Expression one = literal(to, to == Type::f32 ? 0x3f800000u : 1), zero = literal(to, 0);
+    return call("select", {&zero, &one, &value});
+  }
+  if (from == Type::f32) return call(to == Type::i32 ? "ls_f32_to_i32" : "ls_f32_to_u32", {&value});
+  return call(wgsl_type(to), {&value});
+}
+
+Expression WgslPrinter::load(const Instruction& i, const Expression& index) {
+  const WgslBufferText& buffer = buffers_[i.imm];
+  if (i.lanes == 1) return {buffer.load(index.text), Binding::atom, index.depth + 1};
+  const std::string at = repeatable(index);
+  std::string text = type_name(i.type, i.lanes) + "(";
+  for (int k = 0; k < i.lanes; ++k) text += (k ? ", " : "") + buffer.load(plus(at, k));
+  return {text + ")", Binding::atom, 1};
+}
+
+void WgslPrinter::store(const Instruction& i, const Expression& index, std::span<const Expression> values) {
+  const WgslBufferText& buffer = buffers_[i.imm];
+  if (values.size() == 1) return line(buffer.store(index.text, values[0].text) + ";");
+  const std::string at = repeatable(index);
+  for (size_t k = 0; k < values.size(); ++k) line(buffer.store(plus(at, int(k)), values[k].text) + ";");
+}
+
+Expression WgslPrinter::atomic(const Instruction& i, ir::AtomicTarget target, const Expression& index,
+                               const Expression& value, const Expression* compare) {
+  const int depth = std::max(index.depth, value.depth) + 1;
+  if (!target.shared)
+    return {
+        buffers_[target.array].atomic(target.op, index.text, value.text, compare ? &compare->text : nullptr),
+        Binding::atom, depth};
+  const std::string place = fmt::format("s{}[{}]", target.array, index.text);
+  if (!compare)
+    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom,
+            depth};
+  const std::string old = fresh("old"), at = repeatable(index);
+  line(fmt::format("var {}: {};", old, wgsl_type(i.type)));
+  line("loop {");
+  line(fmt::format("  let r = atomicCompareExchangeWeak(&s{}[{}], {}, {});", target.array, at, compare->text,
+                   value.text));
+  line(fmt::format("  if (r.exchanged || r.old_value != {}) {{ {} = r.old_value; break; }}",
+                   tight(*compare, Binding::sum), old));
+  line("}");
+  return {old};
+}
+
+Expression WgslPrinter::group_reduce(const Instruction& i, const Expression& value) {
+  const auto kind = ir::Reduction(i.imm);
+  reductions_.insert({i.type, kind});
+  const Expression here = lane();
+  return {fmt::format("ls_reduce_{}_{}({}, {})", wgsl_type(i.type), int(kind), here.text, value.text),
+          Binding::atom, value.depth + 1};
+}
+
+void WgslPrinter::async_copy(const Instruction& i, const Expression& shared_index, const Expression& offset) {
+  const auto shared = uint32_t(i.imm >> 32), buffer = uint32_t(i.imm);
+  const std::string to = repeatable(shared_index), from = repeatable(offset);
+  for (int k = 0; k < i.lanes; ++k)
+    shared_store(shared, {plus(to, k)}, {buffers_[buffer].load(plus(from, k))});
+}
+
+/// The tree of control.hpp: v[i] = v[i] op v[i + s] for s = lanes/2 … 1.
+std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
+  const std::string_view t = wgsl_type(type);
+  const std::string_view combine = kind == ir::Reduction::add   ? "a + b"
+                                   : kind == ir::Reduction::min ? "select(a, b, b < a)"
+                                                                : "select(a, b, a < b)";
+  return fmt::format(R"(fn ls_reduce_{0}_{1}(lane: i32, value: {0}) -> {0} {{
+  ls_tree_{0}[lane] = value;
+  workgroupBarrier();
+  for (var s: i32 = {2}i; s > 0i; s = s >> 1u) {{
+    if (lane < s) {{
+      let a = ls_tree_{0}[lane];
+      let b = ls_tree_{0}[lane + s];
+      ls_tree_{0}[lane] = {3};
+    }}
+    workgroupBarrier();
+  }}
+  let result = ls_tree_{0}[0];
+  workgroupBarrier();
+  return result;
+}}
+)",
+                     t, int(kind), lanes / 2, combine);
+}
+
+WgslSource WgslPrinter::print() {
+  const ir::Function& f = function();
+  WgslSource out;
+  out.group = wgsl_group(f, options_.group_lanes);
+  const std::string body = print_body();
+
+  // Lanes outside of the domain leave at once; groups kernels have none.
+  std::string guard;
+  if (f.domain == ir::Domain::points)
+    for (int a = 0; a < f.rank; ++a)
+      guard += fmt::format("{}{} >= {}", a ? " || " : "", coord(a).text, extent(a).text);
+
+  std::string accessors;
+  for (uint32_t b = 0; b < buffers_.size(); ++b) {
+    const std::string base = has_base_[b] ? word({WgslWord::Kind::base, b, 0}) : std::string();
+    accessors += buffers_[b].accessors(body, base);
+  }
+  std::string reductions;
+  std::set<Type> trees;
+  for (const auto& [type, kind] : reductions_) {
+    trees.insert(type);
+    reductions += reduce_function(type, kind, out.group[0] * out.group[1] * out.group[2]);
+  }
+
+  std::string& text = out.text;
+  text = fmt::format("// {}\n", f.name);
+  if (!words_.empty())
+    text +=
+        fmt::format("@group(1) @binding(0) var<uniform> A: array<vec4<u32>, {}>;\n", (words_.size() + 3) / 4);
+  for (const WgslBufferText& buffer : buffers_) text += buffer.declarations(out.bindings);
+  for (uint32_t s = 0; s < f.shared.size(); ++s) {
+    const std::string_view element = wgsl_type(value_type(f.shared[s].storage));
+    text += fmt::format("var<workgroup> s{}: array<{}, {}>;\n", s,
+                        atomic_shared_[s] ? fmt::format("atomic<{}>", element) : element, f.shared[s].count);
+  }
+  for (Type type : trees)
+    text += fmt::format("var<workgroup> ls_tree_{0}: array<{0}, {1}>;\n", wgsl_type(type),
+                        out.group[0] * out.group[1] * out.group[2]);
+  text += "\n" + used_helpers(wgsl_helpers(), accessors + prologue_ + body) + accessors + reductions + "\n";
+  text += fmt::format("@compute @workgroup_size({}, {}, {})\nfn main({}) {{\n", out.group[0], out.group[1],
+                      out.group[2], fmt::join(builtins_, ", "));
+  text += prologue_;
+  if (!guard.empty()) text += fmt::format("  if ({}) {{ return; }}\n", guard);
+  for (uint32_t l = 0; l < f.locals.size(); ++l)
+    text += fmt::format("  var l{}: array<{}, {}>;\n", l, wgsl_type(value_type(f.locals[l].storage)),
+                        f.locals[l].count);
+  text += body + "}\n";
+  out.words = std::move(words_);
+  return out;
+}
+
+}  // namespace
+
+std::string wgsl_refusal(const ir::Function& f) {
+  if (f.index_type == Type::i64) return "a buffer has 2^31 elements or more: WGSL has 32-bit indices only";
+  for (Type type : {Type::f64, Type::i64, Type::u64})
+    if (f.uses(type)) return fmt::format("WGSL has no {}", name(type));
+  for (const ir::BufferParam& b : f.buffers)
+    if (size_of(b.storage) == 8) return fmt::format("buffer {}: WGSL has no {}", b.name, name(b.storage));
+  for (const auto* arrays : {&f.shared, &f.locals})
+    for (const ir::ArrayDecl& a : *arrays)
+      if (size_of(a.storage) == 8) return fmt::format("array {}: WGSL has no {}", a.name, name(a.storage));
+  for (const ir::ScalarParam& s : f.scalars)
+    if (is_wide(s.type)) return fmt::format("parameter {}: WGSL has no {}", s.name, name(s.type));
+  return {};
+}
+
+std::array<int32_t, 3> wgsl_group(const ir::Function& f, int64_t group_lanes) {
+  if (f.group[0] > 0) return {f.group[0], std::max(f.group[1], 1), std::max(f.group[2], 1)};
+  std::array<int32_t, 3> group{256, 1, 1};
+  if (f.rank == 2) group = {32, 8, 1};
+  if (f.rank == 3) group = {32, 4, 2};
+  for (int a = 2; int64_t(group[0]) * group[1] * group[2] > group_lanes && group[0] > 1;) {
+    if (group[size_t(a)] > 1)
+      group[size_t(a)] /= 2;
+    else
+      --a;
+  }
+  return group;
+}
+
+int64_t wgsl_shared_bytes(const ir::Function& f, int64_t group_lanes) {
+  int64_t bytes = 0;
+  for (const ir::ArrayDecl& a : f.shared) bytes += (a.count * 4 + 15) & ~int64_t(15);
+  std::set<Type> trees;
+  for (const ir::Block& block : f.blocks)
+    for (Id id : block)
+      if (f[id].op == Op::group_reduce) trees.insert(f[id].type);
+  const auto group = wgsl_group(f, group_lanes);
+  return bytes + int64_t(trees.size()) * group[0] * group[1] * group[2] * 4;
+}
+
+WgslSource print_wgsl(const ir::Function& lowered, const WgslOptions& options) {
+  if (const std::string refusal = wgsl_refusal(lowered); !refusal.empty())
+    throw UnsupportedError(fmt::format("kernel {}: {}", lowered.name, refusal), "WGSL", "32-bit types");
+  return WgslPrinter(lowered, options).print();
+}
+
+std::string emit_wgsl(const ir::Function& traced, Numerics numerics) {
+  if (const std::string refusal = wgsl_refusal(traced); !refusal.empty())
+    throw UnsupportedError(fmt::format("kernel {}: {}", traced.name, refusal), "WGSL", "32-bit types");
+  WgslOptions options;
+  options.numerics = numerics;
+  return print_wgsl(compile::lower(traced, {compile::Target::wgsl, numerics}), options).text;
+}
+
+}  // namespace lockstep::clike

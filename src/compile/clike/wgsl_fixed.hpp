@@ -1,0 +1,15 @@
+// Which values a driver's compiler must not see through. WGSL has no way to forbid contraction of a product
+// and a sum, or rules such as (a + b) - a = b, that change the rounding.
+#pragma once
+
+#include <vector>
+
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::clike {
+
+/// By instruction: products that reach a sum, and sums that another sum combines with one of their own
+/// operands.
+std::vector<bool> values_to_fix(const ir::Function& function);
+
+}  // namespace lockstep::clike

@@ -1,0 +1,72 @@
+#include "device/webgpu/adapters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace lockstep::device::webgpu {
+
+namespace {
+std::string hex(uint32_t v) { return fmt::format("{:x}", v); }
+}  // namespace
+
+DeviceInfo device_info(const Adapter& adapter, int number) {
+  DeviceInfo info;
+  info.name = fmt::format("webgpu:{}", number);
+  info.kind = DeviceKind::webgpu;
+  info.description = adapter.driver.empty() ? fmt::format("{}, Vulkan", adapter.name)
+                                            : fmt::format("{}, Vulkan, {}", adapter.name, adapter.driver);
+  info.architecture = fmt::format("vulkan-{}-{}", hex(adapter.vendor), adapter.name);
+  info.software = adapter.software();
+  const WGPULimits& l = adapter.limits;
+  Limits& limits = info.limits;
+  limits.groups.fill(l.maxComputeWorkgroupsPerDimension);
+  limits.group_lanes = l.maxComputeInvocationsPerWorkgroup;
+  // Whole windows of the largest offset alignment, so that each window of a split buffer can be bound.
+  limits.binding_bytes =
+      int64_t(std::min<uint64_t>(l.maxStorageBufferBindingSize, INT64_MAX)) & ~int64_t(255);
+  limits.buffer_bytes = int64_t(std::min<uint64_t>(l.maxBufferSize, INT64_MAX)) & ~int64_t(255);
+  limits.bindings = l.maxStorageBuffersPerShaderStage;
+  limits.shared_bytes = l.maxComputeWorkgroupStorageSize;
+  limits.f64 = false;
+  limits.f16 = true;
+  return info;
+}
+
+MemoryInfo memory_info(const Adapter& adapter) {
+  MemoryInfo info;
+  if (adapter.type == WGPUAdapterType_DiscreteGPU) return info;
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  int64_t kib = 0;
+  while (file >> key >> kib) {
+    std::getline(file, unit);
+    if (key == "MemTotal:") info.total_bytes = kib * 1024;
+    if (key == "MemAvailable:") info.free_bytes = kib * 1024;
+  }
+  return info;
+}
+
+std::vector<DeviceStatus> list_adapters() {
+  std::string reason;
+  const std::vector<Adapter>& all = adapters(&reason);
+  std::vector<DeviceStatus> list;
+  for (size_t i = 0; i < all.size(); ++i) {
+    DeviceStatus status;
+    status.info = device_info(all[i], int(i));
+    status.memory = memory_info(all[i]);
+    status.available = true;
+    list.push_back(std::move(status));
+  }
+  if (list.empty()) {
+    DeviceStatus status;
+    status.info.name = "webgpu";
+    status.info.kind = DeviceKind::webgpu;
+    status.reason = reason;
+    list.push_back(std::move(status));
+  }
+  return list;
+}
+
+}  // namespace lockstep::device::webgpu

@@ -1,0 +1,185 @@
+#include "device/webgpu/backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compile/lower.hpp"
+#include "device/webgpu/adapters.hpp"
+
+namespace lockstep::device {
+
+namespace webgpu {
+
+namespace {
+const WebgpuMemory& own(const Memory& memory) { return static_cast<const WebgpuMemory&>(memory); }
+}  // namespace
+
+WebgpuBackend::WebgpuBackend(const Native& native, const Adapter& adapter, int number)
+    : core_(std::make_shared<Core>(native, adapter)),
+      info_(device_info(adapter, number)),
+      transfer_(core_),
+      byte_kernels_(core_),
+      events_(std::make_shared<EventPool>(core_)) {
+  set_limits(info_.limits);
+}
+
+WebgpuBackend::~WebgpuBackend() = default;
+
+void WebgpuBackend::set_limits(const Limits& limits) {
+  info_.limits = limits;
+  // A window never crosses the border of two buffers: chunks are whole windows.
+  window_bytes_ = std::max<int64_t>(std::min(limits.binding_bytes, limits.buffer_bytes) & ~int64_t(255), 256);
+  chunk_bytes_ = std::max(limits.buffer_bytes / window_bytes_, int64_t(1)) * window_bytes_;
+}
+
+MemoryInfo WebgpuBackend::memory() const { return memory_info(core_->adapter); }
+
+std::shared_ptr<Memory> WebgpuBackend::allocate(int64_t bytes) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  core_->n.DevicePoll(core_->device, false, nullptr);  // frees what finished work held
+  return std::make_shared<WebgpuMemory>(core_, bytes, chunk_bytes_);
+}
+
+void WebgpuBackend::upload(Queue*, Memory& to, int64_t offset, const void* data, int64_t bytes) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  if (bytes > 0) transfer_.upload(static_cast<WebgpuMemory&>(to), offset, data, bytes);
+}
+
+void WebgpuBackend::download(Queue*, Memory& from, int64_t offset, void* data, int64_t bytes) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  if (bytes > 0) transfer_.download(own(from), offset, data, bytes);
+}
+
+void WebgpuBackend::copy(Queue*, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+                         int64_t bytes) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  if (bytes <= 0) return;
+  const bool whole_words = from_offset % 4 == 0 && to_offset % 4 == 0;
+  const int64_t words = whole_words && &from != &to ? bytes & ~int64_t(3) : 0;
+  own(from).for_each_part(from_offset, words, [&](WGPUBuffer source, int64_t at, int64_t done, int64_t part) {
+    own(to).for_each_part(to_offset + done, part,
+                          [&](WGPUBuffer target, int64_t place, int64_t inner, int64_t piece) {
+                            copy_words(source, at + inner, target, place, piece);
+                          });
+  });
+  if (words < bytes) move_bytes(&own(from), from_offset + words, own(to), to_offset + words, bytes - words);
+}
+
+void WebgpuBackend::clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  if (bytes <= 0) return;
+  const int64_t words = offset % 4 == 0 ? bytes & ~int64_t(3) : 0;
+  own(memory).for_each_part(offset, words, [&](WGPUBuffer buffer, int64_t at, int64_t, int64_t part) {
+    clear_words(buffer, at, part);
+  });
+  if (words < bytes) move_bytes(nullptr, 0, own(memory), offset + words, bytes - words);
+}
+
+void WebgpuBackend::move_bytes(const WebgpuMemory* from, int64_t from_offset, const WebgpuMemory& to,
+                               int64_t to_offset, int64_t bytes) {
+  // Pieces that lie in one binding of each side, alignment included.
+  const int64_t piece_bytes = std::max<int64_t>(window_bytes_ - 256, 4);
+  for (int64_t done = 0; done < bytes;) {
+    int64_t part = std::min(bytes - done, piece_bytes);
+    part = std::min(part, to.chunk_bytes() - (to_offset + done) % to.chunk_bytes());
+    if (from) part = std::min(part, from->chunk_bytes() - (from_offset + done) % from->chunk_bytes());
+    const auto bind = [&](const WebgpuMemory& memory, int64_t at, int64_t& inside) {
+      inside = at & 255;
+      return memory.range(at - inside, inside + part);
+    };
+    int64_t to_inside = 0, from_inside = 0;
+    const BufferRange target = bind(to, to_offset + done, to_inside);
+    const BufferRange source = from ? bind(*from, from_offset + done, from_inside) : BufferRange{};
+    const auto step = byte_kernels_.make(from ? &source : nullptr, uint32_t(from_inside), target,
+                                         uint32_t(to_inside), uint32_t(part));
+    run(*step.pipeline, step.group, step.arguments, step.groups);
+    done += part;
+  }
+}
+
+Support WebgpuBackend::supports(const ir::Function& function) const {
+  return wgsl_support(function, info_.limits, core_->adapter.limits);
+}
+
+std::shared_ptr<Module> WebgpuBackend::compile(const ir::Function& function, const CompileOptions& options) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  if (Support s = supports(function); !s.ok)
+    throw DeviceError(DeviceFault::compile, fmt::format("kernel {}: {}", function.name, s.reason));
+  clike::WgslOptions how;
+  how.numerics = options.numerics;
+  how.window_bytes = window_bytes_;
+  how.group_lanes = info_.limits.group_lanes;
+  // Vulkan on a CPU divides and takes roots with the processor's own instructions.
+  how.native_division = core_->adapter.software();
+  how.native_fma = !core_->adapter.software();
+  auto module = std::make_shared<WebgpuModule>(
+      core_, compile::lower(function, {compile::Target::wgsl, options.numerics}), how);
+  std::vector<clike::WgslBuffer> buffers(function.buffers.size());
+  for (size_t b = 0; b < buffers.size() && b < options.windows.size(); ++b)
+    buffers[b].windows = options.windows[b];
+  if (options.windows.empty()) module->variant(buffers);  // the usual one, so that errors show here
+  return module;
+}
+
+void WebgpuBackend::dispatch(const Dispatch& d) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  auto& module = *static_cast<WebgpuModule*>(const_cast<Module*>(d.module));
+  const Prepared ready = prepare(module, d, window_bytes_, info_.limits.bindings);
+  const WGPUBindGroup group = core_->bind_group(ready.variant->pipeline.layout, ready.ranges);
+  run(ready.variant->pipeline, group, ready.words,
+      {uint32_t(d.count[0]), uint32_t(d.count[1]), uint32_t(d.count[2])});
+}
+
+std::shared_ptr<Queue> WebgpuBackend::make_queue() { return std::make_shared<Queue>(); }
+
+void WebgpuBackend::synchronize(Queue*) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  core_->finish();
+}
+
+std::shared_ptr<Event> WebgpuBackend::record_event(Queue*) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  return events_->record();
+}
+
+double WebgpuBackend::elapsed(Event& from, Event& to) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  return events_->elapsed(static_cast<WebgpuEvent&>(from), static_cast<WebgpuEvent&>(to));
+}
+
+void WebgpuBackend::lose_device() {
+  std::lock_guard lock(core_->mutex);
+  core_->finish();
+  core_->n.DeviceDestroy(core_->device);
+  core_->n.DevicePoll(core_->device, true, nullptr);
+}
+
+}  // namespace webgpu
+
+const BackendKind& webgpu_backend() {
+  static const BackendKind kind{
+      DeviceKind::webgpu, [] { return webgpu::list_adapters(); },
+      [](int number, const DeviceOptions&) -> std::shared_ptr<Backend> {
+        std::string reason;
+        const auto& all = webgpu::adapters(&reason);
+        if (all.empty()) throw UnsupportedError(reason, "webgpu", "wgpu-native and a Vulkan driver");
+        if (number < 0 || size_t(number) >= all.size())
+          throw UnsupportedError(fmt::format("no adapter {}", number), "webgpu",
+                                 fmt::format("0 to {}", all.size() - 1));
+        return std::make_shared<webgpu::WebgpuBackend>(*webgpu::native(nullptr), all[size_t(number)], number);
+      }};
+  return kind;
+}
+
+}  // namespace lockstep::device

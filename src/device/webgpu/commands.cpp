@@ -1,0 +1,99 @@
+// What the back end encodes at once or records for later.
+#include <algorithm>
+
+#include "device/webgpu/backend.hpp"
+
+namespace lockstep::device::webgpu {
+
+RecordedCommands::~RecordedCommands() {
+  std::lock_guard lock(core->mutex);
+  for (Command& c : commands) {
+    if (c.group) core->n.BindGroupRelease(c.group);
+    if (c.pipeline.handle) core->n.ComputePipelineRelease(c.pipeline.handle);
+  }
+  if (argument_group) core->n.BindGroupRelease(argument_group);
+  if (argument_buffer) core->n.BufferRelease(argument_buffer);
+}
+
+void WebgpuBackend::run(const Pipeline& pipeline, WGPUBindGroup group, const std::vector<uint32_t>& words,
+                        const std::array<uint32_t, 3>& groups) {
+  if (!recording_) return core_->encode(pipeline, group, words, groups);
+  RecordedCommands::Command command{
+      RecordedCommands::Kind::dispatch, pipeline, group, 0, groups, nullptr, nullptr, 0, 0, 0};
+  core_->n.BindGroupAddRef(group);
+  core_->n.ComputePipelineAddRef(pipeline.handle);
+  auto& arguments = recording_->arguments;
+  command.argument_offset = uint32_t(arguments.size() * 4);
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  const uint64_t stride_words = core_->argument_stride() / 4;
+  arguments.resize((arguments.size() + stride_words - 1) / stride_words * stride_words);
+  recording_->commands.push_back(command);
+}
+
+void WebgpuBackend::copy_words(WGPUBuffer from, int64_t from_offset, WGPUBuffer to, int64_t to_offset,
+                               int64_t bytes) {
+  if (!recording_) return core_->copy(from, uint64_t(from_offset), to, uint64_t(to_offset), uint64_t(bytes));
+  recording_->commands.push_back({RecordedCommands::Kind::copy,
+                                  {},
+                                  nullptr,
+                                  0,
+                                  {},
+                                  from,
+                                  to,
+                                  uint64_t(from_offset),
+                                  uint64_t(to_offset),
+                                  uint64_t(bytes)});
+}
+
+void WebgpuBackend::clear_words(WGPUBuffer buffer, int64_t offset, int64_t bytes) {
+  if (!recording_) return core_->clear(buffer, uint64_t(offset), uint64_t(bytes));
+  recording_->commands.push_back({RecordedCommands::Kind::clear,
+                                  {},
+                                  nullptr,
+                                  0,
+                                  {},
+                                  nullptr,
+                                  buffer,
+                                  0,
+                                  uint64_t(offset),
+                                  uint64_t(bytes)});
+}
+
+void WebgpuBackend::begin_record() {
+  std::lock_guard lock(core_->mutex);
+  recording_ = std::make_shared<RecordedCommands>(core_);
+}
+
+std::shared_ptr<RecordedGraph> WebgpuBackend::end_record() {
+  std::lock_guard lock(core_->mutex);
+  const std::shared_ptr<RecordedCommands> recorded = std::move(recording_);
+  recording_ = nullptr;
+  if (recorded && !recorded->arguments.empty()) {
+    core_->check_alive();
+    const uint64_t bytes = recorded->arguments.size() * 4;
+    recorded->argument_buffer = core_->make_buffer(
+        bytes + kArgumentBytes, WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, DeviceFault::allocation);
+    core_->write(recorded->argument_buffer, 0, recorded->arguments.data(), bytes);
+    recorded->argument_group = core_->argument_group(recorded->argument_buffer);
+    recorded->arguments = {};
+    core_->check(DeviceFault::allocation, "recording");
+  }
+  return recorded;
+}
+
+void WebgpuBackend::replay(RecordedGraph& graph) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  const auto& recorded = static_cast<const RecordedCommands&>(graph);
+  for (const RecordedCommands::Command& c : recorded.commands) switch (c.kind) {
+      case RecordedCommands::Kind::dispatch:
+        core_->encode_at(c.pipeline, c.group, recorded.argument_group, c.argument_offset, c.groups);
+        break;
+      case RecordedCommands::Kind::copy:
+        core_->copy(c.from, c.from_offset, c.to, c.to_offset, c.bytes);
+        break;
+      case RecordedCommands::Kind::clear: core_->clear(c.to, c.to_offset, c.bytes); break;
+    }
+}
+
+}  // namespace lockstep::device::webgpu
