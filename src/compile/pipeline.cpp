@@ -9,7 +9,7 @@ ir::Function lower(const ir::Function& traced, const LowerOptions& options) {
   ir::verify(traced);
   ir::Function f = traced;
   expand_math(f, options);
-  dead_code(f);
+  if (options.target != Target::interp) dead_code(f);
   ir::verify(f);
   return f;
 }

@@ -1,0 +1,229 @@
+// The interpreter as a back end. It runs everything at once, on the calling thread.
+#include "device/backend.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+
+#include "compile/lower.hpp"
+#include "device/interp/execute.hpp"
+#include "device/interp/findings.hpp"
+#include "device/interp/memory.hpp"
+#include "device/interp/program.hpp"
+
+namespace lockstep::interp {
+
+using namespace lockstep::device;
+
+namespace {
+
+struct InterpModule final : Module {
+  Program program;
+};
+struct InterpQueue final : Queue {};
+struct InterpEvent final : Event {
+  std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
+};
+struct InterpGraph final : RecordedGraph {
+  std::vector<std::function<void()>> work;
+};
+
+InterpMemory& of(Memory& memory) { return static_cast<InterpMemory&>(memory); }
+
+DeviceInfo describe() {
+  DeviceInfo info;
+  info.name = "interp";
+  info.kind = DeviceKind::interp;
+  info.description = "interpreter of the kernel IR, with checks";
+  info.architecture = "interp";
+  return info;
+}
+
+class InterpBackend final : public Backend {
+ public:
+  const DeviceInfo& info() const override { return info_; }
+  void set_limits(const Limits& limits) override { info_.limits = limits; }
+  MemoryInfo memory() const override;
+
+  std::shared_ptr<Memory> allocate(int64_t bytes) override {
+    try {
+      return std::make_shared<InterpMemory>(bytes);
+    } catch (const std::bad_alloc&) {
+      throw DeviceError(DeviceFault::allocation, fmt::format("interp: no memory for {} bytes", bytes));
+    }
+  }
+  void upload(Queue*, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
+    std::lock_guard lock(mutex_);
+    if (bytes <= 0) return;
+    std::memcpy(of(to).data() + offset, data, size_t(bytes));
+    std::memset(of(to).initialised() + offset, 1, size_t(bytes));
+  }
+  void download(Queue*, Memory& from, int64_t offset, void* data, int64_t bytes) override {
+    std::lock_guard lock(mutex_);
+    if (bytes > 0) std::memcpy(data, of(from).data() + offset, size_t(bytes));
+  }
+  void copy(Queue*, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+            int64_t bytes) override {
+    run([=, &from, &to] {
+      if (bytes <= 0) return;
+      std::memmove(of(to).data() + to_offset, of(from).data() + from_offset, size_t(bytes));
+      std::memmove(of(to).initialised() + to_offset, of(from).initialised() + from_offset, size_t(bytes));
+    });
+  }
+  void clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) override {
+    run([=, &memory] {
+      if (bytes <= 0) return;
+      std::memset(of(memory).data() + offset, 0, size_t(bytes));
+      std::memset(of(memory).initialised() + offset, 1, size_t(bytes));
+    });
+  }
+
+  Support supports(const ir::Function& function) const override;
+  std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) override {
+    auto module = std::make_shared<InterpModule>();
+    module->program = decode(compile::lower(function, {compile::Target::interp, options.numerics}));
+    for (int a = 0; a < 3; ++a) module->group[a] = std::max(1, function.group[a]);
+    if (function.domain == ir::Domain::points && function.group[0] == 0) module->group = {64, 1, 1};
+    return module;
+  }
+  void dispatch(const Dispatch& d) override {
+    const std::vector<Binding> buffers(d.buffers.begin(), d.buffers.end());
+    const std::vector<uint64_t> scalars(d.scalars.begin(), d.scalars.end());
+    run([this, d, buffers, scalars] {
+      Dispatch own = d;
+      own.buffers = buffers;
+      own.scalars = scalars;
+      dispatch_now(own);
+    });
+  }
+
+  std::shared_ptr<Queue> make_queue() override { return std::make_shared<InterpQueue>(); }
+  void synchronize(Queue*) override {}
+  std::shared_ptr<Event> record_event(Queue*) override { return std::make_shared<InterpEvent>(); }
+  double elapsed(Event& from, Event& to) override {
+    return std::chrono::duration<double>(static_cast<InterpEvent&>(to).at -
+                                         static_cast<InterpEvent&>(from).at)
+        .count();
+  }
+
+  void begin_record() override { recording_ = std::make_shared<InterpGraph>(); }
+  std::shared_ptr<RecordedGraph> end_record() override { return std::exchange(recording_, nullptr); }
+  void replay(RecordedGraph& graph) override {
+    for (const auto& work : static_cast<InterpGraph&>(graph).work) {
+      std::lock_guard lock(mutex_);
+      work();
+    }
+  }
+
+  bool collect = false;
+  std::vector<Finding> found;
+  mutable std::mutex mutex_;
+
+ private:
+  void run(std::function<void()> work) {
+    if (recording_) return recording_->work.push_back(std::move(work));
+    std::lock_guard lock(mutex_);
+    work();
+  }
+
+  void dispatch_now(const Dispatch& d) {
+    const auto& module = static_cast<const InterpModule&>(*d.module);
+    std::vector<Finding> now = execute(module.program, d, module.group, serial_);
+    if (now.empty()) return;
+    std::string text;
+    for (const Finding& f : now) text += (text.empty() ? "" : "; ") + f.text();
+    for (Finding& f : now) {
+      auto same = std::find_if(found.begin(), found.end(),
+                               [&](const Finding& o) { return o.kind == f.kind && o.kernel == f.kernel; });
+      if (same == found.end())
+        found.push_back(std::move(f));
+      else
+        same->count += f.count;
+    }
+    if (!collect) throw DeviceError(DeviceFault::launch, text);
+  }
+
+  DeviceInfo info_ = describe();
+  uint32_t serial_ = 0;
+  std::shared_ptr<InterpGraph> recording_;
+};
+
+Support InterpBackend::supports(const ir::Function& function) const {
+  int64_t shared = 0;
+  for (const auto& a : function.shared) shared += a.count * size_of(a.storage);
+  const Limits& limits = info_.limits;
+  if (int64_t(function.buffers.size()) > limits.bindings)
+    return {false, fmt::format("{} buffers; at most {}", function.buffers.size(), limits.bindings)};
+  if (shared > limits.shared_bytes)
+    return {false, fmt::format("{} bytes of shared memory; at most {}", shared, limits.shared_bytes)};
+  if (function.group_lanes() > limits.group_lanes)
+    return {false, fmt::format("groups of {} lanes; at most {}", function.group_lanes(), limits.group_lanes)};
+  if (!limits.f64 && (function.uses(Type::f64) || function.uses(Type::i64) || function.uses(Type::u64)))
+    return {false, "64-bit types"};
+  return {};
+}
+
+MemoryInfo InterpBackend::memory() const {
+  const int64_t page = sysconf(_SC_PAGE_SIZE);
+  return {sysconf(_SC_PHYS_PAGES) * page, sysconf(_SC_AVPHYS_PAGES) * page};
+}
+
+InterpBackend& interp_of(Backend& backend) {
+  auto* interp = dynamic_cast<InterpBackend*>(&backend);
+  if (!interp)
+    throw InputError(fmt::format("device {}", backend.info().name), "interp findings", "an interp device");
+  return *interp;
+}
+
+}  // namespace
+
+std::string_view name(FindingKind kind) {
+  static constexpr std::string_view kNames[] = {"out_of_bounds", "misaligned", "uninitialised", "race",
+                                                "divergence"};
+  return kNames[size_t(kind)];
+}
+
+std::string Finding::text() const {
+  static constexpr std::string_view kWords[] = {"accesses out of bounds", "misaligned wide accesses",
+                                                "reads of uninitialised memory", "races between lanes",
+                                                "barriers that not all lanes reach"};
+  return fmt::format("kernel {}: {} {}, first in `{}` at {}", kernel, count, kWords[size_t(kind)],
+                     instruction, lane);
+}
+
+void collect_findings(Backend& backend, bool collect) { interp_of(backend).collect = collect; }
+std::vector<Finding> findings(const Backend& backend) {
+  const InterpBackend& interp = interp_of(const_cast<Backend&>(backend));
+  std::lock_guard lock(interp.mutex_);
+  return interp.found;
+}
+void clear_findings(Backend& backend) {
+  InterpBackend& interp = interp_of(backend);
+  std::lock_guard lock(interp.mutex_);
+  interp.found.clear();
+}
+
+}  // namespace lockstep::interp
+
+namespace lockstep::device {
+
+const BackendKind& interp_backend() {
+  static const BackendKind kind{
+      DeviceKind::interp,
+      [] {
+        interp::InterpBackend backend;
+        return std::vector<DeviceStatus>{{backend.info(), backend.memory(), true, ""}};
+      },
+      [](int number, const DeviceOptions&) -> std::shared_ptr<Backend> {
+        if (number != 0)
+          throw UnsupportedError(fmt::format("interp:{}", number), "device", "interp, of which there is one");
+        return std::make_shared<interp::InterpBackend>();
+      }};
+  return kind;
+}
+
+}  // namespace lockstep::device
