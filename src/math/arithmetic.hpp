@@ -38,8 +38,7 @@ inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 inline constexpr T kShifter = T(3) * T(BitsOf<T>(1) << (Format<T>::kMantissa - 1));
 
-// ── control flow on both kinds of number
-// ────────────────────────────────────────────────────────────────────────────
+// ── control flow on both kinds of number ──
 template <template <class> class V, class T>
 struct MutableOf {
   using type = Var<T>;
@@ -68,38 +67,17 @@ void repeat_while(Condition condition, Body body) {
   }
 }
 
-// ── polynomials
-// ─────────────────────────────────────────────────────────────────────────────────────────────────────
-/// Horner's scheme from coefficient `first` on.
+// ── polynomials ──
+/// Horner's scheme; splitting into even and odd powers would lose up to half an ulp where the terms
+/// alternate.
 template <template <class> class V, class T, size_t N>
-V<T> horner(V<T> x, const std::array<T, N>& c) {
+V<T> polynomial(V<T> x, const std::array<T, N>& c) {
   V<T> p = V<T>(c[N - 1]);
   for (size_t i = N - 1; i-- > 0;) p = fma(p, x, V<T>(c[i]));
   return p;
 }
-/// Even and odd coefficients side by side in x²: half the latency, one more multiplication.
-template <template <class> class V, class T, size_t N>
-V<T> even_odd(V<T> x, const std::array<T, N>& c) {
-  static_assert(N >= 4);
-  const V<T> xx = x * x;
-  constexpr size_t kTop = N - 1;
-  V<T> a = V<T>(c[kTop]), b = V<T>(c[kTop - 1]);
-  for (size_t i = kTop; i >= 2; i -= 2) {
-    a = fma(a, xx, V<T>(c[i - 2]));
-    if (i >= 3) b = fma(b, xx, V<T>(c[i - 3]));
-  }
-  return kTop % 2 ? fma(a, x, b) : fma(b, x, a);
-}
-template <template <class> class V, class T, size_t N>
-V<T> polynomial(V<T> x, const std::array<T, N>& c) {
-  if constexpr (N >= 8)
-    return even_odd<V, T>(x, c);
-  else
-    return horner<V, T>(x, c);
-}
 
-// ── pairs: an unevaluated sum high + low with |low| <= ulp(high) / 2
-// ────────────────────────────────────────────────
+// ── pairs: an unevaluated sum high + low with |low| <= ulp(high) / 2 ──
 template <template <class> class V, class T>
 struct Pair {
   V<T> high, low;
@@ -123,8 +101,7 @@ Pair<V, T> product(V<T> a, V<T> b) {
   return {p, fma(a, b, -p)};
 }
 
-// ── bits
-// ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── bits ──
 /// 2^n for a whole number n in the range of normal exponents.
 template <template <class> class V, class T>
 V<T> power_of_two(V<T> n) {
