@@ -7,11 +7,15 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "lockstep/context.hpp"
 
 namespace lockstep::urban {
 
@@ -170,5 +174,72 @@ struct SkyViewFactors {
 
   const Raster& operator[](std::string_view name) const;  ///< by name of kSkyViewNames; throws InputError
 };
+
+/// How a raster that does not fit the device at once is cut into tiles. Results do not depend on it, to the
+/// bit.
+struct TileOptions {
+  int64_t side =
+      0;            ///< pixels of a tile's side; 0 = by the rule of docs/urban.md from limits and free memory
+  int workers = 0;  ///< tiles in flight; 0 = 2 on a GPU, 1 on the CPU
+  /// Finished tiles are kept here and taken over by a later call with the same inputs; empty = nothing is
+  /// kept.
+  std::filesystem::path resume_folder;
+  /// Called now and then, from any worker, with finished and all parts of the work.
+  std::function<void(int64_t done, int64_t total)> on_progress;
+};
+
+/// What the tiles of one computation did.
+struct TileReport {
+  int64_t side = 0;                  ///< pixels
+  int64_t tiles = 0;                 ///< of the raster
+  int64_t resumed = 0;               ///< taken over from the resume folder
+  int workers = 0;                   ///< the limit of tiles in flight
+  int queue_depth_peak = 0;          ///< tiles that were in flight at a time
+  int64_t predicted_bytes = 0;       ///< device memory, as the rule foresaw: all tiles in flight
+  std::vector<double> tile_seconds;  ///< from the start of each computed tile to its result on the host
+  double stitch_seconds = 0;         ///< copying cores into the whole grids
+  double seconds = 0;
+};
+
+/// Shadows of one direction. Stage "urban.shadow".
+/// Throws InputError for bad grids or a direction at or below the horizon.
+Shadows compute_shadows(Context& context, const CityInput& city, const Direction& sun,
+                        const RayOptions& rays = {}, const TileOptions& tiles = {});
+
+/// Heights and directions of walls. Stage "urban.walls". The limit counts as published: 3 m in UMEP, 1 m in
+/// solweig.
+Walls compute_walls(Context& context, const CityInput& city, const WallOptions& options = {},
+                    const TileOptions& tiles = {});
+
+struct ShadowsWithWalls {
+  Shadows shadows;
+  WallShadows walls;
+};
+
+/// Shadows of one direction on the ground and on walls (as compute_walls gives them). Stage "urban.shadow".
+ShadowsWithWalls compute_wall_shadows(Context& context, const CityInput& city, const Walls& walls,
+                                      const Direction& sun, const RayOptions& rays = {},
+                                      const TileOptions& tiles = {});
+
+/// Sky view factors of the whole city. Stage "urban.svf", one run a tile. `report` receives what the tiles
+/// did; a line "urban.svf.tiles" of telemetry holds the same.
+SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& city,
+                                        const SkyOptions& options = {}, const TileOptions& tiles = {},
+                                        TileReport* report = nullptr);
+
+/// A finished part of the sky view factors, for writers that never hold the whole: rows × cols from (row,
+/// col) on.
+struct SkyTile {
+  int64_t row = 0, col = 0, rows = 0, cols = 0;
+  /// In the order of kSkyViewNames; missing pixels are NaN. Valid during the call only.
+  std::array<const float*, kSkyViewGrids> grids{};
+  const uint32_t* states = nullptr;  ///< (words_per_pixel, rows, cols), or null
+};
+
+/// As compute_sky_view_factors, handing tiles to `sink` as they are finished, one call at a time, in any
+/// order. Memory does not grow with the raster beyond its inputs.
+void stream_sky_view_factors(Context& context, const CityInput& city, const SkyOptions& options,
+                             const TileOptions& tiles, const std::function<void(const SkyTile&)>& sink,
+                             TileReport* report = nullptr);
 
 }  // namespace lockstep::urban

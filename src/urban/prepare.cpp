@@ -70,10 +70,10 @@ void add_vegetation(const CityInput& input, City& city) {
     if (top == 0.0f) continue;
     any = true;
     if (!input.tdsm.empty()) {
-      city.trunk[p] = height(input.tdsm, p, ground);
+      city.trunk[p] = std::min(height(input.tdsm, p, ground), top);
     } else {
       const float above = (absolute ? top - ground : input.cdsm.values[p]) * ratio;
-      city.trunk[p] = above > 0 ? above + ground : 0.0f;
+      city.trunk[p] = above > 0 ? std::min(above + ground, top) : 0.0f;
     }
   }
   if (!any) {

@@ -19,12 +19,12 @@ struct City {
   double pixel_size_m = 1.0;
   std::vector<float> dsm;     ///< ground and buildings; kNoHeight where missing
   std::vector<float> canopy;  ///< absolute top of plants, 0 = none; empty without vegetation
-  std::vector<float> trunk;   ///< absolute top of the trunk zone, 0 = none; empty without vegetation
-  std::vector<float> dem;     ///< ground alone, or empty
-  float lowest = 0;           ///< lowest DSM
-  float highest = 0;          ///< highest of DSM, canopy and trunk
-  float shift = 0;            ///< what was added to absolute heights so that none is negative
-  int64_t missing = 0;        ///< missing pixels
+  std::vector<float> trunk;  ///< absolute top of the trunk zone, at most the canopy, 0 = none; empty likewise
+  std::vector<float> dem;    ///< ground alone, or empty
+  float lowest = 0;          ///< lowest DSM
+  float highest = 0;         ///< highest of DSM, canopy and trunk
+  float shift = 0;           ///< what was added to absolute heights so that none is negative
+  int64_t missing = 0;       ///< missing pixels
 
   bool has_vegetation() const { return !canopy.empty(); }
   int64_t pixels() const { return rows * cols; }

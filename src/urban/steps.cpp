@@ -14,11 +14,12 @@ namespace {
 
 int64_t sign(double value) { return (value > 0) - (value < 0); }
 
-int64_t rounded_magnitude(double value) { return std::abs(static_cast<int64_t>(std::nearbyint(value))); }
+/// Halves to even.
+int64_t rounded(double value) { return static_cast<int64_t>(std::nearbyint(value)); }
 
 }  // namespace
 
-std::vector<RayStep> ray_steps(const Direction& direction, const RayBounds& bounds) {
+RaySlope ray_slope(const Direction& direction) {
   if (!(direction.altitude_deg > 0 && direction.altitude_deg <= 90))
     throw InputError(fmt::format("altitude {}", direction.altitude_deg), "direction",
                      "above 0 and at most 90 degrees");
@@ -29,11 +30,21 @@ std::vector<RayStep> ray_steps(const Direction& direction, const RayBounds& boun
   if (azimuth_deg < 0) azimuth_deg += 360.0;
   const double azimuth = azimuth_deg * (pi / 180);
   const double s = std::sin(azimuth), c = std::cos(azimuth), t = std::tan(azimuth);
-  const bool east_west =
+  RaySlope slope;
+  slope.east_west =
       (azimuth >= pi / 4 && azimuth < 3 * pi / 4) || (azimuth >= 5 * pi / 4 && azimuth < 7 * pi / 4);
-  const double stride = east_west ? 1 / std::abs(s) : 1 / std::abs(c);
-  const double slope = std::tan(direction.altitude_deg * (pi / 180));
+  const double stride = slope.east_west ? 1 / std::abs(s) : 1 / std::abs(c);
+  slope.cols = static_cast<double>(sign(s)) * (slope.east_west ? 1 : std::abs(t));
+  slope.rows = static_cast<double>(-sign(c)) * (slope.east_west ? std::abs(1 / t) : 1);
+  slope.tangent = std::abs(t);
+  slope.stride = stride;
+  slope.rise = std::tan(direction.altitude_deg * (pi / 180));
+  return slope;
+}
 
+std::vector<RayStep> ray_steps(const Direction& direction, const RayBounds& bounds) {
+  const RaySlope slope = ray_slope(direction);
+  const int64_t row_sign = sign(slope.rows), col_sign = sign(slope.cols);
   std::vector<RayStep> steps;
   RayStep last{0, 0, 0.0};
   double reach_m = 0;
@@ -41,15 +52,10 @@ std::vector<RayStep> ray_steps(const Direction& direction, const RayBounds& boun
                       std::abs(last.dcol) < bounds.cols && reach_m <= bounds.max_reach_m;
        ++i) {
     const double n = static_cast<double>(i);
-    if (east_west) {
-      last.dcol = sign(s) * i;
-      last.drow = -sign(c) * rounded_magnitude(n / t);
-    } else {
-      last.dcol = sign(s) * rounded_magnitude(n * t);
-      last.drow = -sign(c) * i;
-    }
-    reach_m = stride * n * bounds.pixel_size_m;
-    last.rise_m = stride * n * slope * bounds.pixel_size_m;
+    last.dcol = col_sign * (slope.east_west ? i : rounded(n * slope.tangent));
+    last.drow = row_sign * (slope.east_west ? rounded(n / slope.tangent) : i);
+    reach_m = slope.stride * n * bounds.pixel_size_m;
+    last.rise_m = slope.stride * n * slope.rise * bounds.pixel_size_m;
     steps.push_back(last);
   }
   return steps;

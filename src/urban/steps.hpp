@@ -15,6 +15,19 @@ struct RayStep {
   double rise_m;
 };
 
+/// Advance of a ray a step; along the dominant axis ±1 pixel.
+struct RaySlope {
+  bool east_west = false;  ///< the dominant axis
+  double rows = 0;         ///< pixels a step, south positive, not rounded
+  double cols = 0;         ///< pixels a step, east positive
+  double tangent = 0;      ///< |tan azimuth|
+  double stride = 0;       ///< horizontal length of a step, in pixels
+  double rise = 0;         ///< tan altitude; some 1e16 at the zenith
+};
+
+/// Throws InputError for an altitude outside (0, 90].
+RaySlope ray_slope(const Direction& direction);
+
 /// What bounds a ray.
 struct RayBounds {
   int64_t rows = 0;  ///< of the whole raster, also when only a part of it is at hand

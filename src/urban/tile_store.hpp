@@ -1,0 +1,45 @@
+// Finished tiles on disk, so that a killed run loses none of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "urban/tiling.hpp"
+
+namespace lockstep::urban {
+
+/// A folder with a manifest (what the tiles belong to, and their side) and one file a finished tile. Files
+/// appear whole or not at all; one that is short or belongs to other inputs counts as absent. An empty folder
+/// name stores nothing.
+class TileStore {
+ public:
+  /// `key` names the inputs and options. A folder with another key, or another side where `side` is given, is
+  /// emptied. Throws InputError if the folder cannot be made or holds files that are not a store's.
+  TileStore(std::filesystem::path folder, std::string key);
+
+  bool active() const { return !folder_.empty(); }
+  /// Side of the tiles that the folder already holds; 0 if none.
+  int64_t side() const { return side_; }
+  /// Starts with tiles of this side; earlier ones of another side are removed.
+  void begin(int64_t side);
+
+  void save(const Tile& tile, std::span<const std::byte> data) const;
+  /// The stored bytes if they are there and `size` long.
+  std::optional<std::vector<std::byte>> load(const Tile& tile, size_t size) const;
+  bool has(const Tile& tile, size_t size) const;
+
+ private:
+  std::filesystem::path file(const Tile& tile) const;
+  void remove_tiles() const;
+
+  std::filesystem::path folder_;
+  std::string key_;
+  int64_t side_ = 0;
+};
+
+}  // namespace lockstep::urban
