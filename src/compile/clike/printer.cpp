@@ -163,7 +163,7 @@ std::string Printer::fresh(std::string_view stem) {
 // ─────────────────────────────────────────────────────────────────────────────────────────────
 
 std::string Printer::tight(const Expression& e, Binding at_most) {
-  return e.binding <= at_most ? e.text : "(" + e.text + ")";
+  return e.binding <= at_most ? e.text : fmt::format("({})", e.text);
 }
 
 int Printer::max_depth(std::span<const Expression> operands) {

@@ -1,0 +1,236 @@
+// The CUDA back end: allocation, copies, launches, streams and graphs through the driver API.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "compile/clike/cuda.hpp"
+#include "compile/clike/nvrtc.hpp"
+#include "device/backend.hpp"
+#include "device/cuda/core.hpp"
+#include "device/cuda/module.hpp"
+#include "device/cuda/staging.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::device::cuda {
+
+namespace {
+
+class CudaGraph final : public RecordedGraph {
+ public:
+  CudaGraph(std::shared_ptr<Core> core, GraphHandle graph) : core_(std::move(core)) {
+    const Driver& d = core_->driver();
+    const Result result = d.graph_instantiate(&exec, graph, 0);
+    d.graph_destroy(graph);
+    core_->check(result, DeviceFault::launch, "making a graph");
+    core_->check(d.graph_upload(exec, core_->main_stream()), DeviceFault::launch, "making a graph");
+  }
+  ~CudaGraph() override {
+    if (!exec || !core_->try_enter()) return;
+    core_->driver().stream_synchronize(core_->main_stream());
+    core_->driver().graph_exec_destroy(exec);
+  }
+  GraphExecHandle exec = nullptr;
+
+ private:
+  std::shared_ptr<Core> core_;
+};
+
+DeviceInfo describe(const Driver& d, int number, DeviceNumber device) {
+  const auto attribute = [&](DeviceAttribute which) {
+    int value = 0;
+    d.device_attribute(&value, which, device);
+    return int64_t(value);
+  };
+  DeviceInfo info;
+  info.name = fmt::format("cuda:{}", number);
+  info.kind = DeviceKind::cuda;
+  char name[256] = "";
+  d.device_name(name, int(sizeof name), device);
+  info.architecture = fmt::format("sm_{}", 10 * attribute(kCapabilityMajor) + attribute(kCapabilityMinor));
+  const std::string release = driver_release();
+  info.description = fmt::format("{}, driver {}, CUDA {}.{}, {}", name, release.empty() ? "unknown" : release, d.version / 1000,
+                                 d.version % 1000 / 10, info.architecture);
+  size_t total = 0;
+  d.device_memory(&total, device);
+  info.limits.groups = {attribute(kMaxGridX), attribute(kMaxGridY), attribute(kMaxGridZ)};
+  info.limits.group_lanes = attribute(kMaxThreadsPerBlock);
+  info.limits.buffer_bytes = info.limits.binding_bytes = int64_t(total);
+  info.limits.bindings = kMaxBuffers;
+  info.limits.shared_bytes = attribute(kMaxSharedOptIn);
+  return info;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(int number)
+      : core_(std::make_shared<Core>(number)), info_(describe(core_->driver(), number, core_->device())), limits_(info_.limits) {}
+  ~CudaBackend() override {
+    if (core_->try_enter()) core_->driver().stream_synchronize(core_->main_stream());
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  void set_limits(const Limits& limits) override { info_.limits = limits_ = limits; }
+  MemoryInfo memory() const override { return core_->memory(); }
+
+  std::shared_ptr<Memory> allocate(int64_t bytes) override { return std::make_shared<CudaMemory>(core_, bytes); }
+  void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
+    core_->enter();
+    core_->uploads().upload(copy_stream(queue), address(to, offset), data, bytes);
+  }
+  void download(Queue* queue, Memory& from, int64_t offset, void* data, int64_t bytes) override {
+    core_->enter();
+    core_->downloads().download(copy_stream(queue), address(from, offset), data, bytes);
+  }
+  void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset, int64_t bytes) override {
+    if (bytes == 0) return;
+    core_->enter();
+    core_->check(core_->driver().copy_device(address(to, to_offset), address(from, from_offset), size_t(bytes), stream_of(*core_, queue)),
+                 DeviceFault::launch, "copying on the device");
+  }
+  void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) override {
+    if (bytes == 0) return;
+    core_->enter();
+    core_->check(core_->driver().fill_bytes(address(memory, offset), 0, size_t(bytes), stream_of(*core_, queue)), DeviceFault::launch,
+                 "clearing");
+  }
+
+  Support supports(const ir::Function& f) const override {
+    const auto no = [](std::string reason) { return Support{false, std::move(reason)}; };
+    if (core_->arch() < 70) return no(fmt::format("{} is older than sm_70", info_.architecture));
+    if (f.group_lanes() > limits_.group_lanes)
+      return no(fmt::format("groups of {} lanes; {} are possible", f.group_lanes(), limits_.group_lanes));
+    if (int64_t(f.buffers.size()) > limits_.bindings)
+      return no(fmt::format("{} buffers; {} are possible", f.buffers.size(), limits_.bindings));
+    if (const int64_t bytes = clike::cuda_shared_bytes(f); bytes > limits_.shared_bytes)
+      return no(fmt::format("{} bytes of shared memory; {} are possible", bytes, limits_.shared_bytes));
+    if (!limits_.f64)
+      for (Type type : {Type::f64, Type::i64, Type::u64})
+        if (f.uses(type)) return no(fmt::format("{} is switched off", name(type)));
+    return {};
+  }
+  std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) override {
+    return std::make_shared<CudaModule>(core_, source_of(function, options, core_->arch()), options.numerics);
+  }
+
+  void dispatch(const Dispatch& dispatch) override {
+    core_->enter();
+    const auto& module = static_cast<const CudaModule&>(*dispatch.module);
+    alignas(16) std::byte arguments[kMaxArgumentBytes];
+    module.pack(dispatch, arguments);
+    void* parameters[] = {arguments};
+    const auto& group = module.group;
+    const Result result = core_->driver().launch(
+        module.function, unsigned(dispatch.count[0]), unsigned(dispatch.count[1]), unsigned(dispatch.count[2]), unsigned(group[0]),
+        unsigned(group[1]), unsigned(group[2]), module.dynamic_shared_bytes, stream_of(*core_, dispatch.queue), parameters, nullptr);
+    core_->check(result, DeviceFault::launch, "launching a kernel");
+  }
+
+  std::shared_ptr<Queue> make_queue() override { return std::make_shared<CudaQueue>(core_); }
+  void synchronize(Queue* queue) override {
+    core_->enter();
+    if (queue) return wait(static_cast<CudaQueue*>(queue)->stream);
+    for (StreamHandle stream : core_->streams()) wait(stream);
+  }
+  std::shared_ptr<Event> record_event(Queue* queue) override { return std::make_shared<CudaEvent>(core_, copy_stream(queue)); }
+  double elapsed(Event& from, Event& to) override {
+    core_->enter();
+    const Driver& d = core_->driver();
+    const EventHandle first = static_cast<CudaEvent&>(from).handle, last = static_cast<CudaEvent&>(to).handle;
+    core_->check(d.event_synchronize(first), DeviceFault::device_lost, "waiting for an event");
+    core_->check(d.event_synchronize(last), DeviceFault::device_lost, "waiting for an event");
+    float milliseconds = 0;
+    core_->check(d.event_elapsed(&milliseconds, first, last), DeviceFault::launch, "reading a time");
+    return double(milliseconds) * 1e-3;
+  }
+
+  void begin_record() override {
+    core_->enter();
+    core_->check(core_->driver().begin_capture(core_->recording_stream(), kCaptureRelaxed), DeviceFault::launch, "recording");
+    core_->set_default_stream(core_->recording_stream());
+  }
+  std::shared_ptr<RecordedGraph> end_record() override {
+    core_->set_default_stream(core_->main_stream());
+    core_->enter();
+    GraphHandle graph = nullptr;
+    core_->check(core_->driver().end_capture(core_->recording_stream(), &graph), DeviceFault::launch, "recording");
+    return std::make_shared<CudaGraph>(core_, graph);
+  }
+  void replay(RecordedGraph& graph) override {
+    core_->enter();
+    core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, core_->main_stream()), DeviceFault::launch,
+                 "launching a graph");
+  }
+
+ private:
+  static Address address(Memory& memory, int64_t offset) { return static_cast<CudaMemory&>(memory).address + Address(offset); }
+  /// Host copies and events of the default queue are never recorded.
+  StreamHandle copy_stream(const Queue* queue) const { return queue ? stream_of(*core_, queue) : core_->main_stream(); }
+  void wait(StreamHandle stream) const {
+    core_->check(core_->driver().stream_synchronize(stream), DeviceFault::device_lost, "waiting for the device");
+  }
+
+  std::shared_ptr<Core> core_;
+  DeviceInfo info_;
+  Limits limits_;
+};
+
+/// Why this device cannot be used, or empty.
+std::string obstacle(const Driver& d, DeviceNumber device) {
+  int major = 0, mode = 0;
+  d.device_attribute(&major, kCapabilityMajor, device);
+  d.device_attribute(&mode, kComputeMode, device);
+  if (mode == kComputeModeProhibited) return "the device's compute mode forbids its use";
+  if (major < 7) return "older than sm_70";
+  std::string reason;
+  return clike::Nvrtc::find(&reason) ? std::string() : fmt::format("no NVRTC ({})", reason);
+}
+
+std::vector<DeviceStatus> list_devices() {
+  DeviceStatus absent;
+  absent.info.name = "cuda";
+  absent.info.kind = DeviceKind::cuda;
+  const Driver* driver = Driver::find(&absent.reason);
+  if (!driver) return {absent};
+  std::vector<DeviceStatus> all;
+  int count = 0;
+  driver->device_count(&count);
+  for (int number = 0; number < count; ++number) {
+    DeviceStatus status;
+    DeviceNumber device = 0;
+    if (driver->device_get(&device, number) != kSuccess) continue;
+    status.info = describe(*driver, number, device);
+    status.reason = obstacle(*driver, device);
+    status.memory.total_bytes = status.info.limits.buffer_bytes;
+    if (status.reason.empty()) {
+      try {
+        status.memory = Core(number).memory();
+        status.available = true;
+      } catch (const Error& error) {
+        status.reason = error.what();
+      }
+    }
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::shared_ptr<Backend> open_device(int number, const DeviceOptions&) {
+  auto backend = std::make_shared<CudaBackend>(number);
+  DeviceNumber device = 0;
+  const Driver& driver = *Driver::find();
+  driver.device_get(&device, number);
+  if (const std::string reason = obstacle(driver, device); !reason.empty())
+    throw UnsupportedError(reason, fmt::format("cuda:{}", number), "a usable NVIDIA GPU and NVRTC");
+  return backend;
+}
+
+}  // namespace
+
+}  // namespace lockstep::device::cuda
+
+namespace lockstep::device {
+const BackendKind& cuda_backend() {
+  static const BackendKind kind{DeviceKind::cuda, cuda::list_devices, cuda::open_device};
+  return kind;
+}
+}  // namespace lockstep::device

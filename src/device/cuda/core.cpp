@@ -1,0 +1,222 @@
+#include "device/cuda/core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "device/cuda/staging.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::device::cuda {
+
+namespace {
+
+/// Devices whose primary context an error has made unusable: the next opening resets it.
+class LostDevices {
+ public:
+  void add(int number) {
+    std::lock_guard lock(mutex_);
+    lost_[number] = true;
+  }
+  bool take(int number) {
+    std::lock_guard lock(mutex_);
+    return std::exchange(lost_[number], false);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, bool> lost_;
+};
+LostDevices& lost_devices() {
+  static LostDevices devices;
+  return devices;
+}
+
+/// Errors after which the context answers nothing else.
+bool is_fatal(Result r) {
+  switch (r) {
+    case kDeinitialized: case 46: case 201: case 214: case 220: case 226: case 700: case 702: case 709: case 710:
+    case 714: case 715: case 716: case 717: case 718: case 719: case 721: case 999: return true;
+    default: return false;
+  }
+}
+
+DeviceFault fault_of(Result r, DeviceFault otherwise) {
+  switch (r) {
+    case kOutOfMemory: return DeviceFault::allocation;
+    case 200: case 209: case 218: case 221: case 222: case 223: case 300: case 301: case 500: return DeviceFault::compile;
+    case 701: case 720: case 912: return DeviceFault::launch;
+    default: return otherwise;
+  }
+}
+
+const Driver& driver_or_throw() {
+  std::string reason;
+  const Driver* driver = Driver::find(&reason);
+  if (!driver) throw UnsupportedError(reason, "cuda", "an NVIDIA GPU and its driver");
+  return *driver;
+}
+
+}  // namespace
+
+Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
+  int count = 0;
+  driver_.device_count(&count);
+  if (number < 0 || number >= count)
+    throw UnsupportedError(fmt::format("device cuda:{}", number), "--device", fmt::format("cuda:0 to cuda:{}", count - 1));
+  check(driver_.device_get(&device_, number), DeviceFault::launch, "opening the device");
+  if (lost_devices().take(number)) driver_.primary_reset(device_);
+  check(driver_.primary_retain(&context_, device_), DeviceFault::launch, "making a context");
+  check(driver_.context_set(context_), DeviceFault::launch, "making a context");
+  int major = 0, minor = 0, pools = 0;
+  driver_.device_attribute(&major, kCapabilityMajor, device_);
+  driver_.device_attribute(&minor, kCapabilityMinor, device_);
+  driver_.device_attribute(&pools, kMemoryPools, device_);
+  arch_ = 10 * major + minor;
+  for (StreamHandle* stream : {&main_, &recording_, &memory_})
+    check(driver_.stream_create(stream, kStreamNonBlocking), DeviceFault::launch, "making a stream");
+  default_ = main_;
+  check(driver_.event_create(&memory_event_, kEventDisableTiming), DeviceFault::launch, "making an event");
+  if (pools) {
+    PoolProperties properties;
+    properties.location.id = device_;
+    check(driver_.pool_create(&pool_, &properties), DeviceFault::allocation, "making a memory pool");
+    uint64_t keep = UINT64_MAX;  // freed memory stays for the next allocation; trimmed when memory runs out
+    driver_.pool_set(pool_, kPoolReleaseThreshold, &keep);
+  }
+  uploads_ = std::make_unique<Staging>(*this, 4, int64_t(4) << 20);
+  downloads_ = std::make_unique<Staging>(*this, 2, int64_t(8) << 20);
+}
+
+Core::~Core() {
+  if (lost()) return;  // the context is gone, or goes with the next opening
+  if (!try_enter()) return;
+  for (StreamHandle stream : {main_, recording_, memory_}) driver_.stream_synchronize(stream);
+  uploads_.reset();
+  downloads_.reset();
+  if (pool_) driver_.pool_destroy(pool_);
+  driver_.event_destroy(memory_event_);
+  for (StreamHandle stream : {main_, recording_, memory_}) driver_.stream_destroy(stream);
+  driver_.primary_release(device_);
+}
+
+void Core::enter() const {
+  if (lost()) throw DeviceError(DeviceFault::device_lost, fmt::format("cuda:{} was lost", number_));
+  ContextHandle current = nullptr;
+  driver_.context_current(&current);
+  if (current != context_) check(driver_.context_set(context_), DeviceFault::device_lost, "entering the context");
+}
+
+bool Core::try_enter() const noexcept { return !lost() && driver_.context_set(context_) == kSuccess; }
+
+void Core::fail(Result result, DeviceFault otherwise, const char* doing) const {
+  const bool fatal = is_fatal(result);
+  if (fatal && !lost_.exchange(true)) lost_devices().add(number_);
+  throw DeviceError(fatal ? DeviceFault::device_lost : fault_of(result, otherwise),
+                    fmt::format("cuda:{}, {}: {}", number_, doing, driver_.describe(result)));
+}
+
+// ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+StreamHandle Core::new_stream() {
+  enter();
+  StreamHandle stream = nullptr;
+  check(driver_.stream_create(&stream, kStreamNonBlocking), DeviceFault::launch, "making a stream");
+  std::lock_guard lock(mutex_);
+  queues_.push_back(stream);
+  return stream;
+}
+
+void Core::remove_stream(StreamHandle stream) noexcept {
+  const bool alive = try_enter();
+  if (alive) driver_.stream_synchronize(stream);  // so that release() need not know it any more
+  uploads_->forget(stream);
+  downloads_->forget(stream);
+  std::lock_guard lock(mutex_);
+  std::erase(queues_, stream);
+  if (alive) driver_.stream_destroy(stream);
+}
+
+std::vector<StreamHandle> Core::streams() const {
+  std::lock_guard lock(mutex_);
+  std::vector<StreamHandle> all = {main_};
+  all.insert(all.end(), queues_.begin(), queues_.end());
+  return all;
+}
+
+// ── memory: allocated and freed on a stream of its own, ordered with the others by events ──────────────────────────
+
+Address Core::allocate(int64_t bytes) {
+  enter();
+  const size_t size = size_t(std::max<int64_t>(bytes, 1));
+  Address address = 0;
+  std::lock_guard lock(mutex_);
+  const auto attempt = [&] {
+    return pool_ ? driver_.allocate_from_pool(&address, size, pool_, memory_) : driver_.allocate(&address, size);
+  };
+  Result result = attempt();
+  if (result == kOutOfMemory && pool_) {  // memory that waits for work to end, or lies in the pool in small pieces
+    driver_.stream_synchronize(memory_);
+    driver_.pool_trim(pool_, 0);
+    result = attempt();
+  }
+  if (result == kOutOfMemory) {
+    size_t free = 0, total = 0;
+    driver_.memory_info(&free, &total);
+    throw DeviceError(DeviceFault::allocation, fmt::format("cuda:{}: {} bytes of device memory asked for, {} free", number_, bytes, free));
+  }
+  check(result, DeviceFault::allocation, "allocating");
+  if (pool_) {
+    check(driver_.event_record(memory_event_, memory_), DeviceFault::allocation, "allocating");
+    check(driver_.stream_wait(main_, memory_event_, 0), DeviceFault::allocation, "allocating");
+    for (StreamHandle queue : queues_) check(driver_.stream_wait(queue, memory_event_, 0), DeviceFault::allocation, "allocating");
+  }
+  return address;
+}
+
+void Core::release(Address address) noexcept {
+  if (!address || !try_enter()) return;
+  std::lock_guard lock(mutex_);
+  const auto wait_for = [&](StreamHandle stream) {
+    driver_.event_record(memory_event_, stream);
+    driver_.stream_wait(memory_, memory_event_, 0);
+  };
+  if (pool_) {
+    wait_for(main_);
+    for (StreamHandle queue : queues_) wait_for(queue);
+    driver_.free_async(address, memory_);
+  } else {
+    driver_.free(address);  // waits by itself
+  }
+}
+
+MemoryInfo Core::memory() const {
+  enter();
+  size_t free = 0, total = 0;
+  check(driver_.memory_info(&free, &total), DeviceFault::launch, "asking for free memory");
+  if (pool_) {  // what the pool holds back can be allocated again
+    uint64_t reserved = 0, used = 0;
+    driver_.pool_get(pool_, kPoolReservedCurrent, &reserved);
+    driver_.pool_get(pool_, kPoolUsedCurrent, &used);
+    free += size_t(reserved - std::min(used, reserved));
+  }
+  return {int64_t(total), int64_t(free)};
+}
+
+CudaMemory::CudaMemory(std::shared_ptr<Core> core, int64_t size) : core_(std::move(core)) {
+  bytes = size;
+  address = core_->allocate(size);
+}
+CudaMemory::~CudaMemory() { core_->release(address); }
+
+CudaEvent::CudaEvent(std::shared_ptr<Core> core, StreamHandle stream) : core_(std::move(core)) {
+  core_->enter();
+  core_->check(core_->driver().event_create(&handle, kEventDefault), DeviceFault::launch, "making an event");
+  core_->check(core_->driver().event_record(handle, stream), DeviceFault::launch, "recording an event");
+}
+CudaEvent::~CudaEvent() {
+  if (handle && core_->try_enter()) core_->driver().event_destroy(handle);
+}
+
+}  // namespace lockstep::device::cuda

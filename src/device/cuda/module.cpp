@@ -1,0 +1,88 @@
+#include "device/cuda/module.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "compile/clike/nvrtc.hpp"
+#include "compile/lower.hpp"
+#include "core/disk_cache.hpp"
+#include "core/trace.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::device::cuda {
+
+using clike::ArgumentField;
+using clike::ArgumentKind;
+
+clike::CudaSource source_of(const ir::Function& traced, const CompileOptions& options, int arch) {
+  return clike::print_cuda(compile::lower(traced, {compile::Target::cuda, options.numerics}), options.numerics, arch);
+}
+
+namespace {
+
+/// Machine code for this device; PTX, which the driver compiles, where NVRTC is older than the device.
+std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& source, Numerics numerics, bool& from_cache) {
+  const clike::Nvrtc& nvrtc = clike::Nvrtc::get();
+  int arch = 0;
+  for (int known : nvrtc.architectures())
+    if (known <= core.arch()) arch = known;
+  if (arch == 0)
+    throw DeviceError(DeviceFault::compile, fmt::format("NVRTC {} generates no code for sm_{}", nvrtc.version(), core.arch()));
+  const clike::CudaOutput output = arch == core.arch() ? clike::CudaOutput::cubin : clike::CudaOutput::ptx;
+
+  std::string key = fmt::format("cuda nvrtc {}", nvrtc.version());
+  for (const std::string& option : clike::Nvrtc::options(arch, output, numerics)) key += " " + option;
+  key += "\n" + source.text;
+  if (auto code = DiskCache::global().get(key)) {
+    from_cache = true;
+    return std::move(*code);
+  }
+  const TraceScope scope(source.entry, "compile");
+  std::vector<std::byte> code = nvrtc.compile(source.text, source.entry, arch, output, numerics);
+  DiskCache::global().put(key, code);
+  return code;
+}
+
+}  // namespace
+
+CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& source, Numerics numerics)
+    : dynamic_shared_bytes(uint32_t(source.dynamic_shared_bytes)), core_(std::move(core)), arguments_(source.arguments) {
+  if (arguments_.bytes > kMaxArgumentBytes)
+    throw DeviceError(DeviceFault::compile, fmt::format("kernel {} takes {} bytes of arguments, {} are possible", source.entry,
+                                                        arguments_.bytes, kMaxArgumentBytes));
+  group = source.group;
+  const std::vector<std::byte> code = machine_code(*core_, source, numerics, from_cache);
+  core_->enter();
+  const Driver& d = core_->driver();
+  core_->check(d.module_load(&module_, code.data()), DeviceFault::compile, "loading a kernel");
+  core_->check(d.module_function(&function, module_, source.entry.c_str()), DeviceFault::compile, "loading a kernel");
+  if (dynamic_shared_bytes > 0)
+    core_->check(d.function_set(function, kFunctionMaxDynamicShared, int(dynamic_shared_bytes)), DeviceFault::compile,
+                 "asking for shared memory");
+}
+
+CudaModule::~CudaModule() {
+  if (module_ && core_->try_enter()) core_->driver().module_unload(module_);
+}
+
+void CudaModule::pack(const Dispatch& dispatch, std::byte* to) const {
+  for (const ArgumentField& field : arguments_.fields) {
+    uint64_t word = 0;
+    switch (field.kind) {
+      case ArgumentKind::buffer: {
+        const Binding& binding = dispatch.buffers[field.index];
+        word = static_cast<const CudaMemory*>(binding.memory)->address + Address(binding.offset_bytes);
+        break;
+      }
+      case ArgumentKind::shape: word = uint64_t(dispatch.buffers[field.index].shape[field.axis]); break;
+      case ArgumentKind::stride: word = uint64_t(dispatch.buffers[field.index].strides[field.axis]); break;
+      case ArgumentKind::extent: word = uint64_t(dispatch.extent[field.axis]); break;
+      case ArgumentKind::offset: word = uint64_t(dispatch.offset[field.axis]); break;
+      case ArgumentKind::scalar: word = dispatch.scalars[field.index]; break;
+    }
+    std::memcpy(to + field.offset, &word, field.bytes == 8 ? 8 : 4);  // little-endian: the low half of a 4-byte field
+  }
+}
+
+}  // namespace lockstep::device::cuda
