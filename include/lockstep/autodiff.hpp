@@ -1,0 +1,422 @@
+// The Value graph: pure scalar expressions, hash-consed, differentiated in forward and reverse mode into the
+// same graph, lowered to kernels, and evaluated on the host.
+//
+//   autodiff::Graph g;
+//   const Value x = g.variable("x"), y = g.variable("y");
+//   const Value f = sin(x * y) + square(x);
+//   const std::vector<Value> grad = gradient(f, {x, y});
+//   const std::vector<double> at = evaluate<double>(grad, {0.3, 0.7});  // by leaf number
+//
+// Values behave like numbers, with these rules:
+// - Equal expressions are one node. Constants are folded in f64; 0 * x is 0 and x - x is 0 even where x is
+// not finite.
+// - Nothing throws outside a function's domain: the result is NaN or an infinity as in IEEE arithmetic. The
+// safe_
+//   functions have finite values and derivatives everywhere.
+// - Derivatives at kinks: abs'(0) = 1, relu'(0) = 0, sign, floor, ceil, trunc, rint and comparisons have
+// derivative 0;
+//   min and max give the whole derivative to the first operand on ties; clamp passes it inside and at both
+//   ends.
+// - select evaluates both branches, and the derivative flows into the chosen one. A branch that is not chosen
+// but has an
+//   infinite derivative gives NaN (0 * inf): guard its operand too, as the safe_ functions do.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "lockstep/error.hpp"
+#include "lockstep/value.hpp"
+
+namespace lockstep::autodiff {
+
+enum class Op : uint8_t {
+  constant,
+  leaf,
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  sum,
+  abs,
+  sign,
+  min,
+  max,
+  floor,
+  ceil,
+  trunc,
+  rint,
+  fmod,
+  copysign,
+  sqrt,
+  rsqrt,
+  cbrt,
+  hypot,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  pow,
+  powi,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  atan2,
+  sinh,
+  cosh,
+  tanh,
+  sigmoid,
+  softplus,
+  erf,
+  stop,  // identity without derivative
+  less,
+  less_equal,
+  equal,
+  not_equal,  // give a condition
+  logical_and,
+  logical_or,
+  logical_not,
+  select,  // condition, value if true, value if false
+  count_
+};
+std::string_view name(Op op);
+
+class Graph;
+
+/// A node of a graph: a number. Cheap to copy; the graph must outlive it.
+class Value {
+ public:
+  Value() = default;
+  Value(Graph* graph, uint32_t id) : graph_(graph), id_(id) {}
+  Graph& graph() const { return *graph_; }
+  uint32_t id() const { return id_; }
+  bool valid() const { return graph_ != nullptr; }
+  bool is_constant() const;
+  bool is_constant(double number) const;
+  friend bool operator==(const Value&, const Value&) = delete;  // ambiguous: same_node() or equal()
+
+ private:
+  Graph* graph_ = nullptr;
+  uint32_t id_ = 0;
+};
+inline bool same_node(const Value& a, const Value& b) { return &a.graph() == &b.graph() && a.id() == b.id(); }
+
+/// A node that is true or false.
+class Condition {
+ public:
+  Condition(Graph* graph, uint32_t id) : value_(graph, id) {}
+  Graph& graph() const { return value_.graph(); }
+  uint32_t id() const { return value_.id(); }
+  const Value& node() const { return value_; }
+
+ private:
+  Value value_;
+};
+
+enum class LeafClass : uint8_t {
+  variable,   // derivatives are asked for
+  parameter,  // data of an instance
+};
+
+/// A node as it is stored. Operands have smaller ids than the node.
+struct Node {
+  Op op;
+  uint64_t imm = 0;  // constant: bits of the f64; leaf: number; powi: the exponent as int64_t
+  std::vector<uint32_t> args;
+};
+
+/// Owns nodes. Not safe for several threads at once.
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Value constant(double number);
+  /// A new leaf; leaves are numbered in the order of creation.
+  Value leaf(std::string name, LeafClass kind);
+  Value variable(std::string name) { return leaf(std::move(name), LeafClass::variable); }
+  Value parameter(std::string name) { return leaf(std::move(name), LeafClass::parameter); }
+
+  uint32_t leaf_count() const;
+  const std::string& leaf_name(uint32_t leaf) const;
+  LeafClass leaf_class(uint32_t leaf) const;
+  Value leaf_value(uint32_t leaf);
+
+  size_t size() const;
+  const Node& node(uint32_t id) const;
+  /// The node of an operation after simplification. Throws InputError where an operand belongs to another
+  /// graph.
+  Value make(Op op, std::span<const Value> operands, int64_t imm = 0);
+  Value make(Op op, std::initializer_list<Value> operands, int64_t imm = 0) {
+    return make(op, std::span<const Value>(operands.begin(), operands.size()), imm);
+  }
+
+ private:
+  friend class Simplifier;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Ids of all nodes that `outputs` need, ascending: operands stand before their users.
+std::vector<uint32_t> reachable(std::span<const Value> outputs);
+/// Numbers of the leaves that `outputs` depend on, ascending.
+std::vector<uint32_t> leaves_of(std::span<const Value> outputs);
+/// Readable text such as "sin(x * y)".
+std::string print(const Value& value);
+
+// ── operators
+// ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+namespace detail {
+template <class X>
+inline constexpr bool kNumber = std::is_arithmetic_v<X>;
+template <class A, class B>
+concept Operands = (std::same_as<A, Value> && (std::same_as<B, Value> || kNumber<B>)) ||
+                   (kNumber<A> && std::same_as<B, Value>);
+inline Graph& graph_of(const Value& a, const Value&) { return a.graph(); }
+template <class N>
+Graph& graph_of(const Value& a, const N&) {
+  return a.graph();
+}
+template <class N>
+Graph& graph_of(const N&, const Value& b) {
+  return b.graph();
+}
+inline Value lift(Graph&, const Value& v) { return v; }
+template <class N>
+  requires kNumber<N>
+Value lift(Graph& g, N number) {
+  return g.constant(double(number));
+}
+template <class A, class B>
+Value binary(Op op, const A& a, const B& b) {
+  Graph& g = graph_of(a, b);
+  return g.make(op, {lift(g, a), lift(g, b)});
+}
+}  // namespace detail
+
+#define LOCKSTEP_VALUE_BINARY(name, op)  \
+  template <class A, class B>            \
+    requires detail::Operands<A, B>      \
+  Value name(const A& a, const B& b) {   \
+    return detail::binary(Op::op, a, b); \
+  }
+LOCKSTEP_VALUE_BINARY(operator+, add)
+LOCKSTEP_VALUE_BINARY(operator-, sub)
+LOCKSTEP_VALUE_BINARY(operator*, mul)
+LOCKSTEP_VALUE_BINARY(operator/, div)
+LOCKSTEP_VALUE_BINARY(min, min)    // b < a ? b : a
+LOCKSTEP_VALUE_BINARY(max, max)    // a < b ? b : a
+LOCKSTEP_VALUE_BINARY(fmod, fmod)  // a - b trunc(a / b); derivatives 1 and -trunc(a / b)
+LOCKSTEP_VALUE_BINARY(copysign, copysign)
+LOCKSTEP_VALUE_BINARY(hypot, hypot)
+LOCKSTEP_VALUE_BINARY(atan2, atan2)
+/// a to the b. Constant whole exponents up to 64 become products; otherwise a < 0 gives NaN unless b is
+/// whole, and the derivative to b is 0 where a <= 0.
+LOCKSTEP_VALUE_BINARY(pow, pow)
+#undef LOCKSTEP_VALUE_BINARY
+
+#define LOCKSTEP_VALUE_COMPARISON(name, op, swapped)                                       \
+  template <class A, class B>                                                              \
+    requires detail::Operands<A, B>                                                        \
+  Condition name(const A& a, const B& b) {                                                 \
+    const Value v = swapped ? detail::binary(Op::op, b, a) : detail::binary(Op::op, a, b); \
+    return Condition(&v.graph(), v.id());                                                  \
+  }
+LOCKSTEP_VALUE_COMPARISON(operator<, less, false)
+LOCKSTEP_VALUE_COMPARISON(operator<=, less_equal, false)
+LOCKSTEP_VALUE_COMPARISON(operator>, less, true)
+LOCKSTEP_VALUE_COMPARISON(operator>=, less_equal, true)
+LOCKSTEP_VALUE_COMPARISON(equal, equal, false)
+LOCKSTEP_VALUE_COMPARISON(not_equal, not_equal, false)
+#undef LOCKSTEP_VALUE_COMPARISON
+
+#define LOCKSTEP_VALUE_UNARY(name, op) \
+  inline Value name(const Value& a) { return a.graph().make(Op::op, {a}); }
+LOCKSTEP_VALUE_UNARY(operator-, neg)
+LOCKSTEP_VALUE_UNARY(abs, abs)
+LOCKSTEP_VALUE_UNARY(sign, sign)  // -1, 0 or 1
+LOCKSTEP_VALUE_UNARY(floor, floor)
+LOCKSTEP_VALUE_UNARY(ceil, ceil)
+LOCKSTEP_VALUE_UNARY(trunc, trunc)
+LOCKSTEP_VALUE_UNARY(rint, rint)  // halves to even
+LOCKSTEP_VALUE_UNARY(sqrt, sqrt)
+LOCKSTEP_VALUE_UNARY(rsqrt, rsqrt)
+LOCKSTEP_VALUE_UNARY(cbrt, cbrt)
+LOCKSTEP_VALUE_UNARY(exp, exp)
+LOCKSTEP_VALUE_UNARY(exp2, exp2)
+LOCKSTEP_VALUE_UNARY(expm1, expm1)
+LOCKSTEP_VALUE_UNARY(log, log)
+LOCKSTEP_VALUE_UNARY(log2, log2)
+LOCKSTEP_VALUE_UNARY(log10, log10)
+LOCKSTEP_VALUE_UNARY(log1p, log1p)
+LOCKSTEP_VALUE_UNARY(sin, sin)
+LOCKSTEP_VALUE_UNARY(cos, cos)
+LOCKSTEP_VALUE_UNARY(tan, tan)
+LOCKSTEP_VALUE_UNARY(asin, asin)
+LOCKSTEP_VALUE_UNARY(acos, acos)
+LOCKSTEP_VALUE_UNARY(atan, atan)
+LOCKSTEP_VALUE_UNARY(sinh, sinh)
+LOCKSTEP_VALUE_UNARY(cosh, cosh)
+LOCKSTEP_VALUE_UNARY(tanh, tanh)
+LOCKSTEP_VALUE_UNARY(sigmoid, sigmoid)    // 1 / (1 + exp(-a))
+LOCKSTEP_VALUE_UNARY(softplus, softplus)  // log(1 + exp(a)), safe from overflow
+LOCKSTEP_VALUE_UNARY(erf, erf)
+LOCKSTEP_VALUE_UNARY(stop_gradient, stop)
+#undef LOCKSTEP_VALUE_UNARY
+
+inline Value& operator+=(Value& a, const Value& b) { return a = a + b; }
+inline Value& operator-=(Value& a, const Value& b) { return a = a - b; }
+inline Value& operator*=(Value& a, const Value& b) { return a = a * b; }
+
+Condition operator&&(const Condition& a, const Condition& b);
+Condition operator||(const Condition& a, const Condition& b);
+Condition operator!(const Condition& a);
+Value select(const Condition& condition, const Value& yes, const Value& no);
+template <class N>
+  requires detail::kNumber<N>
+Value select(const Condition& c, const Value& yes, N no) {
+  return select(c, yes, c.graph().constant(double(no)));
+}
+template <class N>
+  requires detail::kNumber<N>
+Value select(const Condition& c, N yes, const Value& no) {
+  return select(c, c.graph().constant(double(yes)), no);
+}
+/// 1 where true, else 0.
+Value number(const Condition& condition);
+
+/// a to a whole power, by squaring.
+Value powi(const Value& a, int exponent);
+inline Value square(const Value& a) { return a * a; }
+inline Value cube(const Value& a) { return a * a * a; }
+inline Value reciprocal(const Value& a) { return 1.0 / a; }
+/// max(a, 0); derivative 0 at 0.
+Value relu(const Value& a);
+/// Halves away from zero.
+Value round(const Value& a);
+Value clamp(const Value& a, double low, double high);
+/// All terms, added from first to last. Throws InputError for an empty list.
+Value sum(std::span<const Value> terms);
+Value sum(std::initializer_list<Value> terms);
+Value mean(std::span<const Value> terms);
+
+/// sqrt(a) where a > floor, else 0 with derivative 0.
+Value safe_sqrt(const Value& a, double floor = 0);
+/// 1 / sqrt(a) where a > floor, else 0 with derivative 0.
+Value safe_rsqrt(const Value& a, double floor = 0);
+/// a / b where |b| > floor, else 0 with derivatives 0.
+Value safe_div(const Value& a, const Value& b, double floor = 0);
+/// log(a) where a > floor, else log(floor) with derivative 0; floor > 0.
+Value safe_log(const Value& a, double floor = 1e-30);
+/// acos and asin of a clamped to [-1, 1]; derivative 0 at and beyond the ends.
+Value safe_acos(const Value& a);
+Value safe_asin(const Value& a);
+/// atan2 with value and derivatives 0 at the origin.
+Value safe_atan2(const Value& y, const Value& x);
+/// a to the b where a > 0, else 0 with derivatives 0.
+Value safe_pow(const Value& a, const Value& b);
+
+// ── derivatives
+// ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Reverse mode: sum over outputs k of seeds[k] * d outputs[k] / d inputs[i], for each i, in the same graph.
+/// The sums run in the order of falling node ids, so the result is the same expression every time.
+std::vector<Value> vjp(std::span<const Value> outputs, std::span<const Value> seeds,
+                       std::span<const Value> inputs);
+/// Forward mode: sum over inputs i of d outputs[k] / d inputs[i] * tangents[i], for each k.
+std::vector<Value> jvp(std::span<const Value> outputs, std::span<const Value> inputs,
+                       std::span<const Value> tangents);
+/// d output / d inputs[i] for each i, by reverse mode.
+std::vector<Value> gradient(const Value& output, std::span<const Value> inputs);
+std::vector<Value> gradient(const Value& output, std::initializer_list<Value> inputs);
+
+// ── host evaluation
+// ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Values of `outputs` for leaf values given by leaf number (missing ones count as an error). T: float,
+/// double or std::complex<double>. Complex arithmetic continues every operation analytically (comparisons,
+/// abs, min, floor … by the real part), which makes complex steps exact derivatives. Throws InputError where
+/// `leaves` is too short.
+template <class T>
+std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leaves);
+template <class T>
+std::vector<T> evaluate(const std::vector<Value>& outputs, const std::vector<T>& leaves) {
+  return evaluate<T>(std::span<const Value>(outputs), std::span<const T>(leaves));
+}
+template <class T>
+T evaluate(const Value& output, const std::vector<T>& leaves) {
+  return evaluate<T>(std::span<const Value>(&output, 1), std::span<const T>(leaves))[0];
+}
+
+/// How far derivatives lie from a complex step.
+struct GradientCheck {
+  double max_error = 0;  // largest |derivative - complex step| / max(1, |complex step|) of the reverse mode
+  double forward_error = 0;  // the same for the forward mode, along each axis
+  uint32_t worst_leaf = 0;
+};
+/// Compares the reverse and the forward mode of `output` with complex steps at `leaves`.
+GradientCheck check_gradient(const Value& output, const std::vector<double>& leaves);
+
+// ── kernels
+// ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Lowers values into the kernel that is being traced. Each node becomes one kernel value, shared by all that
+/// use it. A sum with a product becomes fma by a rule that looks at the graph alone, and other products are
+/// kept from later contraction, so an expression has the same bits in every kernel. All values of one
+/// Lowering must be used in the block where they were first asked for, or in blocks nested there.
+class Lowering {
+ public:
+  using Leaf = std::function<ir::Id(uint32_t leaf)>;
+  /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, asked for once each.
+  Lowering(const Graph& graph, Type type, Leaf leaf);
+  ir::Id operator()(const Value& value);
+  template <class T>
+  Val<T> as(const Value& value) {
+    return Val<T>::from((*this)(value));
+  }
+
+ private:
+  ir::Id emit(const Node& node);
+  ir::Id fused_add(uint32_t a, uint32_t b, bool subtract);
+  const Graph* graph_;
+  Type type_;
+  Leaf leaf_;
+  std::vector<ir::Id> memo_;
+};
+
+// ── topology
+// ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// What kernels are shared by: the shape of an expression without its leaves' identities and constants'
+/// values.
+struct Signature {
+  std::vector<uint8_t> bytes;     // serialised nodes; equal bytes mean the same topology
+  std::vector<uint32_t> leaves;   // leaf number of this instance, by canonical number (first visit)
+  std::vector<double> constants;  // this instance's constants, by canonical number (one for each use)
+  uint64_t hash = 0;              // of the bytes; an index only
+};
+/// Leaves are renamed by first visit, depth first; operands of commutative operations are ordered by a hash
+/// that knows leaf classes but not leaf identities. Evaluating the signature's program is `instantiate`.
+Signature signature(std::span<const Value> outputs);
+/// The expression that a signature stands for, in `graph`: leaf k of the topology becomes leaves[k], constant
+/// k becomes constants[k]. Gives the outputs.
+std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::span<const Value> leaves,
+                               std::span<const Value> constants);
+
+}  // namespace lockstep::autodiff

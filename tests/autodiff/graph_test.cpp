@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/autodiff.hpp"
+#include "lockstep/kernel.hpp"
+
+namespace lockstep::autodiff {
+namespace {
+
+TEST(Graph, EqualExpressionsAreOneNode) {
+  Graph g;
+  const Value x = g.variable("x"), y = g.variable("y");
+  EXPECT_TRUE(same_node(sin(x * y) + 2, 2 + sin(y * x)));
+  EXPECT_FALSE(same_node(x - y, y - x));
+  EXPECT_FALSE(same_node(min(x, y), min(y, x)));  // ties belong to the first operand
+  const size_t before = g.size();
+  (void)(sin(x * y) + 2);
+  EXPECT_EQ(g.size(), before);
+}
+
+TEST(Graph, Simplifies) {
+  Graph g;
+  const Value x = g.variable("x"), y = g.variable("y");
+  EXPECT_TRUE(same_node(x + 0, x));
+  EXPECT_TRUE(same_node(1 * x, x));
+  EXPECT_TRUE((x * 0).is_constant(0));
+  EXPECT_TRUE((x - x).is_constant(0));
+  EXPECT_TRUE(same_node(-(-x), x));
+  EXPECT_TRUE(same_node(x + -y, x - y));
+  EXPECT_TRUE(same_node(-(x - y), y - x));
+  EXPECT_TRUE(same_node(pow(x, 2), x * x));
+  EXPECT_TRUE(same_node(pow(x, 0.5), sqrt(x)));
+  EXPECT_TRUE(same_node(x / 1, x));
+  EXPECT_TRUE(same_node(select(x < y, x, x), x));
+  EXPECT_TRUE((exp(g.constant(0)) + 2).is_constant(3));
+  EXPECT_TRUE(same_node(sum({x, y}), x + y));
+  const Value folded = g.constant(2) * g.constant(3) - 1;
+  EXPECT_TRUE(folded.is_constant(5));
+}
+
+TEST(Graph, RefusesValuesOfAnotherGraph) {
+  Graph g, h;
+  const Value x = g.variable("x"), y = h.variable("y");
+  EXPECT_THROW(x + y, InputError);
+  EXPECT_THROW(sum(std::span<const Value>()), InputError);
+  EXPECT_THROW(safe_log(x, 0), InputError);
+  EXPECT_THROW(evaluate(x + 1, std::vector<double>{}), InputError);
+  const Value one = g.constant(1);
+  EXPECT_THROW(vjp(std::span(&x, 1), std::span<const Value>(), std::span(&one, 1)), InputError);
+}
+
+TEST(Graph, LeavesAndText) {
+  Graph g;
+  const Value x = g.variable("x"), k = g.parameter("k"), y = g.variable("y");
+  const Value scaled = x * k;
+  const Value f = scaled + sin(x);
+  EXPECT_EQ(leaves_of(std::span(&f, 1)), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(g.leaf_class(1), LeafClass::parameter);
+  EXPECT_EQ(print(f), "((x * k) + sin(x))");
+  EXPECT_EQ(print(powi(y, -3)), "powi(y, -3)");
+}
+
+TEST(Graph, EvaluatesInThreeArithmetics) {
+  Graph g;
+  const Value x = g.variable("x");
+  const Value f = round(x * 3) + hypot(x, 2) + select(x > 1, x, -x);
+  EXPECT_DOUBLE_EQ(evaluate(f, std::vector<double>{1.5}), 5 + 2.5 + 1.5);
+  EXPECT_FLOAT_EQ(evaluate(f, std::vector<float>{1.5f}), 9.0f);
+  EXPECT_DOUBLE_EQ(evaluate(f, std::vector<std::complex<double>>{1.5}).real(), 9);
+}
+
+TEST(Lowering, SharesNodesAndFusesProducts) {
+  Graph g;
+  const Value x = g.variable("x"), y = g.variable("y");
+  const Value f = x * y + sin(x * y);
+  int leaves = 0;
+  const Kernel k = kernel("test.lowering", [&](At<1> at, Grid<f32, 1> a, Grid<f32, 1> b, Out<f32, 1> out) {
+    leaves = 0;
+    Lowering lower(g, Type::f32, [&](uint32_t leaf) {
+      ++leaves;
+      return (leaf == 0 ? a[at] : b[at]).id();
+    });
+    const auto grad = gradient(f, {x, y});
+    out[at] = lower.as<f32>(f) + lower.as<f32>(grad[0]) * lower.as<f32>(grad[1]);
+  });
+  EXPECT_EQ(leaves, 2);
+  int sines = 0, fused = 0, products = 0;
+  for (const auto& i : k.function().instructions) {
+    sines += i.op == ir::Op::sin;
+    fused += i.op == ir::Op::fma;
+    if (i.op == ir::Op::fmul) ++products;
+  }
+  EXPECT_EQ(sines, 1);
+  EXPECT_GE(fused, 1);
+  EXPECT_GE(products, 1);
+}
+
+TEST(Lowering, EveryOperationTraces) {
+  Graph g;
+  const Value x = g.variable("x"), y = g.variable("y");
+  const Value all = sum({abs(x),
+                         sign(x),
+                         min(x, y),
+                         max(x, y),
+                         floor(x),
+                         ceil(x),
+                         trunc(x),
+                         rint(x),
+                         fmod(x, y),
+                         copysign(x, y),
+                         sqrt(x),
+                         rsqrt(x),
+                         cbrt(x),
+                         hypot(x, y),
+                         exp(x),
+                         exp2(x),
+                         expm1(x),
+                         log(x),
+                         log2(x),
+                         log10(x),
+                         log1p(x),
+                         pow(x, y),
+                         powi(x, -5),
+                         sin(x),
+                         cos(x),
+                         tan(x),
+                         asin(x),
+                         acos(x),
+                         atan(x),
+                         atan2(x, y),
+                         sinh(x),
+                         cosh(x),
+                         tanh(x),
+                         sigmoid(x),
+                         softplus(x),
+                         erf(x),
+                         stop_gradient(x),
+                         x / y,
+                         -y,
+                         select((x < y && x <= y) || !equal(x, y) || not_equal(x, 2), x, y)});
+  for (Type type : {Type::f32, Type::f64}) {
+    EXPECT_NO_THROW(Kernel::trace("test.all_operations", ir::Domain::points, 1, {}, [&](ir::Builder& b) {
+      const auto in = lockstep::detail::bind<Grid<f32, 1>>(b);
+      const At<1> at;
+      Lowering lower(g, type, [&](uint32_t) { return b.convert(type, in[at].id()); });
+      lower(all);
+    }));
+  }
+  EXPECT_THROW(Lowering(g, Type::i32, {}), InputError);
+}
+
+}  // namespace
+}  // namespace lockstep::autodiff
