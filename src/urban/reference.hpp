@@ -269,8 +269,8 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
           counts[static_cast<size_t>(2 * kSectors + sector)] += no_vegetation_before_building(state(j));
         }
       for (size_t g = 0; g < kSkyViewGrids; ++g)
-        sums[g] += static_cast<Real>(counts[g]) *
-                   static_cast<Real>(g % kSectors == 0 ? weights[band].whole : weights[band].half);
+        sums[g] = std::fma(static_cast<Real>(counts[g]),
+                           static_cast<Real>(g % kSectors == 0 ? weights[band].whole : weights[band].half), sums[g]);
     }
     for (size_t g = 0; g < kSkyViewGrids; ++g) {
       const auto sector = static_cast<Sector>(g % kSectors);

@@ -27,7 +27,7 @@ TilePlan plan_tiles(Context& context, const City& city, const Reach& reach, cons
   budget.in_flight = options.workers > 0 ? options.workers : on_gpu ? 2 : 1;
 
   TilePlan plan;
-  plan.side = tile_side(city.rows, city.cols, reach, budget, options.side > 0 ? options.side : side_hint);
+  plan.side = tile_side(city.rows, city.cols, reach, budget, options.side != 0 ? options.side : side_hint);
   plan.tiles = make_tiles(city.rows, city.cols, plan.side, reach);
   plan.workers = static_cast<int>(std::min<size_t>(static_cast<size_t>(budget.in_flight), plan.tiles.size()));
   plan.predicted_bytes =
