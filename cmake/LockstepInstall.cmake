@@ -29,7 +29,7 @@ if(TARGET lockstep_cli)
 endif()
 
 # --- devel: every library in one, for users of the C++ interface.
-set(LOCKSTEP_PUBLIC_PARTS core ir math compile compile_clike compile_llvm device device_interp device_cpu device_cuda
+set(LOCKSTEP_PUBLIC_PARTS core ir math autodiff compile clike llvm device device_interp device_cpu device_cuda
   device_webgpu cases primitives urban)
 foreach(part IN LISTS LOCKSTEP_PUBLIC_PARTS)
   if(TARGET lockstep_${part})
@@ -42,9 +42,14 @@ endforeach()
 file(WRITE ${CMAKE_BINARY_DIR}/lockstep_shared.cpp "// Holds the static libraries together.\n")
 add_library(lockstep_shared SHARED ${CMAKE_BINARY_DIR}/lockstep_shared.cpp)
 add_library(lockstep::lockstep ALIAS lockstep_shared)
+# Every object goes in, then the same libraries once more for what they depend on.
 foreach(part IN LISTS whole)
-  target_link_libraries(lockstep_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${part}>")
+  list(APPEND archives $<TARGET_FILE:${part}>)
 endforeach()
+target_link_options(lockstep_shared PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive)
+add_dependencies(lockstep_shared ${whole})
+set_property(TARGET lockstep_shared APPEND PROPERTY LINK_DEPENDS ${archives})
+target_link_libraries(lockstep_shared PRIVATE ${whole})
 target_include_directories(lockstep_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_compile_features(lockstep_shared INTERFACE cxx_std_20)
@@ -53,7 +58,8 @@ set(version_script ${PROJECT_SOURCE_DIR}/cmake/lockstep.version)
 target_link_options(lockstep_shared PRIVATE -Wl,--version-script=${version_script} -Wl,-Bsymbolic)
 set_target_properties(lockstep_shared PROPERTIES
   OUTPUT_NAME lockstep EXPORT_NAME lockstep VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib LINK_DEPENDS ${version_script})
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set_property(TARGET lockstep_shared APPEND PROPERTY LINK_DEPENDS ${version_script})
 
 set(package_folder lib/cmake/lockstep)
 install(TARGETS lockstep_shared EXPORT lockstep LIBRARY DESTINATION lib COMPONENT devel)
