@@ -55,8 +55,8 @@ void expand_math(Function& f, const LowerOptions& options) {
         Instruction i = f[id];
         replaced.apply(i);
 #ifdef LOCKSTEP_NO_MATH
-        throw InternalError(fmt::format("elementary function {}", name(i.op)), fmt::format("kernel {}", f.name),
-                            "a build with src/math");
+        throw InternalError(fmt::format("elementary function {}", name(i.op)),
+                            fmt::format("kernel {}", f.name), "a build with src/math");
 #else
         replaced.set(id, math::expand(builder, i.op, std::span(i.args.data(), size_t(i.arg_count()))));
 #endif

@@ -1,15 +1,109 @@
 // The order of the passes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "compile/contract_fma.hpp"
+#include "compile/cse.hpp"
 #include "compile/dead_code.hpp"
 #include "compile/expand_math.hpp"
+#include "compile/licm.hpp"
 #include "compile/lower.hpp"
+#include "compile/promote.hpp"
+#include "compile/rewrite.hpp"
+#include "compile/simplify.hpp"
 
 namespace lockstep::compile {
+
+namespace {
+
+std::vector<std::string> skipped_by_environment() {
+  std::vector<std::string> names;
+  if (const char* text = std::getenv("LOCKSTEP_SKIP_PASSES")) {
+    std::string name;
+    for (const char* c = text;; ++c) {
+      if (*c && *c != ',') {
+        name += *c;
+        continue;
+      }
+      if (!name.empty()) names.push_back(std::exchange(name, {}));
+      if (!*c) break;
+    }
+  }
+  return names;
+}
+
+class Pipeline {
+ public:
+  Pipeline(ir::Function& f, const LowerOptions& options)
+      : f_(f), options_(options), skip_(skipped_by_environment()) {
+    skip_.insert(skip_.end(), options.skip.begin(), options.skip.end());
+    if (const char* folder = std::getenv("LOCKSTEP_DUMP_PASSES")) folder_ = folder;
+#ifndef NDEBUG
+    verify_ = true;
+#endif
+    verify_ |= options.verify_passes;
+    show("traced");
+  }
+
+  /// A pass that defines the kernel's arithmetic.
+  template <class Pass>
+  void always(std::string_view name, Pass pass) {
+    pass(f_);
+    if (verify_) ir::verify(f_);
+    show(name);
+  }
+  /// An optimisation.
+  template <class Pass>
+  void pass(std::string_view name, Pass pass) {
+    if (std::find(skip_.begin(), skip_.end(), name) == skip_.end()) always(name, pass);
+  }
+
+ private:
+  void show(std::string_view pass) {
+    if (options_.observe) options_.observe(pass, f_);
+    if (folder_.empty()) return;
+    std::error_code ignored;
+    std::filesystem::create_directories(folder_, ignored);
+    std::ofstream(fmt::format("{}/{}.{:02}.{}.ir", folder_, f_.name, number_++, pass)) << ir::print(f_);
+  }
+
+  ir::Function& f_;
+  const LowerOptions& options_;
+  std::vector<std::string> skip_;
+  std::string folder_;
+  bool verify_ = false;
+  int number_ = 0;
+};
+
+}  // namespace
+
+const std::vector<std::string>& pass_names() {
+  static const std::vector<std::string> names{"promote", "simplify", "cse", "licm", "dead_code"};
+  return names;
+}
 
 ir::Function lower(const ir::Function& traced, const LowerOptions& options) {
   ir::verify(traced);
   ir::Function f = traced;
-  expand_math(f, options);
-  if (options.target != Target::interp) dead_code(f);
+  Pipeline run(f, options);
+  run.always("contract_fma", contract_fma);
+  run.always("expand_math", [&](ir::Function& g) { expand_math(g, options); });
+  if (options.target == Target::interp) {
+    compact(f);
+    return f;
+  }
+  run.pass("promote", promote);
+  run.pass("simplify", simplify);
+  run.pass("cse", cse);
+  run.pass("licm", licm);
+  run.pass("simplify", simplify);
+  run.pass("cse", cse);
+  run.pass("dead_code", dead_code);
+  compact(f);
   ir::verify(f);
   return f;
 }
