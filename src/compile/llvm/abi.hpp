@@ -1,0 +1,36 @@
+// What compiled kernels and their caller share: plain data at fixed offsets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::compile::simd {
+
+/// Arguments of one launch.
+struct Frame {
+  struct Buffer {
+    void* data;
+    int64_t shape[4];    // slowest axis first
+    int64_t strides[4];  // elements
+  };
+  int32_t extent[4];  // of the whole domain, x first
+  uint64_t scalars[64];
+  Buffer buffers[32];
+};
+
+/// A box of points or groups, x first: low <= index < high.
+struct Box {
+  int32_t low[3];
+  int32_t high[3];
+};
+
+/// `scratch` holds shared arrays, what lives across barriers and large local arrays of one thread.
+using KernelFunction = void (*)(const Frame* frame, const Box* box, void* scratch);
+
+inline constexpr int kAlignment = 64;
+/// Of scratch memory: a vector of 16 lanes of 64 bits.
+inline constexpr int kScratchAlignment = 128;
+/// Readable bytes behind and before a buffer's elements.
+inline constexpr int kPadding = 64;
+
+}  // namespace lockstep::compile::simd

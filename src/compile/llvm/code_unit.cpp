@@ -1,0 +1,124 @@
+#include "compile/llvm/code_unit.hpp"
+
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include "compile/llvm/lower_op.hpp"
+
+namespace lockstep::compile::simd {
+
+using llvm::Value;
+
+CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target)
+    : module_(module), f_(function), target_(target), builder_(module.getContext()) {
+  llvm::Type* pointer = llvm::PointerType::get(context(), 0);
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "lockstep_kernel", module_);
+  function_->setDoesNotThrow();
+  for (unsigned k = 0; k < 3; ++k) function_->addParamAttr(k, llvm::Attribute::NoAlias);
+  const uint64_t bytes[] = {sizeof(Frame), sizeof(Box)};
+  for (unsigned k = 0; k < 2; ++k) {
+    function_->addParamAttr(k, llvm::Attribute::ReadOnly);
+    function_->addDereferenceableParamAttr(k, bytes[k]);
+  }
+  function_->addParamAttr(2, llvm::Attribute::getWithAlignment(context(), llvm::Align(kScratchAlignment)));
+  entry_ = llvm::BasicBlock::Create(context(), "entry", function_);
+  first_ = llvm::BasicBlock::Create(context(), "start", function_);
+  llvm::IRBuilder<>(entry_).CreateBr(first_);
+  builder_.SetInsertPoint(first_);
+
+  used_.resize(f_.instructions.size());
+  for (const ir::Block& block : f_.blocks)
+    for (ir::Id id : block)
+      for (int k = 0; k < f_[id].arg_count(); ++k) used_[f_[id].args[k]] = true;
+
+  llvm::MDBuilder metadata(context());
+  llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("arrays");
+  const size_t arrays = f_.buffers.size() + f_.shared.size();
+  std::vector<llvm::Metadata*> all;
+  for (size_t k = 0; k < arrays; ++k) all.push_back(metadata.createAnonymousAliasScope(domain));
+  for (size_t k = 0; k < arrays; ++k) {
+    std::vector<llvm::Metadata*> others = all;
+    others.erase(others.begin() + long(k));
+    scopes_.push_back(llvm::MDNode::get(context(), {all[k]}));
+    disjoint_.push_back(llvm::MDNode::get(context(), others));
+  }
+  for (const ir::ArrayDecl& array : f_.shared)
+    shared_bases_.push_back(scratch(array.count * size_of(array.storage) + kPadding));
+}
+
+Value* CodeUnit::frame_word(int64_t offset, llvm::Type* type) {
+  Value*& word = words_[{offset, type}];
+  if (word) return word;
+  llvm::IRBuilder<> entry(entry_->getTerminator());
+  auto* load = entry.CreateLoad(
+      type, entry.CreateConstInBoundsGEP1_64(entry.getInt8Ty(), function_->getArg(0), uint64_t(offset)));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context(), {}));
+  return word = load;
+}
+
+Value* CodeUnit::box_word(int word) {
+  Value*& value = box_words_[word];
+  if (value) return value;
+  llvm::IRBuilder<> entry(entry_->getTerminator());
+  return value = entry.CreateLoad(
+             entry.getInt32Ty(),
+             entry.CreateConstInBoundsGEP1_64(entry.getInt32Ty(), function_->getArg(1), uint64_t(word)));
+}
+
+Value* CodeUnit::param(uint64_t index) {
+  const Type type = f_.scalars[index].type;
+  const int64_t at = int64_t(offsetof(Frame, scalars) + index * sizeof(uint64_t));
+  if (type != Type::boolean) return frame_word(at, lane_type(context(), type));
+  Value* word = frame_word(at, builder_.getInt8Ty());
+  Value*& flag = words_[{at, builder_.getInt1Ty()}];
+  if (!flag) flag = llvm::IRBuilder<>(entry_->getTerminator()).CreateTrunc(word, builder_.getInt1Ty());
+  return flag;
+}
+// Little-endian: the low half of a 64-bit word stands first.
+Value* CodeUnit::shape(uint64_t imm) {
+  const uint64_t at = offsetof(Frame, buffers) + (imm / 8) * sizeof(Frame::Buffer) +
+                      offsetof(Frame::Buffer, shape) + (imm % 8) * sizeof(int64_t);
+  return frame_word(int64_t(at), lane_type(context(), f_.index_type));
+}
+Value* CodeUnit::stride(uint64_t imm) {
+  const uint64_t at = offsetof(Frame, buffers) + (imm / 8) * sizeof(Frame::Buffer) +
+                      offsetof(Frame::Buffer, strides) + (imm % 8) * sizeof(int64_t);
+  return frame_word(int64_t(at), lane_type(context(), f_.index_type));
+}
+Value* CodeUnit::extent(uint64_t axis) {
+  return frame_word(int64_t(offsetof(Frame, extent) + axis * sizeof(int32_t)), builder_.getInt32Ty());
+}
+
+MemoryPlace CodeUnit::place(Value* base, Storage storage, size_t number) {
+  return {base, storage, scopes_[number], disjoint_[number]};
+}
+MemoryPlace CodeUnit::buffer(uint64_t index) {
+  const uint64_t at =
+      offsetof(Frame, buffers) + index * sizeof(Frame::Buffer) + offsetof(Frame::Buffer, data);
+  return place(frame_word(int64_t(at), llvm::PointerType::get(context(), 0)), f_.buffers[index].storage,
+               index);
+}
+MemoryPlace CodeUnit::shared(uint64_t index) {
+  return place(shared_bases_[index], f_.shared[index].storage, f_.buffers.size() + index);
+}
+
+llvm::AllocaInst* CodeUnit::local(llvm::Type* type, const std::string& name) {
+  llvm::IRBuilder<> entry(entry_, entry_->begin());
+  return entry.CreateAlloca(type, nullptr, name);
+}
+
+Value* CodeUnit::scratch(int64_t bytes) {
+  llvm::IRBuilder<> entry(entry_->getTerminator());
+  Value* at =
+      entry.CreateConstInBoundsGEP1_64(entry.getInt8Ty(), function_->getArg(2), uint64_t(scratch_bytes_));
+  scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  return at;
+}
+
+void CodeUnit::finish() {
+  if (streams && target_.x86) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  builder_.CreateRetVoid();
+}
+
+}  // namespace lockstep::compile::simd

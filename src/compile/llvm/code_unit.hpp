@@ -1,0 +1,86 @@
+// The LLVM function under construction and what all its parts share.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <string>
+
+#include "compile/llvm/abi.hpp"
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::compile::simd {
+
+/// What decides the form of the code; the processor's features stand in the function's attributes.
+struct VectorTarget {
+  int lanes = 4;  // 32-bit lanes of the widest vector
+  bool x86 = false;
+  bool permutes = false;  // AVX-512: permutation of 16 lanes by a vector of indices
+};
+
+/// An array that generated code reads and writes.
+struct MemoryPlace {
+  llvm::Value* base = nullptr;
+  Storage storage = Storage::f32;
+  llvm::MDNode* scope = nullptr;     // !alias.scope
+  llvm::MDNode* disjoint = nullptr;  // !noalias: all other arrays
+};
+
+class CodeUnit {
+ public:
+  CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target);
+
+  llvm::IRBuilder<>& b() { return builder_; }
+  llvm::LLVMContext& context() { return module_.getContext(); }
+  llvm::Module& module() { return module_; }
+  const ir::Function& f() const { return f_; }
+  const VectorTarget& target() const { return target_; }
+
+  /// Some instruction takes this value.
+  bool used(ir::Id id) const { return used_[id]; }
+
+  /// Words of the launch, loaded once in the entry block.
+  llvm::Value* param(uint64_t index);
+  llvm::Value* shape(uint64_t imm);
+  llvm::Value* stride(uint64_t imm);
+  llvm::Value* extent(uint64_t axis);
+  MemoryPlace buffer(uint64_t index);
+  MemoryPlace shared(uint64_t index);
+  /// Bounds of the box along an axis, i32.
+  llvm::Value* box_low(int axis) { return box_word(axis); }
+  llvm::Value* box_high(int axis) { return box_word(3 + axis); }
+
+  /// Memory of one activation; a register where it is only loaded and stored.
+  llvm::AllocaInst* local(llvm::Type* type, const std::string& name = "");
+  /// Memory of the scratch area, aligned to kScratchAlignment.
+  llvm::Value* scratch(int64_t bytes);
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+  llvm::BasicBlock* new_block(const char* name) {
+    return llvm::BasicBlock::Create(context(), name, function_);
+  }
+  /// Ends the function.
+  void finish();
+  bool streams = false;  // a store past the caches was emitted
+
+ private:
+  llvm::Value* frame_word(int64_t offset, llvm::Type* type);
+  llvm::Value* box_word(int word);
+  MemoryPlace place(llvm::Value* base, Storage storage, size_t number);
+
+  llvm::Module& module_;
+  const ir::Function& f_;
+  const VectorTarget target_;
+  llvm::Function* function_ = nullptr;
+  llvm::BasicBlock *entry_ = nullptr, *first_ = nullptr;
+  llvm::IRBuilder<> builder_;
+  std::map<std::pair<int64_t, llvm::Type*>, llvm::Value*> words_;
+  std::map<int, llvm::Value*> box_words_;
+  std::vector<llvm::MDNode*> scopes_, disjoint_;
+  std::vector<llvm::Value*> shared_bases_;
+  std::vector<bool> used_;
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace lockstep::compile::simd

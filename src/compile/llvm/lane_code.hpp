@@ -1,0 +1,133 @@
+// Code for one vector of lanes: values as scalars or vectors by their shape, divergence by execution masks.
+//
+// Invariant: every emitted block runs with at least one active lane, so that a uniform access is safe as a
+// scalar one. Whatever may take lanes away is followed by a test that skips the rest of the block where none
+// is left.
+#pragma once
+
+#include <array>
+#include <span>
+#include <unordered_map>
+
+#include "compile/llvm/code_unit.hpp"
+#include "compile/llvm/shapes.hpp"
+
+namespace lockstep::compile::simd {
+
+/// One value: a scalar (uniform), the first lane's scalar (linear) or a vector; wide loads have several.
+using Slot = std::array<llvm::Value*, 4>;
+
+class LaneCode {
+ public:
+  LaneCode(CodeUnit& unit, const Shapes& shapes, const Assumptions* assumptions, int width);
+  virtual ~LaneCode() = default;
+
+  /// Points: coordinates of the first lane. Groups: the group's number, and the first lane's number.
+  std::array<llvm::Value*, 3> coord{};
+  llvm::Value* first_lane = nullptr;
+
+  /// Emits `ids`; the builder ends in `end`. `mask`: lanes that exist, null for all.
+  void run(std::span<const ir::Id> ids, llvm::Value* mask, llvm::BasicBlock* end);
+
+  llvm::Value* scalar(ir::Id id);
+  llvm::Value* vector(ir::Id id, int component = 0);
+  llvm::Value* splat(llvm::Value* scalar);
+  llvm::Value* iota(llvm::Type* type, int64_t stride = 1);
+  llvm::Type* vector_type(llvm::Type* lane) { return llvm::FixedVectorType::get(lane, unsigned(width_)); }
+
+ protected:
+  /// A value from outside of what run() emits; groups supply it.
+  virtual Slot import(ir::Id id);
+  /// Called after the definition of each value at the top level of run().
+  virtual void defined(ir::Id) {}
+  /// Memory of a variable or local array that outlives this run, or null.
+  virtual llvm::Value* outer_storage(ir::Id) { return nullptr; }
+  virtual llvm::Value* outer_array(uint64_t) { return nullptr; }
+  /// Called where the active lanes end.
+  virtual void returning() {}
+
+  Slot& slot(ir::Id id);
+  /// Value of a pure instruction whose operands are at hand.
+  Slot pure(ir::Id id);
+  llvm::Value* first_active();
+  llvm::Value* full_mask();
+
+  CodeUnit& u_;
+  llvm::IRBuilder<>& b_;
+  const ir::Function& f_;
+  const Shapes& shapes_;
+  const Assumptions* assumptions_;
+  const int width_;
+  llvm::Value* mask_ = nullptr;
+
+ private:
+  struct Loop {
+    llvm::BasicBlock *latch = nullptr, *exit = nullptr;
+    llvm::Value *broken = nullptr, *continued = nullptr;
+  };
+  struct Variable {
+    llvm::Value* pointer = nullptr;
+    llvm::Type* type = nullptr;
+    bool vector = false;
+    int flow = 0;  // mask identity at the definition
+  };
+
+  // lane_flow.cpp
+  bool statements(std::span<const ir::Id> ids, llvm::BasicBlock* end);
+  bool statement(ir::Id id, llvm::BasicBlock* end);
+  bool branch(ir::Id id, llvm::BasicBlock* end);
+  bool loop(ir::Id id, llvm::BasicBlock* end);
+  bool jump(ir::Id id, llvm::BasicBlock* end);
+  bool may_lose_lanes(ir::Id id);
+  bool loses(uint32_t block, bool in_loop);
+  bool continue_with_remaining(llvm::Value* before, llvm::BasicBlock* end);
+  llvm::Value* any(llvm::Value* mask);
+  llvm::Value* without(llvm::Value* mask, llvm::Value* lost);
+  llvm::Value* both(llvm::Value* mask, llvm::Value* condition);
+  void add_to(llvm::Value* set, llvm::Value* mask);
+  const Variable& storage(ir::Id id);
+  void variable(ir::Id id);
+  void assign(ir::Id id);
+
+  // lane_values.cpp
+  llvm::Value* apply(const ir::Instruction& i, bool scalars, llvm::Value* x, llvm::Value* y, llvm::Value* z);
+  Slot position(ir::Id id);
+  llvm::Value* lane_number();
+
+  // lane_memory.cpp
+  struct Access {
+    MemoryPlace place;
+    ir::Id index;
+    int components;
+    uint8_t flags;
+  };
+  Slot load(const Access& access);
+  void store(const Access& access, const std::array<llvm::Value*, 4>& values, bool uniform_values);
+  void store_instruction(ir::Id id);
+  void async_copy(ir::Id id);
+  Slot local_load(ir::Id id);
+  void local_store(ir::Id id);
+  Slot atomic(ir::Id id);
+  llvm::Value* address(const MemoryPlace& place, llvm::Value* index, int64_t more = 0);
+  llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
+  llvm::Value* gather_narrow(const MemoryPlace& place, llvm::Value* index);
+  void plain_store(const MemoryPlace& place, llvm::Value* pointer, llvm::Value* value, llvm::Value* mask,
+                   bool streaming);
+  llvm::Value* local_array(uint64_t number);
+  llvm::Value* repeat_mask(int components);
+  llvm::Value* mask_bits();
+  void annotate(llvm::Instruction* access, const MemoryPlace& place);
+
+  std::vector<Slot> slots_;
+  std::unordered_map<ir::Id, Variable> storage_;
+  std::unordered_map<uint64_t, llvm::Value*> local_arrays_;
+  std::vector<Loop> loops_;
+  std::unordered_map<ir::Id, bool> may_lose_;
+  llvm::Value* returned_ = nullptr;
+  llvm::BasicBlock* all_done_ = nullptr;
+  int depth_ = 0;  // nesting inside run()
+  int flow_ = 0;   // identity of the current mask
+  int last_flow_ = 0;
+};
+
+}  // namespace lockstep::compile::simd

@@ -1,0 +1,383 @@
+// Loads, stores, atomics: vector accesses where the index is linear, scalar ones where it is uniform, gathers
+// else.
+#include <llvm/IR/MDBuilder.h>
+
+#include "compile/llvm/lane_code.hpp"
+#include "compile/llvm/lower_op.hpp"
+
+namespace lockstep::compile::simd {
+
+using ir::Id;
+using ir::Instruction;
+using ir::Op;
+using llvm::Value;
+
+namespace {
+llvm::Align alignment(Storage storage) { return llvm::Align(uint64_t(size_of(storage))); }
+
+/// Lane l of component k stands at l * count + k: the shuffle that takes component k out, or brings all
+/// together.
+std::vector<int> take_component(int width, int count, int k) {
+  std::vector<int> order;
+  for (int l = 0; l < width; ++l) order.push_back(l * count + k);
+  return order;
+}
+std::vector<int> interleave(int width, int count) {
+  std::vector<int> order;
+  for (int l = 0; l < width; ++l)
+    for (int k = 0; k < count; ++k) order.push_back(k * width + l);
+  return order;
+}
+}  // namespace
+
+void LaneCode::annotate(llvm::Instruction* access, const MemoryPlace& place) {
+  if (!place.scope) return;
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, place.scope);
+  if (place.disjoint->getNumOperands() > 0)
+    access->setMetadata(llvm::LLVMContext::MD_noalias, place.disjoint);
+}
+
+/// Pointer to element `index` (scalar or vector) of the array, moved by `more` elements.
+Value* LaneCode::address(const MemoryPlace& place, Value* index, int64_t more) {
+  llvm::Type* element = element_type(u_.context(), place.storage);
+  if (!index->getType()->isVectorTy()) index = b_.CreateSExt(index, b_.getInt64Ty());
+  Value* pointer = b_.CreateGEP(element, place.base, index);
+  return more == 0 ? pointer : b_.CreateConstGEP1_64(element, pointer, uint64_t(more));
+}
+
+Value* LaneCode::repeat_mask(int components) {
+  if (components == 1) return mask_;
+  std::vector<int> order;
+  for (int l = 0; l < width_; ++l) order.insert(order.end(), size_t(components), l);
+  return b_.CreateShuffleVector(mask_, order);
+}
+
+Value* LaneCode::gather(const MemoryPlace& place, Value* index) {
+  if (size_of(place.storage) < 4) return gather_narrow(place, index);
+  llvm::Type* type = vector_type(element_type(u_.context(), place.storage));
+  llvm::CallInst* values = b_.CreateMaskedGather(type, address(place, index), alignment(place.storage),
+                                                 mask_ ? mask_ : full_mask(), llvm::PoisonValue::get(type));
+  annotate(values, place);
+  return values;
+}
+
+/// Bytes and 16-bit words come out of gathered 32-bit words; the padding around a buffer makes them readable.
+Value* LaneCode::gather_narrow(const MemoryPlace& place, Value* index) {
+  const int size = size_of(place.storage), per_word = 4 / size;
+  llvm::Type* word = b_.getInt32Ty();
+  Value* base = b_.CreatePtrToInt(place.base, b_.getInt64Ty());
+  Value* shifted = b_.CreateLShr(b_.CreateAnd(base, b_.getInt64(3)), b_.getInt64(uint64_t(size / 2)));
+  Value* start = b_.CreateIntToPtr(b_.CreateAnd(base, b_.getInt64(~uint64_t(3))), place.base->getType());
+  llvm::Type* scalar = index->getType()->getScalarType();
+  Value* element = b_.CreateAdd(index, splat(b_.CreateZExtOrTrunc(shifted, scalar)));
+  const auto constant = [&](uint64_t v) { return llvm::ConstantInt::get(index->getType(), v); };
+  Value* words_index = b_.CreateLShr(element, constant(size == 1 ? 2 : 1));
+  llvm::CallInst* words =
+      b_.CreateMaskedGather(vector_type(word), b_.CreateGEP(word, start, words_index), llvm::Align(4),
+                            mask_ ? mask_ : full_mask(), llvm::PoisonValue::get(vector_type(word)));
+  Value* bits =
+      b_.CreateMul(b_.CreateAnd(element, constant(uint64_t(per_word - 1))), constant(uint64_t(8 * size)));
+  Value* value = b_.CreateLShr(words, b_.CreateZExtOrTrunc(bits, vector_type(word)));
+  value = b_.CreateTrunc(value, vector_type(b_.getIntNTy(unsigned(8 * size))));
+  return b_.CreateBitCast(value, vector_type(element_type(u_.context(), place.storage)));
+}
+
+Slot LaneCode::load(const Access& a) {
+  const Shape& shape = shapes_[a.index];
+  llvm::Type* element = element_type(u_.context(), a.place.storage);
+  Slot values{};
+  const auto put = [&](int k, Value* raw) { values[k] = widen(b_, a.place.storage, raw); };
+  if (shape.is_uniform()) {
+    Value* index = scalar(a.index);
+    for (int k = 0; k < a.components; ++k) {
+      llvm::LoadInst* one =
+          b_.CreateAlignedLoad(element, address(a.place, index, k), alignment(a.place.storage));
+      annotate(one, a.place);
+      put(k, one);
+    }
+    return values;
+  }
+  if (shape.kind == Shape::linear && shape.stride == a.components) {
+    auto* type = llvm::FixedVectorType::get(element, unsigned(width_ * a.components));
+    Value* pointer = address(a.place, scalar(a.index));
+    llvm::Instruction* all;
+    if (mask_)
+      all = b_.CreateMaskedLoad(type, pointer, alignment(a.place.storage), repeat_mask(a.components),
+                                llvm::PoisonValue::get(type));
+    else
+      all = b_.CreateAlignedLoad(type, pointer, alignment(a.place.storage));
+    annotate(all, a.place);
+    for (int k = 0; k < a.components; ++k)
+      put(k, a.components == 1 ? all : b_.CreateShuffleVector(all, take_component(width_, a.components, k)));
+    return values;
+  }
+  Value* index = vector(a.index);
+  for (int k = 0; k < a.components; ++k)
+    put(k,
+        gather(a.place,
+               k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k)))));
+  return values;
+}
+
+void LaneCode::plain_store(const MemoryPlace& place, Value* pointer, Value* value, Value* mask,
+                           bool streaming) {
+  if (mask) {
+    annotate(b_.CreateMaskedStore(value, pointer, alignment(place.storage), mask), place);
+    return;
+  }
+  const uint64_t bytes = value->getType()->getPrimitiveSizeInBits() / 8;
+  if (!streaming || bytes < 16 || bytes % 16 != 0) {
+    annotate(b_.CreateAlignedStore(value, pointer, alignment(place.storage)), place);
+    return;
+  }
+  // Stores past the caches need whole aligned lines.
+  u_.streams = true;
+  const uint64_t need = std::min<uint64_t>(bytes & -bytes, kAlignment);
+  Value* low = b_.CreateAnd(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), b_.getInt64(need - 1));
+  llvm::BasicBlock *aligned = u_.new_block("aligned"), *unaligned = u_.new_block("unaligned"),
+                   *stored = u_.new_block("stored");
+  b_.CreateCondBr(b_.CreateICmpEQ(low, b_.getInt64(0)), aligned, unaligned,
+                  llvm::MDBuilder(u_.context()).createBranchWeights(1000, 1));
+  b_.SetInsertPoint(aligned);
+  llvm::StoreInst* past = b_.CreateAlignedStore(value, pointer, llvm::Align(need));
+  past->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                    llvm::MDNode::get(u_.context(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  annotate(past, place);
+  b_.CreateBr(stored);
+  b_.SetInsertPoint(unaligned);
+  annotate(b_.CreateAlignedStore(value, pointer, alignment(place.storage)), place);
+  b_.CreateBr(stored);
+  b_.SetInsertPoint(stored);
+}
+
+void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool uniform_values) {
+  const Shape& shape = shapes_[a.index];
+  if (shape.is_uniform()) {
+    // Several lanes at one place: the last active one is seen.
+    Value* index = scalar(a.index);
+    Value* lane = nullptr;
+    if (!uniform_values) {
+      lane = b_.getInt32(uint32_t(width_ - 1));
+      if (mask_) {
+        Value* bits = mask_bits();
+        Value* zeros = b_.CreateIntrinsic(llvm::Intrinsic::ctlz, {bits->getType()}, {bits, b_.getTrue()});
+        lane = b_.CreateSub(lane, b_.CreateZExtOrTrunc(zeros, b_.getInt32Ty()));
+      }
+    }
+    for (int k = 0; k < a.components; ++k) {
+      Value* one = uniform_values ? values[k] : b_.CreateExtractElement(values[k], lane);
+      annotate(b_.CreateAlignedStore(narrow(b_, a.place.storage, one), address(a.place, index, k),
+                                     alignment(a.place.storage)),
+               a.place);
+    }
+    return;
+  }
+  std::array<Value*, 4> raw{};
+  for (int k = 0; k < a.components; ++k) {
+    Value* all = values[k]->getType()->isVectorTy() ? values[k] : splat(values[k]);
+    raw[k] = narrow(b_, a.place.storage, all);
+  }
+  if (shape.kind == Shape::linear && shape.stride == a.components) {
+    Value* together = raw[0];
+    if (a.components == 2) together = b_.CreateShuffleVector(raw[0], raw[1], interleave(width_, 2));
+    if (a.components == 4) {
+      std::vector<int> order(size_t(2 * width_));
+      for (int k = 0; k < 2 * width_; ++k) order[size_t(k)] = k;
+      Value *low = b_.CreateShuffleVector(raw[0], raw[1], order),
+            *high = b_.CreateShuffleVector(raw[2], raw[3], order);
+      together = b_.CreateShuffleVector(low, high, interleave(width_, 4));
+    }
+    plain_store(a.place, address(a.place, scalar(a.index)), together,
+                mask_ ? repeat_mask(a.components) : nullptr, a.flags & ir::kStreaming);
+    return;
+  }
+  Value* index = vector(a.index);
+  for (int k = 0; k < a.components; ++k) {
+    Value* at = k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k)));
+    annotate(b_.CreateMaskedScatter(raw[k], address(a.place, at), alignment(a.place.storage),
+                                    mask_ ? mask_ : full_mask()),
+             a.place);
+  }
+}
+
+void LaneCode::store_instruction(Id id) {
+  const Instruction& i = f_[id];
+  const MemoryPlace place = i.op == Op::store ? u_.buffer(i.imm) : u_.shared(i.imm);
+  bool uniform_values = true;
+  for (int k = 0; k < i.lanes; ++k) uniform_values &= shapes_.uniform(i.args[1 + k]);
+  std::array<Value*, 4> values{};
+  for (int k = 0; k < i.lanes; ++k)
+    values[k] = uniform_values ? scalar(i.args[1 + k]) : vector(i.args[1 + k]);
+  store({place, i.args[0], i.lanes, i.flags}, values, uniform_values);
+}
+
+void LaneCode::async_copy(Id id) {
+  const Instruction& i = f_[id];
+  const Slot values = load({u_.buffer(i.imm & 0xffffffffu), i.args[1], i.lanes, i.flags});
+  const bool uniform_values = !values[0]->getType()->isVectorTy();
+  store({u_.shared(i.imm >> 32), i.args[0], i.lanes, 0}, values, uniform_values);
+}
+
+// A local array keeps one vector of lanes per element.
+
+Value* LaneCode::local_array(uint64_t number) {
+  Value*& array = local_arrays_[number];
+  if (!array) array = outer_array(number);
+  if (!array) {
+    llvm::Type* element = vector_type(element_type(u_.context(), f_.locals[number].storage));
+    const int64_t count = f_.locals[number].count,
+                  bytes = count * width_ * size_of(f_.locals[number].storage);
+    array =
+        bytes <= (32 << 10) ? u_.local(llvm::ArrayType::get(element, uint64_t(count))) : u_.scratch(bytes);
+  }
+  return array;
+}
+
+Slot LaneCode::local_load(Id id) {
+  const Instruction& i = f_[id];
+  const Storage storage = f_.locals[i.imm].storage;
+  llvm::Type* type = vector_type(element_type(u_.context(), storage));
+  Value* array = local_array(i.imm);
+  if (shapes_.uniform(i.args[0])) {
+    Value* index = b_.CreateSExt(scalar(i.args[0]), b_.getInt64Ty());
+    return {widen(b_, storage, b_.CreateLoad(type, b_.CreateGEP(type, array, index)))};
+  }
+  Value* index = vector(i.args[0]);
+  Value* element =
+      b_.CreateAdd(b_.CreateMul(index, llvm::ConstantInt::get(index->getType(), uint64_t(width_))),
+                   iota(index->getType()->getScalarType()));
+  return {widen(b_, storage, gather({array, storage}, element))};
+}
+
+void LaneCode::local_store(Id id) {
+  const Instruction& i = f_[id];
+  const Storage storage = f_.locals[i.imm].storage;
+  llvm::Type* type = vector_type(element_type(u_.context(), storage));
+  Value* array = local_array(i.imm);
+  Value* value = narrow(b_, storage, vector(i.args[1]));
+  if (shapes_.uniform(i.args[0])) {
+    Value* index = b_.CreateSExt(scalar(i.args[0]), b_.getInt64Ty());
+    Value* pointer = b_.CreateGEP(type, array, index);
+    if (mask_ && flow_ != 0) value = b_.CreateSelect(mask_, value, b_.CreateLoad(type, pointer));
+    b_.CreateStore(value, pointer);
+    return;
+  }
+  Value* index = vector(i.args[0]);
+  Value* element =
+      b_.CreateAdd(b_.CreateMul(index, llvm::ConstantInt::get(index->getType(), uint64_t(width_))),
+                   iota(index->getType()->getScalarType()));
+  b_.CreateMaskedScatter(value, address({array, storage}, element), alignment(storage),
+                         mask_ ? mask_ : full_mask());
+}
+
+namespace {
+llvm::AtomicRMWInst::BinOp atomic_operation(ir::AtomicOp op, bool sgn) {
+  using llvm::AtomicRMWInst;
+  switch (op) {
+    case ir::AtomicOp::add: return AtomicRMWInst::Add;
+    case ir::AtomicOp::min: return sgn ? AtomicRMWInst::Min : AtomicRMWInst::UMin;
+    case ir::AtomicOp::max: return sgn ? AtomicRMWInst::Max : AtomicRMWInst::UMax;
+    case ir::AtomicOp::and_: return AtomicRMWInst::And;
+    case ir::AtomicOp::or_: return AtomicRMWInst::Or;
+    case ir::AtomicOp::xor_: return AtomicRMWInst::Xor;
+    default: return AtomicRMWInst::Xchg;
+  }
+}
+Value* combine(llvm::IRBuilder<>& b, ir::AtomicOp op, Type type, Value* old, Value* value) {
+  switch (op) {
+    case ir::AtomicOp::add: return b.CreateAdd(old, value);
+    case ir::AtomicOp::min: return lower_op(b, Op::imin, type, old, value, nullptr);
+    case ir::AtomicOp::max: return lower_op(b, Op::imax, type, old, value, nullptr);
+    case ir::AtomicOp::and_: return b.CreateAnd(old, value);
+    case ir::AtomicOp::or_: return b.CreateOr(old, value);
+    case ir::AtomicOp::xor_: return b.CreateXor(old, value);
+    default: return value;
+  }
+}
+/// The neutral value of an operation that may be folded over the lanes first, or null.
+Value* neutral(ir::AtomicOp op, llvm::Type* type, bool sgn) {
+  const unsigned bits = type->getIntegerBitWidth();
+  switch (op) {
+    case ir::AtomicOp::add:
+    case ir::AtomicOp::or_:
+    case ir::AtomicOp::xor_: return llvm::ConstantInt::get(type, 0);
+    case ir::AtomicOp::and_: return llvm::Constant::getAllOnesValue(type);
+    case ir::AtomicOp::min:
+      return llvm::ConstantInt::get(
+          type, sgn ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+    case ir::AtomicOp::max:
+      return llvm::ConstantInt::get(
+          type, sgn ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits));
+    default: return nullptr;
+  }
+}
+Value* fold_lanes(llvm::IRBuilder<>& b, ir::AtomicOp op, bool sgn, Value* v) {
+  switch (op) {
+    case ir::AtomicOp::add: return b.CreateAddReduce(v);
+    case ir::AtomicOp::and_: return b.CreateAndReduce(v);
+    case ir::AtomicOp::or_: return b.CreateOrReduce(v);
+    case ir::AtomicOp::xor_: return b.CreateXorReduce(v);
+    case ir::AtomicOp::min: return b.CreateIntMinReduce(v, sgn);
+    default: return b.CreateIntMaxReduce(v, sgn);
+  }
+}
+}  // namespace
+
+/// One lane after the other, in order. A group runs on one thread, so its shared arrays need no atomic
+/// instruction.
+Slot LaneCode::atomic(Id id) {
+  const Instruction& i = f_[id];
+  const ir::AtomicTarget target = ir::AtomicTarget::from_bits(i.imm);
+  const MemoryPlace place = target.shared ? u_.shared(target.array) : u_.buffer(target.array);
+  const bool sgn = is_signed(i.type), exchange = target.op == ir::AtomicOp::compare_exchange;
+  llvm::Type* type = lane_type(u_.context(), i.type);
+  const llvm::Align align = alignment(place.storage);
+  const auto one = [&](Value* index, Value* value, Value* compare) -> Value* {
+    Value* pointer = address(place, index);
+    if (target.shared) {
+      llvm::LoadInst* old = b_.CreateAlignedLoad(type, pointer, align);
+      annotate(old, place);
+      Value* next = exchange ? b_.CreateSelect(b_.CreateICmpEQ(old, compare), value, old)
+                             : combine(b_, target.op, i.type, old, value);
+      annotate(b_.CreateAlignedStore(next, pointer, align), place);
+      return old;
+    }
+    constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
+    if (exchange)
+      return b_.CreateExtractValue(b_.CreateAtomicCmpXchg(pointer, compare, value, align, kOrder, kOrder), 0);
+    return b_.CreateAtomicRMW(atomic_operation(target.op, sgn), pointer, value, align, kOrder);
+  };
+
+  if (Value* nothing = neutral(target.op, type, sgn); nothing && !u_.used(id) && shapes_.uniform(i.args[0])) {
+    Value* values = vector(i.args[1]);
+    if (mask_) values = b_.CreateSelect(mask_, values, splat(nothing));
+    one(scalar(i.args[0]), fold_lanes(b_, target.op, sgn, values), nullptr);
+    return {llvm::PoisonValue::get(vector_type(type))};
+  }
+
+  Value* operands[3] = {};
+  for (int k = 0; k < i.arg_count(); ++k)
+    operands[k] = shapes_.uniform(i.args[k]) ? scalar(i.args[k]) : vector(i.args[k]);
+  llvm::AllocaInst* result = u_.local(vector_type(type), "old");
+  Value* bits = mask_bits();
+  llvm::BasicBlock *from = b_.GetInsertBlock(), *body = u_.new_block("lane"),
+                   *done = u_.new_block("lanes_done");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* left = b_.CreatePHI(bits->getType(), 2);
+  left->addIncoming(bits, from);
+  Value* lane = b_.CreateZExtOrTrunc(
+      b_.CreateIntrinsic(llvm::Intrinsic::cttz, {bits->getType()}, {left, b_.getTrue()}), b_.getInt32Ty());
+  const auto of_lane = [&](Value* v) {
+    return v && v->getType()->isVectorTy() ? b_.CreateExtractElement(v, lane) : v;
+  };
+  Value* old = one(of_lane(operands[0]), of_lane(operands[1]), of_lane(operands[2]));
+  if (u_.used(id)) b_.CreateStore(old, b_.CreateGEP(type, result, b_.CreateZExt(lane, b_.getInt64Ty())));
+  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, llvm::ConstantInt::get(bits->getType(), 1)));
+  left->addIncoming(rest, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpNE(rest, llvm::ConstantInt::get(bits->getType(), 0)), body, done);
+  b_.SetInsertPoint(done);
+  return {b_.CreateLoad(vector_type(type), result)};
+}
+
+}  // namespace lockstep::compile::simd

@@ -1,0 +1,164 @@
+#include "compile/llvm/machine.hpp"
+
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/SubtargetFeature.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/IndVarSimplify.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <mutex>
+
+#include "compile/llvm/kernel_code.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::compile::simd {
+
+const HostProcessor& host_processor() {
+  static const HostProcessor host = [] {
+    HostProcessor h;
+    h.name = llvm::sys::getHostCPUName().str();
+    llvm::SubtargetFeatures features;
+    for (const auto& feature : llvm::sys::getHostCPUFeatures())
+      features.AddFeature(feature.first(), feature.second);
+    h.features = features.getString();
+    return h;
+  }();
+  return host;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) throw UnsupportedError(error, "LLVM", "a build of LLVM with this machine's target");
+  const bool host = cpu.empty();
+  if (!host) {
+    const std::unique_ptr<llvm::MCSubtargetInfo> check(target->createMCSubtargetInfo(triple, "", ""));
+    if (!check->isCPUStringValid(cpu))
+      throw InputError("processor \"" + cpu + "\"", "--arch",
+                       "an LLVM processor name, such as x86-64-v3 or znver4");
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.UnsafeFPMath = options.NoNaNsFPMath = options.NoInfsFPMath = options.NoSignedZerosFPMath = false;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, host ? host_processor().name : cpu, host ? host_processor().features : "", options,
+      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
+}
+
+VectorTarget vector_target(const llvm::TargetMachine& machine) {
+  VectorTarget target;
+  target.x86 = machine.getTargetTriple().isX86();
+  if (!target.x86) return target;
+  const llvm::MCSubtargetInfo& features = *machine.getMCSubtargetInfo();
+  const bool avx512 = features.checkFeatures("+avx512f") && features.checkFeatures("+avx512vl") &&
+                      features.checkFeatures("+avx512bw") && features.checkFeatures("+avx512dq");
+  target.lanes = avx512 ? 16 : features.checkFeatures("+avx2") ? 8 : 4;
+  target.permutes = avx512;
+  return target;
+}
+
+namespace {
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+
+  // Vector code is explicit: what remains is scalar promotion, redundancy and what does not depend on the
+  // loop.
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  llvm::LoopPassManager first, second;
+  first.addPass(llvm::LoopRotatePass());
+  first.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(first), true));
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::InstCombinePass());
+  second.addPass(llvm::IndVarSimplifyPass());
+  second.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(second), true));
+  passes.addPass(llvm::ADCEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  for (llvm::Function& function : module)
+    if (!function.isDeclaration()) passes.run(function, functions);
+}
+
+}  // namespace
+
+GeneratedModule generate(llvm::LLVMContext& context, const ir::Function& lowered,
+                         llvm::TargetMachine& machine) {
+  GeneratedModule result;
+  result.module = std::make_unique<llvm::Module>(lowered.name, context);
+  llvm::Module& module = *result.module;
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
+  const VectorTarget target = vector_target(machine);
+  {
+    CodeUnit unit(module, lowered, target);
+    if (lowered.domain == ir::Domain::points)
+      emit_points(unit);
+    else
+      emit_groups(unit);
+    result.scratch_bytes = unit.scratch_bytes();
+  }
+  const std::string bits = std::to_string(target.lanes * 32);
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    if (target.x86) {
+      function.addFnAttr("prefer-vector-width", bits);
+      function.addFnAttr("min-legal-vector-width", bits);
+    }
+  }
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (llvm::verifyModule(module, &stream))
+    throw InternalError("LLVM refuses the code: " + stream.str(), lowered.name, "valid LLVM IR");
+  optimise(module, machine);
+  return result;
+}
+
+llvm::SmallVector<char, 0> emit_file(llvm::Module& module, llvm::TargetMachine& machine, bool assembly) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    throw InternalError("LLVM cannot write this file type", module.getName().str(), "object code");
+  passes.run(module);
+  return bytes;
+}
+
+}  // namespace lockstep::compile::simd

@@ -1,0 +1,27 @@
+// Kernels as machine code of this processor, through the disk cache.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "compile/llvm/abi.hpp"
+#include "lockstep/device.hpp"
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::compile::simd {
+
+struct NativeKernel {
+  virtual ~NativeKernel() = default;
+  KernelFunction function = nullptr;
+  int64_t scratch_bytes = 0;  // per thread, aligned to kScratchAlignment
+  bool from_cache = false;
+};
+
+/// Why this build or machine cannot compile kernels; empty where it can.
+std::string native_unavailable();
+/// "znver4": the processor for which code is made.
+std::string native_processor();
+/// Lowers, compiles or fetches from the cache, loads. Throws DeviceError(compile).
+std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics);
+
+}  // namespace lockstep::compile::simd

@@ -1,0 +1,20 @@
+// Stands in where this build has no LLVM.
+#include "compile/llvm/emit.hpp"
+#include "compile/llvm/native.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::compile {
+
+namespace simd {
+std::string native_unavailable() { return "built without LLVM (LOCKSTEP_LLVM)"; }
+std::string native_processor() { return ""; }
+std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics) {
+  throw UnsupportedError(native_unavailable(), traced.name, "a build with LLVM 19");
+}
+}  // namespace simd
+
+std::string emit_llvm(const ir::Function& function, Numerics, bool, const std::string&) {
+  throw UnsupportedError(simd::native_unavailable(), function.name, "a build with LLVM 19");
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,242 @@
+// The CPU as a device: kernels compiled to SIMD code, run over threads. Work of every queue runs at once, in
+// order.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+
+#include "compile/llvm/native.hpp"
+#include "device/backend.hpp"
+#include "device/cpu/memory.hpp"
+#include "device/cpu/schedule.hpp"
+
+namespace lockstep::device {
+
+namespace cpu {
+
+namespace {
+
+using compile::simd::Box;
+using compile::simd::Frame;
+using compile::simd::NativeKernel;
+
+static_assert(sizeof(Frame::buffers) / sizeof(Frame::Buffer) >= kMaxBuffers &&
+              sizeof(Frame::scalars) / 8 >= kMaxScalars);
+
+class CpuModule : public Module {
+ public:
+  std::shared_ptr<NativeKernel> kernel;
+  Work work;
+};
+
+class CpuGraph : public RecordedGraph {
+ public:
+  std::vector<std::function<void()>> steps;
+};
+
+class CpuEvent : public Event {
+ public:
+  std::chrono::steady_clock::time_point time;
+};
+
+/// Rough operations per lane; a loop counts some passes of its body.
+int64_t cost_of(const ir::Function& f, uint32_t block, int64_t passes) {
+  constexpr int64_t kPasses = 16, kMost = 1 << 20;
+  int64_t cost = 0;
+  for (ir::Id id : f.blocks[block]) {
+    const ir::Instruction& i = f[id];
+    cost += passes * (ir::is_math(i.op) ? 20 : i.op == ir::Op::load || i.op == ir::Op::store ? 4 : 1);
+    const int64_t inner =
+        i.op == ir::Op::for_ || i.op == ir::Op::loop ? std::min(passes * kPasses, kMost) : passes;
+    for (uint32_t b : i.blocks)
+      if (b != ir::kNoBlock) cost += cost_of(f, b, inner);
+    cost = std::min(cost, kMost);
+  }
+  return cost;
+}
+
+std::string processor_description() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      if (const size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+  return "CPU";
+}
+
+DeviceInfo describe(int threads) {
+  DeviceInfo info;
+  info.name = "cpu";
+  info.kind = DeviceKind::cpu;
+  info.architecture = compile::simd::native_processor();
+  info.description =
+      fmt::format("{}, {} thread{}", processor_description(), threads, threads == 1 ? "" : "s");
+  info.limits.bindings = kMaxBuffers;
+  info.limits.shared_bytes = 1 << 20;
+  return info;
+}
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(const DeviceOptions& options)
+      : threads_(options.threads), info_(describe(threads_.count())) {}
+
+  const DeviceInfo& info() const override { return info_; }
+  void set_limits(const Limits& limits) override { info_.limits = limits; }
+  MemoryInfo memory() const override { return system_memory(); }
+
+  std::shared_ptr<Memory> allocate(int64_t bytes) override {
+    if (bytes > info_.limits.buffer_bytes)
+      throw DeviceError(DeviceFault::allocation,
+                        fmt::format("cpu: a buffer of {} bytes is above the limit of {}", bytes,
+                                    info_.limits.buffer_bytes));
+    return std::make_shared<HostMemory>(bytes);
+  }
+  void upload(Queue*, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
+    copy_parallel(at(to, offset), static_cast<const std::byte*>(data), bytes);
+  }
+  void download(Queue*, Memory& from, int64_t offset, void* data, int64_t bytes) override {
+    copy_parallel(static_cast<std::byte*>(data), at(from, offset), bytes);
+  }
+  void copy(Queue*, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+            int64_t bytes) override {
+    submit([this, to = at(to, to_offset), from = at(from, from_offset), bytes] {
+      if (to < from + bytes && from < to + bytes)
+        std::memmove(to, from, size_t(bytes));
+      else
+        copy_parallel(to, from, bytes);
+    });
+  }
+  void clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) override {
+    submit([this, to = at(memory, offset), bytes] {
+      threads_.for_bytes(bytes,
+                         [to](int64_t first, int64_t count) { std::memset(to + first, 0, size_t(count)); });
+    });
+  }
+
+  Support supports(const ir::Function& f) const override {
+    int64_t shared = 0;
+    for (const ir::ArrayDecl& array : f.shared) shared += array.count * size_of(array.storage);
+    const Limits& limits = info_.limits;
+    if (shared > limits.shared_bytes)
+      return {false, fmt::format("{} bytes of shared arrays, the limit is {}", shared, limits.shared_bytes)};
+    if (int64_t(f.buffers.size()) > limits.bindings)
+      return {false, fmt::format("{} buffers, the limit is {}", f.buffers.size(), limits.bindings)};
+    if (f.domain == ir::Domain::groups && f.group_lanes() > limits.group_lanes)
+      return {false, fmt::format("groups of {} lanes, the limit is {}", f.group_lanes(), limits.group_lanes)};
+    if (!limits.f64)
+      for (Type type : {Type::f64, Type::i64, Type::u64})
+        if (f.uses(type)) return {false, fmt::format("{} is switched off", name(type))};
+    return {};
+  }
+
+  std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) override {
+    auto module = std::make_shared<CpuModule>();
+    module->kernel = compile::simd::compile_native(function, options.numerics);
+    module->from_cache = module->kernel->from_cache;
+    module->work.function = module->kernel->function;
+    module->work.scratch_bytes = module->kernel->scratch_bytes;
+    module->work.points = function.domain == ir::Domain::points;
+    module->work.cost = std::max<int64_t>(cost_of(function, 0, 1), 1);
+    if (!module->work.points) {
+      module->work.cost *= function.group_lanes();
+      module->group = function.group;
+    }
+    return module;
+  }
+
+  void dispatch(const Dispatch& d) override {
+    const auto& module = static_cast<const CpuModule&>(*d.module);
+    Box box;
+    for (int a = 0; a < 3; ++a) {
+      box.low[a] = int32_t(d.offset[a]);
+      box.high[a] = int32_t(std::min(d.offset[a] + d.count[a], d.extent[a]));
+    }
+    if (recording_) {
+      auto frame = std::make_shared<Frame>();
+      fill(*frame, d);
+      recording_->steps.push_back([this, &module, frame, box] { threads_.run(module.work, *frame, box); });
+      return;
+    }
+    Frame frame;
+    fill(frame, d);
+    threads_.run(module.work, frame, box);
+  }
+
+  std::shared_ptr<Queue> make_queue() override { return std::make_shared<Queue>(); }
+  void synchronize(Queue*) override {}
+  std::shared_ptr<Event> record_event(Queue*) override {
+    auto event = std::make_shared<CpuEvent>();
+    event->time = std::chrono::steady_clock::now();
+    return event;
+  }
+  double elapsed(Event& from, Event& to) override {
+    return std::chrono::duration<double>(static_cast<CpuEvent&>(to).time - static_cast<CpuEvent&>(from).time)
+        .count();
+  }
+
+  void begin_record() override { recording_ = std::make_shared<CpuGraph>(); }
+  std::shared_ptr<RecordedGraph> end_record() override { return std::exchange(recording_, nullptr); }
+  void replay(RecordedGraph& graph) override {
+    for (const auto& step : static_cast<CpuGraph&>(graph).steps) step();
+  }
+
+ private:
+  static std::byte* at(Memory& memory, int64_t offset) {
+    return static_cast<HostMemory&>(memory).data() + offset;
+  }
+
+  template <class F>
+  void submit(F work) {
+    if (recording_)
+      recording_->steps.emplace_back(std::move(work));
+    else
+      work();
+  }
+  void copy_parallel(std::byte* to, const std::byte* from, int64_t bytes) {
+    threads_.for_bytes(
+        bytes, [=](int64_t first, int64_t count) { std::memcpy(to + first, from + first, size_t(count)); });
+  }
+  static void fill(Frame& frame, const Dispatch& d) {
+    for (int a = 0; a < 3; ++a) frame.extent[a] = int32_t(d.extent[a]);
+    std::copy(d.scalars.begin(), d.scalars.end(), frame.scalars);
+    for (size_t k = 0; k < d.buffers.size(); ++k) {
+      const Binding& binding = d.buffers[k];
+      Frame::Buffer& buffer = frame.buffers[k];
+      buffer.data = binding.memory ? at(*binding.memory, binding.offset_bytes) : nullptr;
+      std::copy(binding.shape.begin(), binding.shape.end(), buffer.shape);
+      std::copy(binding.strides.begin(), binding.strides.end(), buffer.strides);
+    }
+  }
+
+  Threads threads_;
+  DeviceInfo info_;
+  std::shared_ptr<CpuGraph> recording_;
+};
+
+std::vector<DeviceStatus> list() {
+  DeviceStatus status;
+  status.reason = compile::simd::native_unavailable();
+  status.available = status.reason.empty();
+  status.info = describe(Threads(0).count());
+  status.memory = system_memory();
+  return {status};
+}
+
+std::shared_ptr<Backend> open(int number, const DeviceOptions& options) {
+  if (const std::string reason = compile::simd::native_unavailable(); !reason.empty())
+    throw UnsupportedError(reason, "cpu", "a build with LLVM 19");
+  if (number != 0) throw UnsupportedError(fmt::format("cpu:{}", number), "--device", "cpu");
+  return std::make_shared<CpuBackend>(options);
+}
+
+}  // namespace
+}  // namespace cpu
+
+const BackendKind& cpu_backend() {
+  static const BackendKind kind{DeviceKind::cpu, cpu::list, cpu::open};
+  return kind;
+}
+
+}  // namespace lockstep::device

@@ -1,0 +1,32 @@
+// Host memory of buffers, and what the system still has.
+#pragma once
+
+#include "device/backend.hpp"
+
+namespace lockstep::device::cpu {
+
+/// Aligned to cache lines with readable padding on both sides; large ones sit in huge pages.
+class HostMemory : public Memory {
+ public:
+  /// Throws DeviceError(allocation).
+  explicit HostMemory(int64_t bytes);
+  ~HostMemory() override;
+  HostMemory(const HostMemory&) = delete;
+  std::byte* data() { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  void* mapped_ = nullptr;
+  size_t mapped_bytes_ = 0;
+};
+
+/// Memory of one thread that grows on need and is kept.
+std::byte* thread_scratch(int64_t bytes);
+
+/// Of the machine, or of the control group where that is less.
+MemoryInfo system_memory();
+
+/// Copies past the caches where the block is larger than they are.
+void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes);
+
+}  // namespace lockstep::device::cpu

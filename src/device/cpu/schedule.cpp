@@ -1,0 +1,122 @@
+#include "device/cpu/schedule.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/partitioner.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+
+#include "device/cpu/memory.hpp"
+
+namespace lockstep::device::cpu {
+
+using compile::simd::Box;
+using compile::simd::Frame;
+
+struct Threads::Arena {
+  explicit Arena(int count)
+      : limit(tbb::global_control::max_allowed_parallelism,
+              size_t(std::max(count, tbb::info::default_concurrency()))),
+        arena(count) {}
+  tbb::global_control limit;
+  tbb::task_arena arena;
+};
+
+namespace {
+
+constexpr int64_t kInlineCost = 60'000;  // below this a launch runs on the calling thread
+constexpr int64_t kTaskCost = 120'000;   // what one task should hold at least
+constexpr int64_t kLeastX = 1024;        // points of a row that stay together
+
+/// A domain cut into parts of x and flattened rows (y fastest, then z).
+struct Cut {
+  Box box;
+  int64_t ny, nz;
+  int64_t x_parts, x_step, row_parts, row_step;
+  int64_t parts() const { return x_parts * row_parts; }
+};
+
+Cut cut(const Work& work, const Box& box, int threads) {
+  const auto size = [&](int a) { return int64_t(box.high[a]) - box.low[a]; };
+  Cut c{box, size(1), size(2), 1, size(0), 1, 1};
+  const int64_t rows = c.ny * c.nz, total = std::max<int64_t>(rows * size(0) * work.cost, 1);
+  const int64_t wanted = std::clamp<int64_t>(total / kTaskCost, 1, int64_t(threads) * 16);
+  c.row_parts = std::min(rows, wanted);
+  c.row_step = (rows + c.row_parts - 1) / c.row_parts;
+  c.row_parts = (rows + c.row_step - 1) / c.row_step;
+  if (c.row_parts < wanted) {
+    const int64_t unit = work.points ? kLeastX : 1;
+    const int64_t pieces = std::max<int64_t>(wanted / c.row_parts, 1);
+    c.x_step = ((size(0) + pieces - 1) / pieces + unit - 1) / unit * unit;
+    c.x_parts = (size(0) + c.x_step - 1) / c.x_step;
+  }
+  return c;
+}
+
+void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) {
+  void* scratch = work.scratch_bytes > 0 ? thread_scratch(work.scratch_bytes) : nullptr;
+  const int64_t xp = part % c.x_parts, rp = part / c.x_parts;
+  Box box = c.box;
+  box.low[0] = int32_t(c.box.low[0] + xp * c.x_step);
+  box.high[0] = int32_t(std::min<int64_t>(c.box.low[0] + (xp + 1) * c.x_step, c.box.high[0]));
+  const int64_t last = std::min((rp + 1) * c.row_step, c.ny * c.nz);
+  for (int64_t row = rp * c.row_step; row < last;) {
+    const int64_t z = row / c.ny, y = row % c.ny;
+    int64_t y_end = std::min(c.ny, y + last - row), planes = 1;
+    // Whole planes go in one call.
+    if (y == 0 && last - row >= c.ny) planes = (last - row) / c.ny;
+    box.low[1] = int32_t(c.box.low[1] + y), box.high[1] = int32_t(c.box.low[1] + y_end);
+    box.low[2] = int32_t(c.box.low[2] + z), box.high[2] = int32_t(c.box.low[2] + z + planes);
+    work.function(&frame, &box, scratch);
+    row += (y_end - y) * planes;
+  }
+}
+
+}  // namespace
+
+Threads::Threads(int count) : count_(count > 0 ? count : tbb::info::default_concurrency()) {
+  if (count_ > 1) arena_ = std::make_unique<Arena>(count_);
+}
+Threads::~Threads() = default;
+
+void Threads::run(const Work& work, const Frame& frame, const Box& box) {
+  int64_t total = work.cost;
+  for (int a = 0; a < 3; ++a) {
+    const int64_t size = int64_t(box.high[a]) - box.low[a];
+    if (size <= 0) return;
+    total *= size;  // three axes below 2^31 and a cost below 2^20 may overflow only where no one would wait
+    total = std::min<int64_t>(total, int64_t(1) << 31);
+  }
+  if (!arena_ || total < kInlineCost) {
+    work.function(&frame, &box, work.scratch_bytes > 0 ? thread_scratch(work.scratch_bytes) : nullptr);
+    return;
+  }
+  const Cut c = cut(work, box, count_);
+  if (c.parts() == 1) return run_part(work, frame, c, 0);
+  struct Data {
+    const Work& work;
+    const Frame& frame;
+    const Cut& c;
+  } data{work, frame, c};
+  for_parts(
+      c.parts(),
+      [](void* p, int64_t first, int64_t last) {
+        const Data& d = *static_cast<Data*>(p);
+        for (int64_t part = first; part < last; ++part) run_part(d.work, d.frame, d.c, part);
+      },
+      &data);
+}
+
+void Threads::for_parts(int64_t parts, void (*body)(void*, int64_t, int64_t), void* data) {
+  if (!arena_ || parts <= 1) return body(data, 0, parts);
+  arena_->arena.execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<int64_t>(0, parts, 1),
+        [&](const tbb::blocked_range<int64_t>& range) { body(data, range.begin(), range.end()); });
+  });
+}
+
+}  // namespace lockstep::device::cpu
