@@ -89,6 +89,12 @@ template <class T> class SharedArray {
   template <class I> auto operator[](const I& index) const {
     return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(array_, detail::id_of<i32>(index));
   }
+  /// Adds to an element of i32 or u32; gives the old value.
+  template <class I, class V> requires(std::is_integral_v<T> && sizeof(T) == 4)
+  Val<T> atomic_add(const I& index, const V& value) const {
+    const ir::AtomicTarget target{ir::AtomicOp::add, true, array_};
+    return Val<T>::from(detail::builder().emit(ir::Op::atomic, detail::kType<T>, {detail::id_of<i32>(index), detail::id_of<T>(value)}, target.bits()));
+  }
   uint32_t id() const { return array_; }
 
  private:

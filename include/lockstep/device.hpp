@@ -94,6 +94,8 @@ class Buffer {
   Buffer window(const Shape& offset, const Shape& size) const;
   bool contiguous() const;
   const std::array<int64_t, 4>& strides() const { return strides_; }
+  /// Elements between the start of the memory and the first one.
+  int64_t offset() const { return offset_; }
 
  private:
   friend class Device;
