@@ -270,7 +270,8 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
         }
       for (size_t g = 0; g < kSkyViewGrids; ++g)
         sums[g] = std::fma(static_cast<Real>(counts[g]),
-                           static_cast<Real>(g % kSectors == 0 ? weights[band].whole : weights[band].half), sums[g]);
+                           static_cast<Real>(g % kSectors == 0 ? weights[band].whole : weights[band].half),
+                           sums[g]);
     }
     for (size_t g = 0; g < kSkyViewGrids; ++g) {
       const auto sector = static_cast<Sector>(g % kSectors);

@@ -18,16 +18,6 @@
 namespace lockstep::urban {
 namespace {
 
-/// Traced once a size.
-const Kernel& aspect_kernel(int side) {
-  static std::mutex mutex;
-  static std::map<int, Kernel> kernels;
-  const std::lock_guard lock(mutex);
-  auto found = kernels.find(side);
-  if (found == kernels.end()) found = kernels.emplace(side, kernels::wall_aspect(side)).first;
-  return found->second;
-}
-
 /// First and last row (or column) of the window, as kernels take them, for those of the raster.
 struct Range {
   int64_t first, last;
@@ -37,6 +27,15 @@ Range in_window(int64_t first, int64_t last, int64_t window_begin) {
 }
 
 }  // namespace
+
+const Kernel& wall_aspect_kernel(int side) {
+  static std::mutex mutex;
+  static std::map<int, Kernel> kernels;
+  const std::lock_guard lock(mutex);
+  auto found = kernels.find(side);
+  if (found == kernels.end()) found = kernels.emplace(side, kernels::wall_aspect(side)).first;
+  return found->second;
+}
 
 std::vector<int32_t> pack_templates(const WallTemplates& templates) {
   const int words = kernels::template_words(templates.side);
@@ -92,9 +91,9 @@ void find_wall_aspects(const Device& device, const Stream& stream, const City& c
   const Range cols = in_window(margin, city.cols - margin - 3, s.tile.window_col);
   const Range all_rows = in_window(0, city.rows - 1, s.tile.window_row);
   const Range all_cols = in_window(0, city.cols - 1, s.tile.window_col);
-  device.launch_on(stream, aspect_kernel(s.side), {s.tile.rows, s.tile.cols}, s.dsm, s.walls, s.templates,
-                   s.aspect, s.tile.row - s.tile.window_row, s.tile.col - s.tile.window_col, s.shape.pitch,
-                   rows.first, rows.last, cols.first, cols.last, all_rows.first, all_rows.last,
+  device.launch_on(stream, wall_aspect_kernel(s.side), {s.tile.rows, s.tile.cols}, s.dsm, s.walls,
+                   s.templates, s.aspect, s.tile.row - s.tile.window_row, s.tile.col - s.tile.window_col,
+                   s.shape.pitch, rows.first, rows.last, cols.first, cols.last, all_rows.first, all_rows.last,
                    all_cols.first, all_cols.last, static_cast<float>(city.pixel_size_m));
 }
 

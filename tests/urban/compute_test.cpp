@@ -13,7 +13,6 @@
 namespace lockstep::urban {
 namespace {
 
-using testing::random_city;
 using testing::tiny_city;
 
 /// NaN equals NaN; else the same bits but for the sign of zero.
@@ -75,7 +74,8 @@ TEST_P(Compute, ShadowsOfRandomCities) {
        {std::array<int64_t, 2>{1, 1}, {1, 40}, {40, 1}, {3, 5}, {33, 61}, {70, 45}, {300, 3}}) {
     for (bool plants : {true, false}) {
       ++seed;
-      const CityInput input = random_city(rows, cols, seed, plants, seed % 3 == 0 ? 2.0 : 1.0);
+      const CityInput input =
+          random_city(rows, cols, seed, {.vegetation = plants, .pixel_size_m = seed % 3 == 0 ? 2.0 : 1.0});
       const City city = prepare_city(input);
       for (Direction sun :
            {Direction{17.3, 25}, Direction{90, 8}, Direction{211, 3}, Direction{300, 60}, Direction{0, 90}})
@@ -106,7 +106,7 @@ TEST_P(Compute, MissingPixels) {
 
 TEST_P(Compute, WallsAndTheirShadows) {
   for (double px : {1.0, 2.0, 4.0}) {
-    const CityInput input = random_city(64, 57, 5, true, px);
+    const CityInput input = random_city(64, 57, 5, {.pixel_size_m = px});
     const City city = prepare_city(input);
     WallOptions limit;
     limit.minimum_height_m = 2;

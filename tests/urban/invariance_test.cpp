@@ -11,7 +11,6 @@ namespace lockstep::urban {
 namespace {
 
 using testing::cast_rays;
-using testing::random_city;
 
 /// Quarter turn clockwise: what lay north lies east.
 Raster turned(const Raster& from) {
@@ -83,7 +82,7 @@ TEST(Invariance, Translation) {
 
 TEST(Invariance, HigherBuildingsShadeMore) {
   for (unsigned seed = 0; seed < 6; ++seed) {
-    const CityInput low = random_city(60, 60, seed, false);
+    const CityInput low = random_city(60, 60, seed, {.vegetation = false});
     CityInput high = low;
     for (float& h : high.dsm.values)
       if (h > 6) h += 4;  // roofs only: the ground that is judged stays
