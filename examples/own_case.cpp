@@ -1,4 +1,5 @@
-// One's own kernel as a case: inputs, plain reference, bound. The case is then verified on every device of this machine.
+// One's own kernel as a case: inputs, plain reference, bound. The case is then verified on every device of
+// this machine.
 #include <cmath>
 #include <cstdio>
 
@@ -8,11 +9,12 @@ using namespace lockstep;
 
 /// Logistic map, iterated: a kernel whose result shows the smallest difference in arithmetic.
 static Case logistic_case() {
-  const Kernel logistic = kernel("example.logistic", [](At<1> at, Grid<f32, 1> x0, Out<f32, 1> x, Param<i32> steps) {
-    Var<f32> v = x0[at];
-    for_(0, steps, [&](Val<i32>) { v = 3.7f * v * (1.0f - v); });
-    x[at] = v;
-  });
+  const Kernel logistic =
+      kernel("example.logistic", [](At<1> at, Grid<f32, 1> x0, Out<f32, 1> x, Param<i32> steps) {
+        Var<f32> v = x0[at];
+        for_(0, steps, [&](Val<i32>) { v = 3.7f * v * (1.0f - v); });
+        x[at] = v;
+      });
   Case c;
   c.name = "example.logistic";
   c.small = {"1", "1000", "4097"};
@@ -30,7 +32,8 @@ static Case logistic_case() {
     };
     problem.bind = [=](const Device& device) {
       const Buffer from = device.upload(x0), to = device.allocate<f32>({n});
-      return CaseRun{[=] { device.launch(logistic, {n}, from, to, 20); }, [=] { return std::vector{HostArray::of(device, to)}; }};
+      return CaseRun{[=] { device.launch(logistic, {n}, from, to, 20); },
+                     [=] { return std::vector{HostArray::of(device, to)}; }};
     };
     return problem;
   };
@@ -49,9 +52,13 @@ int main() try {
     const Device device = Device::open(status.info.name);
     for (const std::string& size : c.small) {
       const VerifyRow row = verify_case(c, size, device, Against::reference, device);
-      std::printf("%-10s %8s elements: %lld differing bits, max_abs %.3g, bound %s: %s\n", status.info.name.c_str(), size.c_str(),
-                  static_cast<long long>(row.comparison.differing_bits), row.comparison.max_abs, row.bound.c_str(),
-                  !row.skipped.empty() ? row.skipped.c_str() : row.pass ? "pass" : "FAIL");
+      std::printf("%-10s %8s elements: %lld differing bits, max_abs %.3g, bound %s: %s\n",
+                  status.info.name.c_str(), size.c_str(),
+                  static_cast<long long>(row.comparison.differing_bits), row.comparison.max_abs,
+                  row.bound.c_str(),
+                  !row.skipped.empty() ? row.skipped.c_str()
+                  : row.pass           ? "pass"
+                                       : "FAIL");
       // The plain loop above is not contracted either, so the CPU and CUDA meet it bit for bit.
       passed = passed && (row.pass || !row.skipped.empty());
     }

@@ -3,8 +3,8 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +30,8 @@ struct StageRecord {
   int64_t bytes_to_device = 0, bytes_from_device = 0, launches = 0, fallbacks = 0, runs = 0;
 };
 
-/// The unit of fallback is the stage ("urban.svf"): one that fails on the device starts again from its inputs on the
-/// CPU. Safe for several threads.
+/// The unit of fallback is the stage ("urban.svf"): one that fails on the device starts again from its inputs
+/// on the CPU. Safe for several threads.
 class Context {
  public:
   explicit Context(ContextOptions options = {});
@@ -42,9 +42,11 @@ class Context {
   /// The CPU, opened when first needed.
   const Device& cpu() const;
 
-  /// Runs `work` on the device as stage `name`. Where it throws DeviceError: reports, counts, runs it again on the CPU;
-  /// with fallback off, or where the device is the CPU already, the error passes on. `work` takes nothing half-done over.
-  template <class F> auto stage(std::string_view name, F work) -> decltype(work(std::declval<const Device&>())) {
+  /// Runs `work` on the device as stage `name`. Where it throws DeviceError: reports, counts, runs it again
+  /// on the CPU; with fallback off, or where the device is the CPU already, the error passes on. `work` takes
+  /// nothing half-done over.
+  template <class F>
+  auto stage(std::string_view name, F work) -> decltype(work(std::declval<const Device&>())) {
     using R = decltype(work(std::declval<const Device&>()));
     if constexpr (std::is_void_v<R>) {
       run_stage(name, [&](const Device& device) { work(device); });
@@ -68,8 +70,9 @@ class Context {
   std::unique_ptr<State> state_;
 };
 
-/// Makes the nth operation of a kind inside a stage fail: `<stage>:<allocation|compile|launch|device_lost>[:<nth>]`, as
-/// the environment's LOCKSTEP_FAULT says; for tests. Empty clears. Throws InputError for another form.
+/// Makes the nth operation of a kind inside a stage fail:
+/// `<stage>:<allocation|compile|launch|device_lost>[:<nth>]`, as the environment's LOCKSTEP_FAULT says; for
+/// tests. Empty clears. Throws InputError for another form.
 void set_fault(std::string_view text);
 
 }  // namespace lockstep

@@ -18,7 +18,8 @@ namespace lockstep {
 enum class DeviceKind : uint8_t { cpu, cuda, webgpu, interp };
 std::string_view name(DeviceKind kind);
 
-/// exact: IEEE operations and src/math, the same bits on CPU and CUDA. fast: hardware intrinsics, parity by tolerance.
+/// exact: IEEE operations and src/math, the same bits on CPU and CUDA. fast: hardware intrinsics, parity by
+/// tolerance.
 enum class Numerics : uint8_t { exact, fast };
 
 /// What a back end can hold and launch, as queried from it. Tests lower them to reach every split.
@@ -29,8 +30,8 @@ struct Limits {
   int64_t binding_bytes = INT64_MAX;  // one buffer as a kernel sees it
   int64_t bindings = 64;              // buffers of one kernel
   int64_t shared_bytes = 48 << 10;
-  bool f64 = true;                    // f64, i64, u64
-  bool f16 = true;                    // 16-bit storage can be written
+  bool f64 = true;  // f64, i64, u64
+  bool f16 = true;  // 16-bit storage can be written
 };
 
 struct DeviceInfo {
@@ -56,9 +57,9 @@ struct DeviceStatus {
 
 struct DeviceOptions {
   Numerics numerics = Numerics::exact;
-  int threads = 0;                   // CPU threads; 0 = all
+  int threads = 0;                            // CPU threads; 0 = all
   std::function<void(Limits&)> lower_limits;  // called with the queried limits before first use
-  bool wide_index = false;           // element offsets in 64 bits even where 32 suffice; for tests
+  bool wide_index = false;                    // element offsets in 64 bits even where 32 suffice; for tests
 };
 
 /// Whether a device runs a kernel, and if not, why.
@@ -74,9 +75,16 @@ struct DeviceCounters {
   int64_t kernels_compiled = 0, cache_hits = 0;
 };
 
-namespace device { class Backend; class Memory; class Queue; class RecordedGraph; struct DeviceState; }
+namespace device {
+class Backend;
+class Memory;
+class Queue;
+class RecordedGraph;
+struct DeviceState;
+}  // namespace device
 
-/// A typed array on a device; a cheap handle with shared ownership. Rows are contiguous; the last axis has stride 1.
+/// A typed array on a device; a cheap handle with shared ownership. Rows are contiguous; the last axis has
+/// stride 1.
 class Buffer {
  public:
   Buffer() = default;
@@ -108,7 +116,8 @@ class Buffer {
   int64_t offset_ = 0;                // elements
 };
 
-/// One argument of a launch: a buffer or a number (converted to the parameter's type, which must hold it exactly).
+/// One argument of a launch: a buffer or a number (converted to the parameter's type, which must hold it
+/// exactly).
 using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool>;
 
 /// Extent of a domain, slowest axis first as in Shape. Points of a points kernel, groups of a groups kernel.
@@ -135,7 +144,8 @@ class Graph {
   std::vector<std::shared_ptr<device::Memory>> memory_;  // keeps what the launches touch
 };
 
-/// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several threads are safe.
+/// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several
+/// threads are safe.
 class Device {
  public:
   Device() = default;
@@ -155,19 +165,27 @@ class Device {
 
   /// Uninitialised memory. Throws DeviceError(allocation).
   Buffer allocate(Storage storage, Shape shape) const;
-  template <class E> Buffer allocate(Shape shape) const { return allocate(detail::kStorage<E>, shape); }
+  template <class E>
+  Buffer allocate(Shape shape) const {
+    return allocate(detail::kStorage<E>, shape);
+  }
   /// Allocates and copies. The span must have as many elements as the shape.
-  template <class E> Buffer upload(std::span<const E> data, Shape shape) const {
+  template <class E>
+  Buffer upload(std::span<const E> data, Shape shape) const {
     Buffer buffer = allocate(detail::kStorage<E>, shape);
     write(buffer, data.data(), int64_t(data.size_bytes()));
     return buffer;
   }
-  template <class E> Buffer upload(const std::vector<E>& data) const { return upload(std::span<const E>(data), {int64_t(data.size())}); }
+  template <class E>
+  Buffer upload(const std::vector<E>& data) const {
+    return upload(std::span<const E>(data), {int64_t(data.size())});
+  }
   /// Host to device; the buffer (or window) is filled in row-major order. `bytes` must be its size.
   void write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream = {}) const;
   /// Device to host; waits for the work before it.
   void read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream = {}) const;
-  template <class E> std::vector<E> download(const Buffer& buffer) const {
+  template <class E>
+  std::vector<E> download(const Buffer& buffer) const {
     check_storage(buffer, detail::kStorage<E>);
     std::vector<E> data(size_t(buffer.elements()));
     read(buffer, data.data(), buffer.bytes());
@@ -182,17 +200,21 @@ class Device {
   Support supports(const Kernel& kernel) const;
   /// Compiles ahead of the first launch.
   void prepare(const Kernel& kernel) const;
-  /// Runs a kernel over a domain: points of a points kernel, groups of a groups kernel. Checks the arguments against the
-  /// kernel's parameters (InputError), splits what the back end cannot dispatch at once.
-  template <class... A> void launch(const Kernel& kernel, const Extent& extent, const A&... arguments) const {
+  /// Runs a kernel over a domain: points of a points kernel, groups of a groups kernel. Checks the arguments
+  /// against the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
+  template <class... A>
+  void launch(const Kernel& kernel, const Extent& extent, const A&... arguments) const {
     const Argument list[] = {to_argument(arguments)..., Argument(false)};
     launch_with(kernel, extent, std::span<const Argument>(list, sizeof...(A)), {});
   }
-  template <class... A> void launch_on(const Stream& stream, const Kernel& kernel, const Extent& extent, const A&... arguments) const {
+  template <class... A>
+  void launch_on(const Stream& stream, const Kernel& kernel, const Extent& extent,
+                 const A&... arguments) const {
     const Argument list[] = {to_argument(arguments)..., Argument(false)};
     launch_with(kernel, extent, std::span<const Argument>(list, sizeof...(A)), stream);
   }
-  void launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments, const Stream& stream) const;
+  void launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
+                   const Stream& stream) const;
 
   Stream stream() const;
   void synchronize() const;
@@ -202,19 +224,26 @@ class Device {
   Graph record(const std::function<void()>& work) const;
   void replay(const Graph& graph) const;
 
-  /// Seconds that the device spent on `work` (device events where there are any), all work before it finished.
+  /// Seconds that the device spent on `work` (device events where there are any), all work before it
+  /// finished.
   double seconds(const std::function<void()>& work) const;
 
   /// The back end; for native kernels and tests.
   device::Backend& backend() const;
 
  private:
-  template <class A> static Argument to_argument(const A& a) {
-    if constexpr (std::is_same_v<A, Buffer>) return Argument(a);
-    else if constexpr (std::is_same_v<A, bool>) return Argument(a);
-    else if constexpr (std::is_floating_point_v<A>) return Argument(double(a));
-    else if constexpr (std::is_unsigned_v<A>) return Argument(uint64_t(a));
-    else return Argument(int64_t(a));
+  template <class A>
+  static Argument to_argument(const A& a) {
+    if constexpr (std::is_same_v<A, Buffer>)
+      return Argument(a);
+    else if constexpr (std::is_same_v<A, bool>)
+      return Argument(a);
+    else if constexpr (std::is_floating_point_v<A>)
+      return Argument(double(a));
+    else if constexpr (std::is_unsigned_v<A>)
+      return Argument(uint64_t(a));
+    else
+      return Argument(int64_t(a));
   }
   static void check_storage(const Buffer& buffer, Storage storage);
   std::shared_ptr<device::DeviceState> state_;

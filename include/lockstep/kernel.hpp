@@ -6,11 +6,10 @@
 //   device.launch(heat, extent, t, next, 0.1f);
 //
 // Parameters of the lambda, in the order of the launch's arguments:
-//   At<N>           first: one lane per point of an N-D domain (N = 1, 2, 3); the engine guards the edge of the domain
-//   Group<N>        or first: one lane per member of a group; shared arrays and barriers; the extent counts groups
-//   Grid<E, R>      a read-only buffer of rank R (1 to 4) and element type E
-//   Out, InOut      a written, a read and written buffer
-//   Param<T>        a scalar
+//   At<N>           first: one lane per point of an N-D domain (N = 1, 2, 3); the engine guards the edge of
+//   the domain Group<N>        or first: one lane per member of a group; shared arrays and barriers; the
+//   extent counts groups Grid<E, R>      a read-only buffer of rank R (1 to 4) and element type E Out, InOut
+//   a written, a read and written buffer Param<T>        a scalar
 #pragma once
 
 #include <memory>
@@ -24,10 +23,13 @@ namespace lockstep {
 
 enum class Boundary : uint8_t { clamp, periodic, zero, unchecked };
 
-template <int N> class Position;
+template <int N>
+class Position;
 
-/// One coordinate of a position. As a value: the coordinate, i32. Called with a whole number: the shifted position.
-template <int N> class Axis {
+/// One coordinate of a position. As a value: the coordinate, i32. Called with a whole number: the shifted
+/// position.
+template <int N>
+class Axis {
  public:
   using value_type = i32;
   Axis(std::array<int, N> offsets, int axis) : offsets_(offsets), axis_(axis) {}
@@ -40,9 +42,11 @@ template <int N> class Axis {
 };
 
 /// A point of the domain plus an offset known at trace time.
-template <int N> class Position {
+template <int N>
+class Position {
  public:
-  explicit Position(std::array<int, N> offsets) : x(offsets, 0), y(offsets, N > 1 ? 1 : 0), z(offsets, N > 2 ? 2 : 0), offsets_(offsets) {}
+  explicit Position(std::array<int, N> offsets)
+      : x(offsets, 0), y(offsets, N > 1 ? 1 : 0), z(offsets, N > 2 ? 2 : 0), offsets_(offsets) {}
   Axis<N> x, y, z;
   int offset(int axis) const { return offsets_[axis]; }
 
@@ -51,29 +55,41 @@ template <int N> class Position {
 };
 
 /// The lane's own point.
-template <int N> class At : public Position<N> {
+template <int N>
+class At : public Position<N> {
  public:
   At() : Position<N>(std::array<int, N>{}) {}
   /// Extent of the domain along an axis, 0 = x.
-  Val<i32> extent(int axis) const { return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis))); }
+  Val<i32> extent(int axis) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)));
+  }
 };
 
-template <int N> Axis<N>::operator Val<i32>() const {
+template <int N>
+Axis<N>::operator Val<i32>() const {
   const auto at = Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis_)));
   return offsets_[axis_] ? at + offsets_[axis_] : at;
 }
-template <int N> Position<N> Axis<N>::operator()(int shift) const {
+template <int N>
+Position<N> Axis<N>::operator()(int shift) const {
   auto offsets = offsets_;
   offsets[axis_] += shift;
   return Position<N>(offsets);
 }
 
 /// The lane's place in a groups kernel. Axis 0 = x.
-template <int N> class Group {
+template <int N>
+class Group {
  public:
-  Val<i32> id(int axis = 0) const { return Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis))); }
-  Val<i32> count(int axis = 0) const { return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis))); }
-  Val<i32> local(int axis = 0) const { return Val<i32>::from(detail::builder().emit(ir::Op::local_id, Type::i32, {}, uint64_t(axis))); }
+  Val<i32> id(int axis = 0) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis)));
+  }
+  Val<i32> count(int axis = 0) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)));
+  }
+  Val<i32> local(int axis = 0) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::local_id, Type::i32, {}, uint64_t(axis)));
+  }
   Val<i32> lane() const { return Val<i32>::from(detail::builder().emit(ir::Op::lane, Type::i32)); }
   int size(int axis = 0) const { return detail::builder().function().group[axis]; }
   int lanes() const { return detail::builder().function().group_lanes(); }
@@ -81,7 +97,8 @@ template <int N> class Group {
   Val<i32> global(int axis = 0) const { return id(axis) * size(axis) + local(axis); }
 };
 
-template <class T> class Param {
+template <class T>
+class Param {
  public:
   using value_type = T;
   explicit Param(ir::Id id) : id_(id) {}
@@ -105,28 +122,32 @@ class BufferRef {
   /// Element offset of explicit coordinates, slowest first. No check.
   ir::Id offset(std::initializer_list<ir::Id> coordinates) const;
   /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the domain's points.
-  ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary, ir::Id* inside) const;
+  ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
+                   ir::Id* inside) const;
 
   uint32_t buffer_;
   int rank_;
   Boundary boundary_ = Boundary::clamp;
 };
 
-template <class E> using BufferElement = Element<value_of<E>, ir::Op::load, ir::Op::store>;
+template <class E>
+using BufferElement = Element<value_of<E>, ir::Op::load, ir::Op::store>;
 
 Val<u32> atomic_u32(ir::AtomicTarget target, ir::Id index, ir::Id value, ir::Id compare);
 
 }  // namespace detail
 
 /// 2 or 4 values that lie side by side in memory.
-template <class T, int K> struct Wide {
+template <class T, int K>
+struct Wide {
   std::array<Val<T>, K> v;
   const Val<T>& operator[](int k) const { return v[k]; }
 };
 
-/// A read-only buffer. Reads through a shifted position clamp at the edge of the buffer, or wrap (`periodic()`), or give
-/// 0 outside (`zero()`); reads by explicit coordinates must lie inside.
-template <class E, int R> class Grid : public detail::BufferRef {
+/// A read-only buffer. Reads through a shifted position clamp at the edge of the buffer, or wrap
+/// (`periodic()`), or give 0 outside (`zero()`); reads by explicit coordinates must lie inside.
+template <class E, int R>
+class Grid : public detail::BufferRef {
  public:
   using T = detail::value_of<E>;
   using Element = E;
@@ -146,14 +167,21 @@ template <class E, int R> class Grid : public detail::BufferRef {
   /// Value at a point of the domain (rank of the domain = rank of the buffer).
   Val<T> operator[](const Position<R>& p) const { return read_at({}, p); }
   /// Value at leading coordinates and a point: rank of the domain + number of coordinates = R.
-  template <class A> Val<T> operator()(const A& lead, const Position<R - 1>& p) const { return read_at({detail::id_of<i32>(lead)}, p); }
+  template <class A>
+  Val<T> operator()(const A& lead, const Position<R - 1>& p) const {
+    return read_at({detail::id_of<i32>(lead)}, p);
+  }
   /// Value at explicit coordinates, slowest first.
-  template <class... I> requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
+  template <class... I>
+    requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
   Val<T> operator()(const I&... i) const {
     return Val<T>::from(load(offset({detail::id_of<i32>(i)...}), 1, flags_));
   }
-  template <class I> requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
-  Val<T> operator[](const I& i) const { return (*this)(i); }
+  template <class I>
+    requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
+  Val<T> operator[](const I& i) const {
+    return (*this)(i);
+  }
 
   /// This datum is touched once: keep it out of the caches.
   Grid streaming() const {
@@ -162,15 +190,18 @@ template <class E, int R> class Grid : public detail::BufferRef {
     return g;
   }
   /// K = 2 or 4 neighbours along the last axis in one access; the element offset must be a multiple of K.
-  template <int K, class... I> requires(sizeof...(I) == R)
+  template <int K, class... I>
+    requires(sizeof...(I) == R)
   Wide<T, K> wide(const I&... i) const {
     const ir::Id all = load(offset({detail::id_of<i32>(i)...}), K, flags_);
     return [&]<int... k>(std::integer_sequence<int, k...>) {
-      return Wide<T, K>{{Val<T>::from(detail::builder().emit(ir::Op::extract, detail::kType<T>, {all}, uint64_t(k)))...}};
+      return Wide<T, K>{
+          {Val<T>::from(detail::builder().emit(ir::Op::extract, detail::kType<T>, {all}, uint64_t(k)))...}};
     }(std::make_integer_sequence<int, K>{});
   }
   /// Starts copying `K` elements (4, 8 or 16 bytes) from explicit coordinates into `shared[at]`.
-  template <int K = 1, class S, class... I> requires(sizeof...(I) == R)
+  template <int K = 1, class S, class... I>
+    requires(sizeof...(I) == R)
   void copy_async(const SharedArray<T>& shared, const S& at, const I&... i) const {
     ir::Instruction copy{ir::Op::async_copy};
     copy.lanes = K;
@@ -190,18 +221,21 @@ template <class E, int R> class Grid : public detail::BufferRef {
     load.args[0] = at;
     return detail::builder().append(load);
   }
-  template <int N> Val<T> read_at(std::initializer_list<ir::Id> leading, const Position<N>& p) const {
+  template <int N>
+  Val<T> read_at(std::initializer_list<ir::Id> leading, const Position<N>& p) const {
     std::array<int, 3> offsets{};
     for (int a = 0; a < N; ++a) offsets[a] = p.offset(a);
     ir::Id inside = ir::kNone;
-    const auto value = Val<T>::from(load(offset_at(leading, offsets.data(), N, boundary_, &inside), 1, flags_));
+    const auto value =
+        Val<T>::from(load(offset_at(leading, offsets.data(), N, boundary_, &inside), 1, flags_));
     return inside == ir::kNone ? value : select(Val<bool>::from(inside), value, T(0));
   }
   uint8_t flags_ = 0;
 };
 
 /// A buffer that is written, or read and written. `b[at] = v`, `b(z, y, x) = v`; InOut also reads.
-template <class E, int R, ir::Access kHow> class WritableGrid : public detail::BufferRef {
+template <class E, int R, ir::Access kHow>
+class WritableGrid : public detail::BufferRef {
  public:
   using T = detail::value_of<E>;
   using Element = E;
@@ -210,16 +244,24 @@ template <class E, int R, ir::Access kHow> class WritableGrid : public detail::B
   explicit WritableGrid(uint32_t buffer) : BufferRef(buffer, R) {}
 
   auto operator[](const Position<R>& p) const { return element_at({}, p); }
-  template <class A> auto operator()(const A& lead, const Position<R - 1>& p) const { return element_at({detail::id_of<i32>(lead)}, p); }
-  template <class... I> requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
+  template <class A>
+  auto operator()(const A& lead, const Position<R - 1>& p) const {
+    return element_at({detail::id_of<i32>(lead)}, p);
+  }
+  template <class... I>
+    requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
   auto operator()(const I&... i) const {
     return detail::BufferElement<E>(this->buffer_, offset({detail::id_of<i32>(i)...}));
   }
-  template <class I> requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
-  auto operator[](const I& i) const { return (*this)(i); }
+  template <class I>
+    requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
+  auto operator[](const I& i) const {
+    return (*this)(i);
+  }
 
   /// Writes K = 2 or 4 neighbours along the last axis; the element offset must be a multiple of K.
-  template <int K, class... I> requires(sizeof...(I) == R)
+  template <int K, class... I>
+    requires(sizeof...(I) == R)
   void store_wide(const Wide<T, K>& values, const I&... i) const {
     ir::Instruction store{ir::Op::store};
     store.lanes = uint8_t(K);
@@ -229,7 +271,9 @@ template <class E, int R, ir::Access kHow> class WritableGrid : public detail::B
     detail::builder().append(store);
   }
   /// Writes past the caches.
-  template <class... I> requires(sizeof...(I) == R) void store_streaming(const Val<T>& value, const I&... i) const {
+  template <class... I>
+    requires(sizeof...(I) == R)
+  void store_streaming(const Val<T>& value, const I&... i) const {
     ir::Instruction store{ir::Op::store};
     store.flags = ir::kStreaming;
     store.imm = this->buffer_;
@@ -238,33 +282,60 @@ template <class E, int R, ir::Access kHow> class WritableGrid : public detail::B
     detail::builder().append(store);
   }
   /// Atomic operations on i32 and u32; each gives the old value.
-  template <class I, class V> Val<T> atomic_add(const I& i, const V& v) const { return atomic(ir::AtomicOp::add, i, v); }
-  template <class I, class V> Val<T> atomic_min(const I& i, const V& v) const { return atomic(ir::AtomicOp::min, i, v); }
-  template <class I, class V> Val<T> atomic_max(const I& i, const V& v) const { return atomic(ir::AtomicOp::max, i, v); }
-  template <class I, class V> Val<T> atomic_or(const I& i, const V& v) const { return atomic(ir::AtomicOp::or_, i, v); }
-  template <class I, class V> Val<T> atomic_and(const I& i, const V& v) const { return atomic(ir::AtomicOp::and_, i, v); }
-  template <class I, class V> Val<T> atomic_exchange(const I& i, const V& v) const { return atomic(ir::AtomicOp::exchange, i, v); }
+  template <class I, class V>
+  Val<T> atomic_add(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::add, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_min(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::min, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_max(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::max, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_or(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::or_, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_and(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::and_, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_exchange(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::exchange, i, v);
+  }
 
  private:
-  template <int N> auto element_at(std::initializer_list<ir::Id> leading, const Position<N>& p) const {
+  template <int N>
+  auto element_at(std::initializer_list<ir::Id> leading, const Position<N>& p) const {
     std::array<int, 3> offsets{};
     for (int a = 0; a < N; ++a) offsets[a] = p.offset(a);
     ir::Id inside = ir::kNone;
-    return detail::BufferElement<E>(this->buffer_, offset_at(leading, offsets.data(), N, Boundary::clamp, &inside));
+    return detail::BufferElement<E>(this->buffer_,
+                                    offset_at(leading, offsets.data(), N, Boundary::clamp, &inside));
   }
-  template <class I, class V> Val<T> atomic(ir::AtomicOp op, const I& i, const V& v) const {
-    static_assert(R == 1 && std::is_integral_v<T> && sizeof(T) == 4, "atomics work on rank-1 buffers of i32 or u32");
+  template <class I, class V>
+  Val<T> atomic(ir::AtomicOp op, const I& i, const V& v) const {
+    static_assert(R == 1 && std::is_integral_v<T> && sizeof(T) == 4,
+                  "atomics work on rank-1 buffers of i32 or u32");
     detail::builder().function().buffers[this->buffer_].atomic = true;
     const ir::AtomicTarget target{op, false, this->buffer_};
-    return Val<T>::from(detail::builder().emit(ir::Op::atomic, detail::kType<T>, {offset({detail::id_of<i32>(i)}), detail::id_of<T>(v)}, target.bits()));
+    return Val<T>::from(detail::builder().emit(ir::Op::atomic, detail::kType<T>,
+                                               {offset({detail::id_of<i32>(i)}), detail::id_of<T>(v)},
+                                               target.bits()));
   }
 };
-template <class E, int R> using Out = WritableGrid<E, R, ir::Access::write>;
-template <class E, int R> using InOut = WritableGrid<E, R, ir::Access::read_write>;
+template <class E, int R>
+using Out = WritableGrid<E, R, ir::Access::write>;
+template <class E, int R>
+using InOut = WritableGrid<E, R, ir::Access::read_write>;
 
 /// Wishes of a kernel's author.
 struct KernelOptions {
-  /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it is 0.
+  /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it
+  /// is 0.
   std::array<int32_t, 3> group{0, 0, 0};
   /// Wanted resident groups per multiprocessor (bounds the registers on CUDA); 0 = no wish.
   int32_t min_blocks = 0;
@@ -296,14 +367,30 @@ class Kernel {
 };
 
 namespace detail {
-template <class P> struct Domain { static constexpr int kRank = 0; };
-template <int N> struct Domain<At<N>> { static constexpr int kRank = N; static constexpr ir::Domain kKind = ir::Domain::points; };
-template <int N> struct Domain<Group<N>> { static constexpr int kRank = N; static constexpr ir::Domain kKind = ir::Domain::groups; };
+template <class P>
+struct Domain {
+  static constexpr int kRank = 0;
+};
+template <int N>
+struct Domain<At<N>> {
+  static constexpr int kRank = N;
+  static constexpr ir::Domain kKind = ir::Domain::points;
+};
+template <int N>
+struct Domain<Group<N>> {
+  static constexpr int kRank = N;
+  static constexpr ir::Domain kKind = ir::Domain::groups;
+};
 
-template <class P> P bind(ir::Builder& b) {
-  if constexpr (requires { P::kRank; P::kAccess; }) {
+template <class P>
+P bind(ir::Builder& b) {
+  if constexpr (requires {
+                  P::kRank;
+                  P::kAccess;
+                }) {
     ir::Function& f = b.function();
-    f.buffers.push_back({"b" + std::to_string(f.buffers.size()), kStorage<typename P::Element>, P::kRank, P::kAccess});
+    f.buffers.push_back(
+        {"b" + std::to_string(f.buffers.size()), kStorage<typename P::Element>, P::kRank, P::kAccess});
     return P(uint32_t(f.buffers.size() - 1));
   } else {
     ir::Function& f = b.function();
@@ -313,10 +400,13 @@ template <class P> P bind(ir::Builder& b) {
   }
 }
 
-template <class L> struct Signature : Signature<decltype(&L::operator())> {};
-template <class C, class First, class... P> struct Signature<void (C::*)(First, P...) const> {
+template <class L>
+struct Signature : Signature<decltype(&L::operator())> {};
+template <class C, class First, class... P>
+struct Signature<void (C::*)(First, P...) const> {
   using Place = First;
-  template <class L> static void run(const L& body, ir::Builder& b) {
+  template <class L>
+  static void run(const L& body, ir::Builder& b) {
     std::tuple<P...> params{bind<P>(b)...};  // braces fix the order of the parameters
     std::apply([&](auto&... p) { body(First(), p...); }, params);
   }
@@ -324,7 +414,8 @@ template <class C, class First, class... P> struct Signature<void (C::*)(First, 
 }  // namespace detail
 
 /// Traces `body` into a kernel. Throws InputError where the body breaks a rule of the language.
-template <class L> Kernel kernel(std::string name, L body, KernelOptions options = {}) {
+template <class L>
+Kernel kernel(std::string name, L body, KernelOptions options = {}) {
   using Signature = detail::Signature<L>;
   using Place = detail::Domain<typename Signature::Place>;
   static_assert(Place::kRank > 0, "the first parameter of a kernel is At<N> or Group<N>");

@@ -12,18 +12,25 @@ namespace lockstep {
 /// Type of a value inside a kernel. i64, u64 and f64 exist on the CPU, CUDA and the interpreter only.
 enum class Type : uint8_t { none, boolean, i32, u32, i64, u64, f32, f64 };
 
-/// Type of an element in memory. f16 and bf16 are storage only: a load gives f32, a store rounds to nearest even.
+/// Type of an element in memory. f16 and bf16 are storage only: a load gives f32, a store rounds to nearest
+/// even.
 enum class Storage : uint8_t { f32, f64, i32, u32, i64, u64, f16, bf16, u8 };
 
 std::string_view name(Type type);     // "f32"
 std::string_view name(Storage type);  // "bf16"
 constexpr int size_of(Type t) {
-  return t == Type::none ? 0 : (t == Type::i64 || t == Type::u64 || t == Type::f64) ? 8 : t == Type::boolean ? 1 : 4;
+  return t == Type::none                                        ? 0
+         : (t == Type::i64 || t == Type::u64 || t == Type::f64) ? 8
+         : t == Type::boolean                                   ? 1
+                                                                : 4;
 }
 constexpr int size_of(Storage s) {
   switch (s) {
-    case Storage::f64: case Storage::i64: case Storage::u64: return 8;
-    case Storage::f16: case Storage::bf16: return 2;
+    case Storage::f64:
+    case Storage::i64:
+    case Storage::u64: return 8;
+    case Storage::f16:
+    case Storage::bf16: return 2;
     case Storage::u8: return 1;
     default: return 4;
   }
@@ -33,7 +40,8 @@ constexpr Type value_type(Storage s) {
   switch (s) {
     case Storage::f64: return Type::f64;
     case Storage::i32: return Type::i32;
-    case Storage::u32: case Storage::u8: return Type::u32;
+    case Storage::u32:
+    case Storage::u8: return Type::u32;
     case Storage::i64: return Type::i64;
     case Storage::u64: return Type::u64;
     default: return Type::f32;
@@ -41,7 +49,9 @@ constexpr Type value_type(Storage s) {
 }
 constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 constexpr bool is_signed(Type t) { return t == Type::i32 || t == Type::i64; }
-constexpr bool is_integer(Type t) { return t == Type::i32 || t == Type::u32 || t == Type::i64 || t == Type::u64; }
+constexpr bool is_integer(Type t) {
+  return t == Type::i32 || t == Type::u32 || t == Type::i64 || t == Type::u64;
+}
 constexpr bool is_wide(Type t) { return size_of(t) == 8; }
 
 /// Shape of an array of rank 1 to 4, slowest axis first, as NumPy has it.

@@ -1,9 +1,9 @@
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "lockstep/case.hpp"
 
@@ -12,16 +12,20 @@ namespace lockstep {
 namespace {
 
 /// Numbers in the order of their values: neighbours differ by one.
-template <class I, class U> double ulp_distance(U a, U b) {
+template <class I, class U>
+double ulp_distance(U a, U b) {
   constexpr U sign = U(1) << (sizeof(U) * 8 - 1);
-  const auto ordered = [](U u) { return u & sign ? -static_cast<double>(u & ~sign) : static_cast<double>(u); };
+  const auto ordered = [](U u) {
+    return u & sign ? -static_cast<double>(u & ~sign) : static_cast<double>(u);
+  };
   return std::abs(ordered(a) - ordered(b));
 }
 
 double as_number(uint16_t bits, bool brain) {
   if (brain) return std::bit_cast<float>(uint32_t(bits) << 16);
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const double magnitude = exponent == 31 ? (mantissa ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+  const double magnitude = exponent == 31 ? (mantissa ? std::numeric_limits<double>::quiet_NaN()
+                                                      : std::numeric_limits<double>::infinity())
                            : exponent     ? std::ldexp(1024 + mantissa, exponent - 25)
                                           : std::ldexp(mantissa, -24);
   return bits >> 15 ? -magnitude : magnitude;
@@ -32,10 +36,14 @@ struct Sums {
   double difference2 = 0, expected2 = 0, absolute = 0;
   int64_t classes_equal = 0;
 
-  template <class E> void add(const HostArray& got, const HostArray& expected) {
-    using U = std::conditional_t<sizeof(E) == 8, uint64_t, std::conditional_t<sizeof(E) == 4, uint32_t, std::conditional_t<sizeof(E) == 2, uint16_t, uint8_t>>>;
+  template <class E>
+  void add(const HostArray& got, const HostArray& expected) {
+    using U = std::conditional_t<
+        sizeof(E) == 8, uint64_t,
+        std::conditional_t<sizeof(E) == 4, uint32_t, std::conditional_t<sizeof(E) == 2, uint16_t, uint8_t>>>;
     const auto g = got.as<U>(), e = expected.as<U>();
-    const bool floating = got.storage == Storage::f32 || got.storage == Storage::f64 || got.storage == Storage::f16 || got.storage == Storage::bf16;
+    const bool floating = got.storage == Storage::f32 || got.storage == Storage::f64 ||
+                          got.storage == Storage::f16 || got.storage == Storage::bf16;
     for (size_t n = 0; n < e.size(); ++n) {
       ++total.elements;
       if (g[n] == e[n] && !floating) {
@@ -71,7 +79,8 @@ struct Sums {
       absolute += d;
       difference2 += d * d;
       expected2 += y * y;
-      if (g[n] != e[n]) total.max_ulp = std::max(total.max_ulp, floating ? ulp_distance<int64_t, U>(g[n], e[n]) : d);
+      if (g[n] != e[n])
+        total.max_ulp = std::max(total.max_ulp, floating ? ulp_distance<int64_t, U>(g[n], e[n]) : d);
     }
   }
 };
@@ -94,7 +103,8 @@ Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArra
   for (size_t n = 0; n < got.size(); ++n) {
     const HostArray &g = got[n], &e = expected[n];
     if (g.storage != e.storage || !(g.shape == e.shape) || g.data.size() != e.data.size())
-      throw InputError(fmt::format("array {}: {} {}", n, name(g.storage), to_string(g.shape)), "compare", fmt::format("{} {}", name(e.storage), to_string(e.shape)));
+      throw InputError(fmt::format("array {}: {} {}", n, name(g.storage), to_string(g.shape)), "compare",
+                       fmt::format("{} {}", name(e.storage), to_string(e.shape)));
     switch (g.storage) {
       case Storage::f32: sums.add<float>(g, e); break;
       case Storage::f64: sums.add<double>(g, e); break;
@@ -102,7 +112,8 @@ Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArra
       case Storage::u32: sums.add<uint32_t>(g, e); break;
       case Storage::i64: sums.add<int64_t>(g, e); break;
       case Storage::u64: sums.add<uint64_t>(g, e); break;
-      case Storage::f16: case Storage::bf16: sums.add<uint16_t>(g, e); break;
+      case Storage::f16:
+      case Storage::bf16: sums.add<uint16_t>(g, e); break;
       case Storage::u8: sums.add<uint8_t>(g, e); break;
     }
   }
@@ -111,7 +122,10 @@ Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArra
     total.mean_abs = sums.absolute / double(total.elements);
     total.finite_equal = 100.0 * double(sums.classes_equal) / double(total.elements);
   }
-  total.rel_l2 = sums.difference2 == 0 ? 0 : std::sqrt(sums.difference2 / std::max(sums.expected2, std::numeric_limits<double>::min()));
+  total.rel_l2 =
+      sums.difference2 == 0
+          ? 0
+          : std::sqrt(sums.difference2 / std::max(sums.expected2, std::numeric_limits<double>::min()));
   return total;
 }
 

@@ -4,7 +4,8 @@
 
 namespace lockstep::cases {
 
-/// Cases of the kernel language: control flow, arrays, barriers, reductions, atomics, wide and asynchronous access.
+/// Cases of the kernel language: control flow, arrays, barriers, reductions, atomics, wide and asynchronous
+/// access.
 void add_language_cases(CaseRegistry& registry);
 
 }  // namespace lockstep::cases

@@ -24,7 +24,8 @@ class Random {
   uint64_t state_;
 };
 
-template <class E> std::vector<E> uniform(int64_t count, uint64_t seed, double low = -1, double high = 1) {
+template <class E>
+std::vector<E> uniform(int64_t count, uint64_t seed, double low = -1, double high = 1) {
   Random random(seed);
   std::vector<E> values(static_cast<size_t>(count));
   for (E& v : values) v = static_cast<E>(random.uniform(low, high));

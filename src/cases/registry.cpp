@@ -1,6 +1,6 @@
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
 
 #include "lockstep/case.hpp"
 
@@ -26,14 +26,16 @@ std::string Bound::text() const {
 
 void CaseRegistry::add(Case c) {
   for (const Case& other : cases_)
-    if (other.name == c.name) throw InternalError("case " + c.name + " twice", "CaseRegistry", "distinct names");
+    if (other.name == c.name)
+      throw InternalError("case " + c.name + " twice", "CaseRegistry", "distinct names");
   cases_.push_back(std::move(c));
 }
 
 std::vector<const Case*> CaseRegistry::match(const std::string& prefix) const {
   std::vector<const Case*> found;
   for (const Case& c : cases_)
-    if (c.name.starts_with(prefix) && (c.name.size() == prefix.size() || prefix.empty() || prefix.back() == '.' || c.name[prefix.size()] == '.'))
+    if (c.name.starts_with(prefix) && (c.name.size() == prefix.size() || prefix.empty() ||
+                                       prefix.back() == '.' || c.name[prefix.size()] == '.'))
       found.push_back(&c);
   if (found.empty()) {
     std::string groups;
@@ -41,7 +43,8 @@ std::vector<const Case*> CaseRegistry::match(const std::string& prefix) const {
       const std::string group = c.name.substr(0, c.name.find('.'));
       if (groups.find(group) == std::string::npos) groups += (groups.empty() ? "" : ", ") + group;
     }
-    throw InputError(fmt::format("case \"{}\"", prefix), "CASE", fmt::format("a case or the beginning of its name ({})", groups));
+    throw InputError(fmt::format("case \"{}\"", prefix), "CASE",
+                     fmt::format("a case or the beginning of its name ({})", groups));
   }
   return found;
 }
@@ -53,7 +56,8 @@ std::vector<int64_t> parse_size(const std::string& text) {
     int64_t value = -1;
     const auto [last, error] = std::from_chars(text.data() + begin, text.data() + end, value);
     if (error != std::errc() || last != text.data() + end || value < 0 || value > (int64_t(1) << 40))
-      throw InputError(fmt::format("size \"{}\"", text), "--sizes", "whole numbers joined by x, such as 512x512");
+      throw InputError(fmt::format("size \"{}\"", text), "--sizes",
+                       "whole numbers joined by x, such as 512x512");
     sizes.push_back(value);
     begin = end + 1;
   }
@@ -62,7 +66,9 @@ std::vector<int64_t> parse_size(const std::string& text) {
 
 Shape parse_shape(const std::string& text, int rank) {
   const std::vector<int64_t> sizes = parse_size(text);
-  if (int(sizes.size()) != rank) throw InputError(fmt::format("size \"{}\"", text), "--sizes", fmt::format("{} numbers joined by x", rank));
+  if (int(sizes.size()) != rank)
+    throw InputError(fmt::format("size \"{}\"", text), "--sizes",
+                     fmt::format("{} numbers joined by x", rank));
   Shape shape;
   for (int64_t s : sizes) shape.push_back(s);
   return shape;

@@ -1,8 +1,8 @@
 // Runs cases: parity rows for `verify`, timing rows for `bench`.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
-
-#include <fmt/format.h>
 
 #include "lockstep/case.hpp"
 
@@ -11,12 +11,15 @@ namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string unsupported(const Case& c, const Device& device) {
   if (c.needs_f64 && !device.info().limits.f64) return fmt::format("{} has no f64", device.info().name);
   for (const Kernel& kernel : c.kernels ? c.kernels() : std::vector<Kernel>{})
-    if (const Support support = device.supports(kernel); !support.ok) return fmt::format("kernel {}: {}", kernel.name(), support.reason);
+    if (const Support support = device.supports(kernel); !support.ok)
+      return fmt::format("kernel {}: {}", kernel.name(), support.reason);
   return "";
 }
 
@@ -44,12 +47,14 @@ Samples summarise(std::vector<double> times) {
   const size_t n = times.size();
   double sum = 0;
   for (double t : times) sum += t;
-  return {n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2, times[std::min(n - 1, size_t(double(n) * 0.95))], sum / double(n), times[0]};
+  return {n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2,
+          times[std::min(n - 1, size_t(double(n) * 0.95))], sum / double(n), times[0]};
 }
 
 }  // namespace
 
-VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against, const Device& other, uint64_t seed) {
+VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against,
+                      const Device& other, uint64_t seed) {
   VerifyRow row{c.name, size, c.dtype, {}, "", false, ""};
   row.skipped = unsupported(c, device);
   if (!row.skipped.empty()) return row;
@@ -62,13 +67,15 @@ VerifyRow verify_case(const Case& c, const std::string& size, const Device& devi
     row.skipped = "no plain reference";
     return row;
   }
-  const std::vector<HostArray> expected = against == Against::reference ? problem.reference() : run_on(c, problem, other);
+  const std::vector<HostArray> expected =
+      against == Against::reference ? problem.reference() : run_on(c, problem, other);
   row.comparison = compare(run_on(c, problem, device), expected);
   row.pass = row.comparison.within(bound);
   return row;
 }
 
-BenchRow bench_case(const Case& c, const std::string& size, const Device& opened, double copy_gbps, const BenchOptions& options) {
+BenchRow bench_case(const Case& c, const std::string& size, const Device& opened, double copy_gbps,
+                    const BenchOptions& options) {
   BenchRow row;
   row.name = c.name;
   row.size = size;
@@ -80,7 +87,8 @@ BenchRow bench_case(const Case& c, const std::string& size, const Device& opened
   CaseRun bound = problem.bind(device);
   const auto start = Clock::now();
   double last = 0;
-  for (int n = 0; options.warmup ? n < options.warmup : n < 2 || seconds_since(start) < 0.1; ++n) last = device.seconds(bound.run);
+  for (int n = 0; options.warmup ? n < options.warmup : n < 2 || seconds_since(start) < 0.1; ++n)
+    last = device.seconds(bound.run);
   int iterations = options.iterations;
   if (iterations <= 0) iterations = int(std::clamp(1.0 / std::max(last, 1e-7), 5.0, 200.0));
   std::vector<double> times;
@@ -112,17 +120,20 @@ BenchRow bench_case(const Case& c, const std::string& size, const Device& opened
 double measure_copy_gbps(const Device& device) {
   // Far beyond the caches, yet a small part of the memory.
   const int64_t wanted = device.info().kind == DeviceKind::cuda ? int64_t(1) << 30 : int64_t(1) << 27;
-  const int64_t bytes = std::min({wanted, device.info().limits.buffer_bytes, device.info().limits.binding_bytes});
+  const int64_t bytes =
+      std::min({wanted, device.info().limits.buffer_bytes, device.info().limits.binding_bytes});
   const int64_t columns = 1 << 16, rows = std::max<int64_t>(bytes / 4 / columns, 1);
   const Buffer from = device.allocate<f32>({rows, columns}), to = device.allocate<f32>({rows, columns});
   device.clear(from);
-  const Kernel copy = kernel("engine.copy_probe", [](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = a[at]; });
+  const Kernel copy =
+      kernel("engine.copy_probe", [](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = a[at]; });
   double best = 0;
   for (int way = 0; way < 2; ++way) {
     std::vector<double> times;
     const auto start = Clock::now();
     for (int n = 0; n < 30 && (n < 5 || seconds_since(start) < 0.5); ++n)
-      times.push_back(device.seconds([&] { way ? device.copy(from, to) : device.launch(copy, {rows, columns}, from, to); }));
+      times.push_back(device.seconds(
+          [&] { way ? device.copy(from, to) : device.launch(copy, {rows, columns}, from, to); }));
     times.erase(times.begin(), times.begin() + 2);
     best = std::max(best, 2.0 * double(from.bytes()) / summarise(times).median / 1e9);
   }

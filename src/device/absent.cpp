@@ -4,19 +4,20 @@
 namespace lockstep::device {
 
 namespace {
-template <DeviceKind kKind> const BackendKind& absent() {
-  static const BackendKind kind{
-      kKind,
-      [] {
-        DeviceStatus status;
-        status.info.kind = kKind;
-        status.info.name = std::string(name(kKind));
-        status.reason = "not part of this build";
-        return std::vector{status};
-      },
-      [](int, const DeviceOptions&) -> std::shared_ptr<Backend> {
-        throw UnsupportedError("back end left out of this build", name(kKind), "a build with it");
-      }};
+template <DeviceKind kKind>
+const BackendKind& absent() {
+  static const BackendKind kind{kKind,
+                                [] {
+                                  DeviceStatus status;
+                                  status.info.kind = kKind;
+                                  status.info.name = std::string(name(kKind));
+                                  status.reason = "not part of this build";
+                                  return std::vector{status};
+                                },
+                                [](int, const DeviceOptions&) -> std::shared_ptr<Backend> {
+                                  throw UnsupportedError("back end left out of this build", name(kKind),
+                                                         "a build with it");
+                                }};
   return kind;
 }
 }  // namespace

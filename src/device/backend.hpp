@@ -1,5 +1,6 @@
-// What a back end implements. The common layer (device.cpp) checks arguments, splits domains, caches modules, counts,
-// injects faults; a back end only allocates, copies, compiles and dispatches. It reports failure by DeviceError.
+// What a back end implements. The common layer (device.cpp) checks arguments, splits domains, caches modules,
+// counts, injects faults; a back end only allocates, copies, compiles and dispatches. It reports failure by
+// DeviceError.
 #pragma once
 
 #include <array>
@@ -55,12 +56,12 @@ inline constexpr int kMaxBuffers = 32, kMaxScalars = 64;
 /// One legal dispatch. Axes: 0 = x, the fastest.
 struct Dispatch {
   const Module* module = nullptr;
-  Queue* queue = nullptr;                // null = default
+  Queue* queue = nullptr;                  // null = default
   std::array<int64_t, 3> extent{1, 1, 1};  // of the whole domain: points or groups
   std::array<int64_t, 3> offset{0, 0, 0};  // of this dispatch: first point or first group
   std::array<int64_t, 3> count{1, 1, 1};   // of this dispatch: groups along each axis
   std::span<const Binding> buffers;
-  std::span<const uint64_t> scalars;     // bits, as ir::Function::scalars
+  std::span<const uint64_t> scalars;  // bits, as ir::Function::scalars
 };
 
 /// How a kernel is to be compiled: one module per distinct value.
@@ -79,10 +80,12 @@ class Backend {
   virtual MemoryInfo memory() const = 0;
 
   virtual std::shared_ptr<Memory> allocate(int64_t bytes) = 0;
-  /// `queue` null = default. upload may return before the copy is done but has read `data`; download has finished.
+  /// `queue` null = default. upload may return before the copy is done but has read `data`; download has
+  /// finished.
   virtual void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) = 0;
   virtual void download(Queue* queue, Memory& from, int64_t offset, void* data, int64_t bytes) = 0;
-  virtual void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset, int64_t bytes) = 0;
+  virtual void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+                    int64_t bytes) = 0;
   virtual void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) = 0;
 
   /// Pure: types, limits, bindings, shared memory.

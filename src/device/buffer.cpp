@@ -23,7 +23,8 @@ void expect(bool ok, const std::string& what, std::string_view where, const std:
 }
 
 /// Calls `visit(element offset, elements)` for each contiguous run of a window, in row-major order.
-template <class Visit> void for_each_run(const Buffer& buffer, Visit visit) {
+template <class Visit>
+void for_each_run(const Buffer& buffer, Visit visit) {
   const Shape& shape = buffer.shape();
   const auto& strides = buffer.strides();
   int axis = shape.rank() - 1;
@@ -53,7 +54,8 @@ bool Buffer::contiguous() const {
 }
 
 Buffer Buffer::reshape(Shape shape) const {
-  expect(shape.elements() == elements() && contiguous(), fmt::format("reshape of {} to {}", to_string(shape_), to_string(shape)), "Buffer::reshape",
+  expect(shape.elements() == elements() && contiguous(),
+         fmt::format("reshape of {} to {}", to_string(shape_), to_string(shape)), "Buffer::reshape",
          "a contiguous buffer and as many elements");
   Buffer b = *this;
   b.shape_ = shape;
@@ -62,7 +64,8 @@ Buffer Buffer::reshape(Shape shape) const {
 }
 
 Buffer Buffer::rows(int64_t first, int64_t count) const {
-  expect(first >= 0 && count >= 0 && first + count <= shape_[0], fmt::format("rows {} to {}", first, first + count), "Buffer::rows",
+  expect(first >= 0 && count >= 0 && first + count <= shape_[0],
+         fmt::format("rows {} to {}", first, first + count), "Buffer::rows",
          fmt::format("0 to {}", shape_[0]));
   Buffer b = *this;
   b.shape_[0] = count;
@@ -71,12 +74,14 @@ Buffer Buffer::rows(int64_t first, int64_t count) const {
 }
 
 Buffer Buffer::window(const Shape& offset, const Shape& size) const {
-  expect(offset.rank() == shape_.rank() && size.rank() == shape_.rank(), "window of another rank", "Buffer::window", fmt::format("rank {}", shape_.rank()));
+  expect(offset.rank() == shape_.rank() && size.rank() == shape_.rank(), "window of another rank",
+         "Buffer::window", fmt::format("rank {}", shape_.rank()));
   Buffer b = *this;
   b.shape_ = size;
   for (int a = 0; a < shape_.rank(); ++a) {
     expect(offset[a] >= 0 && size[a] >= 0 && offset[a] + size[a] <= shape_[a],
-           fmt::format("window {} + {}", to_string(offset), to_string(size)), "Buffer::window", fmt::format("inside {}", to_string(shape_)));
+           fmt::format("window {} + {}", to_string(offset), to_string(size)), "Buffer::window",
+           fmt::format("inside {}", to_string(shape_)));
     b.offset_ += offset[a] * strides_[a];
   }
   return b;
@@ -85,14 +90,18 @@ Buffer Buffer::window(const Shape& offset, const Shape& size) const {
 Buffer Device::allocate(Storage storage, Shape shape) const {
   expect(shape.rank() >= 1, "shape of rank 0", "Device::allocate", "rank 1 to 4");
   for (int a = 0; a < shape.rank(); ++a)
-    expect(shape[a] >= 0 && shape[a] <= INT32_MAX, fmt::format("shape {}", to_string(shape)), "Device::allocate", "axes of 0 to 2^31 - 1");
-  const double bytes = double(size_of(storage)) * double(shape[0]) * (shape.rank() > 1 ? double(shape[1]) : 1) *
-                       (shape.rank() > 2 ? double(shape[2]) : 1) * (shape.rank() > 3 ? double(shape[3]) : 1);
+    expect(shape[a] >= 0 && shape[a] <= INT32_MAX, fmt::format("shape {}", to_string(shape)),
+           "Device::allocate", "axes of 0 to 2^31 - 1");
+  const double bytes = double(size_of(storage)) * double(shape[0]) *
+                       (shape.rank() > 1 ? double(shape[1]) : 1) * (shape.rank() > 2 ? double(shape[2]) : 1) *
+                       (shape.rank() > 3 ? double(shape[3]) : 1);
   state_->check_alive();
   device::check_fault(DeviceFault::allocation);
   const int64_t limit = state_->info.limits.buffer_bytes;
   if (bytes > 9e18 || int64_t(bytes) > limit)
-    throw DeviceError(DeviceFault::allocation, fmt::format("buffer of {:.3g} GiB exceeds the device's limit of {:.3g} GiB", bytes / (1 << 30), double(limit) / (1 << 30)));
+    throw DeviceError(DeviceFault::allocation,
+                      fmt::format("buffer of {:.3g} GiB exceeds the device's limit of {:.3g} GiB",
+                                  bytes / (1 << 30), double(limit) / (1 << 30)));
   Buffer buffer;
   buffer.storage_ = storage;
   buffer.shape_ = shape;
@@ -103,25 +112,29 @@ Buffer Device::allocate(Storage storage, Shape shape) const {
 }
 
 void Device::check_storage(const Buffer& buffer, Storage storage) {
-  expect(buffer.storage() == storage, fmt::format("buffer of {}", lockstep::name(buffer.storage())), "Device::download", std::string(lockstep::name(storage)));
+  expect(buffer.storage() == storage, fmt::format("buffer of {}", lockstep::name(buffer.storage())),
+         "Device::download", std::string(lockstep::name(storage)));
 }
 
 void Device::write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream) const {
-  expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()), "Device::write", "as many bytes as the buffer has");
+  expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()),
+         "Device::write", "as many bytes as the buffer has");
   expect(buffer.owner_ == state_, "buffer of another device", "Device::write", state_->info.name);
   if (bytes == 0) return;
   state_->check_alive();
   const int64_t size = size_of(buffer.storage());
   const auto* source = static_cast<const std::byte*>(data);
   for_each_run(buffer, [&](int64_t offset, int64_t count) {
-    state_->backend->upload(stream.queue_.get(), *buffer.memory_, (buffer.offset_ + offset) * size, source, count * size);
+    state_->backend->upload(stream.queue_.get(), *buffer.memory_, (buffer.offset_ + offset) * size, source,
+                            count * size);
     source += count * size;
   });
   state_->bytes_to_device += bytes;
 }
 
 void Device::read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream) const {
-  expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()), "Device::read", "as many bytes as the buffer has");
+  expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()),
+         "Device::read", "as many bytes as the buffer has");
   expect(buffer.owner_ == state_, "buffer of another device", "Device::read", state_->info.name);
   if (bytes == 0) return;
   state_->check_alive();
@@ -134,29 +147,35 @@ void Device::read(const Buffer& buffer, void* data, int64_t bytes, const Stream&
     int64_t to = 0;
     const int64_t size = size_of(buffer.storage());
     for_each_run(buffer, [&](int64_t offset, int64_t count) {
-      state_->backend->copy(stream.queue_.get(), *buffer.memory_, (buffer.offset_ + offset) * size, *source.memory_, to, count * size);
+      state_->backend->copy(stream.queue_.get(), *buffer.memory_, (buffer.offset_ + offset) * size,
+                            *source.memory_, to, count * size);
       to += count * size;
     });
   }
   const int64_t size = size_of(source.storage());
   auto* target = static_cast<std::byte*>(data);
   for_each_run(source, [&](int64_t offset, int64_t count) {
-    state_->backend->download(stream.queue_.get(), *source.memory_, (source.offset_ + offset) * size, target, count * size);
+    state_->backend->download(stream.queue_.get(), *source.memory_, (source.offset_ + offset) * size, target,
+                              count * size);
     target += count * size;
   });
   state_->bytes_from_device += bytes;
 }
 
 void Device::copy(const Buffer& from, const Buffer& to, const Stream& stream) const {
-  expect(from.storage() == to.storage() && from.elements() == to.elements() && from.contiguous() && to.contiguous(),
-         fmt::format("copy of {} {} to {} {}", lockstep::name(from.storage()), to_string(from.shape()), lockstep::name(to.storage()), to_string(to.shape())),
+  expect(from.storage() == to.storage() && from.elements() == to.elements() && from.contiguous() &&
+             to.contiguous(),
+         fmt::format("copy of {} {} to {} {}", lockstep::name(from.storage()), to_string(from.shape()),
+                     lockstep::name(to.storage()), to_string(to.shape())),
          "Device::copy", "contiguous buffers of one storage and as many elements");
-  expect(from.owner_ == state_ && to.owner_ == state_, "buffer of another device", "Device::copy", state_->info.name);
+  expect(from.owner_ == state_ && to.owner_ == state_, "buffer of another device", "Device::copy",
+         state_->info.name);
   if (from.bytes() == 0) return;
   state_->check_alive();
   if (state_->recording) state_->recording->insert(state_->recording->end(), {from.memory_, to.memory_});
   const int64_t size = size_of(from.storage());
-  state_->backend->copy(stream.queue_.get(), *from.memory_, from.offset_ * size, *to.memory_, to.offset_ * size, from.bytes());
+  state_->backend->copy(stream.queue_.get(), *from.memory_, from.offset_ * size, *to.memory_,
+                        to.offset_ * size, from.bytes());
 }
 
 void Device::clear(const Buffer& buffer, const Stream& stream) const {
@@ -165,7 +184,8 @@ void Device::clear(const Buffer& buffer, const Stream& stream) const {
   if (buffer.bytes() == 0) return;
   state_->check_alive();
   if (state_->recording) state_->recording->push_back(buffer.memory_);
-  state_->backend->clear(stream.queue_.get(), *buffer.memory_, buffer.offset_ * size_of(buffer.storage()), buffer.bytes());
+  state_->backend->clear(stream.queue_.get(), *buffer.memory_, buffer.offset_ * size_of(buffer.storage()),
+                         buffer.bytes());
 }
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
 #include "lockstep/context.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <mutex>
-
-#include <fmt/format.h>
 
 #include "core/log.hpp"
 #include "device/fault.hpp"
@@ -39,7 +39,8 @@ struct Context::State {
 
 Context::Context(ContextOptions options) : state_(std::make_unique<State>()) {
   state_->options = std::move(options);
-  if (!state_->options.on_fallback) state_->options.on_fallback = [](const std::string& line) { logging::line(line); };
+  if (!state_->options.on_fallback)
+    state_->options.on_fallback = [](const std::string& line) { logging::line(line); };
   state_->device = Device::open(state_->options.device, device_options(state_->options));
   state_->opened = state_->device.info().name;
 }
@@ -93,7 +94,8 @@ void Context::run_stage(std::string_view name, const std::function<void(const De
     std::lock_guard lock(state_->mutex);
     device = state_->device;
   }
-  const bool can_fall_back = state_->options.fallback && device.info().kind != DeviceKind::cpu && device.info().kind != DeviceKind::interp;
+  const bool can_fall_back = state_->options.fallback && device.info().kind != DeviceKind::cpu &&
+                             device.info().kind != DeviceKind::interp;
   std::string reason;
   try {
     run_on(device);

@@ -1,7 +1,7 @@
 // Launches: arguments checked, domains split, modules compiled once.
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "device/fault.hpp"
 #include "device/split.hpp"
@@ -11,7 +11,8 @@ namespace lockstep {
 
 namespace device {
 
-std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index, const std::vector<int>& windows) {
+std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
+                                            const std::vector<int>& windows) {
   const uint64_t key = kernel.id() * 2 + (index == Type::i64);
   {
     std::shared_lock lock(modules_mutex);
@@ -24,7 +25,8 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index, co
   check_fault(DeviceFault::compile);
   const ir::Function& function = kernel.function(index);
   if (Support support = backend->supports(function); !support.ok)
-    throw UnsupportedError(fmt::format("kernel {} on {}: {}", kernel.name(), info.name, support.reason), "Device::launch", "a kernel that the device supports");
+    throw UnsupportedError(fmt::format("kernel {} on {}: {}", kernel.name(), info.name, support.reason),
+                           "Device::launch", "a kernel that the device supports");
   std::shared_ptr<Module> module = backend->compile(function, {options.numerics, windows});
   ++(module->from_cache ? cache_hits : kernels_compiled);
   std::unique_lock lock(modules_mutex);
@@ -35,7 +37,8 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index, co
 
 namespace {
 
-[[noreturn]] void bad_argument(const Kernel& kernel, size_t number, const std::string& what, const std::string& expected) {
+[[noreturn]] void bad_argument(const Kernel& kernel, size_t number, const std::string& what,
+                               const std::string& expected) {
   throw InputError(what, fmt::format("kernel {}, argument {}", kernel.name(), number + 1), expected);
 }
 
@@ -46,7 +49,10 @@ uint64_t scalar_bits(const Kernel& kernel, size_t number, Type type, const Argum
         if constexpr (std::is_same_v<V, Buffer>) {
           bad_argument(kernel, number, "a buffer", fmt::format("a number of type {}", name(type)));
         } else {
-          const auto refuse = [&] { bad_argument(kernel, number, fmt::format("{}", v), fmt::format("a value that {} holds", name(type))); };
+          const auto refuse = [&] {
+            bad_argument(kernel, number, fmt::format("{}", v),
+                         fmt::format("a value that {} holds", name(type)));
+          };
           const auto whole = [&]<class I>(I) -> uint64_t {
             if constexpr (std::is_floating_point_v<V>) {
               if (!(v >= -0x1p63 && v < 0x1p63) || double(I(v)) != v) refuse();
@@ -82,14 +88,17 @@ device::Backend& Device::backend() const { return *state_->backend; }
 void Device::reset_peak() { state_->pool.reset_peak(); }
 
 DeviceCounters Device::counters() const {
-  return {state_->launches, state_->bytes_to_device, state_->bytes_from_device, state_->pool.allocated_bytes(),
-          state_->pool.peak_bytes(), state_->kernels_compiled, state_->cache_hits};
+  return {state_->launches,          state_->bytes_to_device,
+          state_->bytes_from_device, state_->pool.allocated_bytes(),
+          state_->pool.peak_bytes(), state_->kernels_compiled,
+          state_->cache_hits};
 }
 
 Support Device::supports(const Kernel& kernel) const { return state_->backend->supports(kernel.function()); }
 void Device::prepare(const Kernel& kernel) const { state_->module(kernel, Type::i32, {}); }
 
-void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments, const Stream& stream) const {
+void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
+                         const Stream& stream) const {
   using namespace device;
   const ir::Function& function = kernel.function();
   const size_t buffers = function.buffers.size(), scalars = function.scalars.size();
@@ -97,9 +106,11 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
     throw InputError(fmt::format("{} arguments", arguments.size()), fmt::format("kernel {}", kernel.name()),
                      fmt::format("{} buffers and {} numbers", buffers, scalars));
   if (extent.rank() != function.rank)
-    throw InputError(fmt::format("extent {}", to_string(extent)), fmt::format("kernel {}", kernel.name()), fmt::format("rank {}", function.rank));
+    throw InputError(fmt::format("extent {}", to_string(extent)), fmt::format("kernel {}", kernel.name()),
+                     fmt::format("rank {}", function.rank));
   if (buffers > kMaxBuffers || scalars > kMaxScalars)
-    throw InputError(fmt::format("{} buffers, {} numbers", buffers, scalars), fmt::format("kernel {}", kernel.name()),
+    throw InputError(fmt::format("{} buffers, {} numbers", buffers, scalars),
+                     fmt::format("kernel {}", kernel.name()),
                      fmt::format("at most {} and {}", kMaxBuffers, kMaxScalars));
 
   std::array<Binding, kMaxBuffers> bindings;
@@ -107,7 +118,8 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
   std::vector<int> windows;
   Type index = Type::i32;
   size_t b = 0, s = 0;
-  // The lambda's parameters stand in one list: a buffer argument fills the next buffer, a number the next scalar.
+  // The lambda's parameters stand in one list: a buffer argument fills the next buffer, a number the next
+  // scalar.
   for (size_t n = 0; n < arguments.size(); ++n) {
     const Buffer* buffer = std::get_if<Buffer>(&arguments[n]);
     if (!buffer) {
@@ -116,16 +128,21 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
       ++s;
       continue;
     }
-    if (b == buffers) bad_argument(kernel, n, "a buffer", fmt::format("a number of type {}", name(function.scalars[s].type)));
+    if (b == buffers)
+      bad_argument(kernel, n, "a buffer", fmt::format("a number of type {}", name(function.scalars[s].type)));
     const ir::BufferParam& param = function.buffers[b];
-    if (buffer->owner_ != state_) bad_argument(kernel, n, *buffer ? "a buffer of another device" : "an empty buffer", fmt::format("a buffer of {}", state_->info.name));
+    if (buffer->owner_ != state_)
+      bad_argument(kernel, n, *buffer ? "a buffer of another device" : "an empty buffer",
+                   fmt::format("a buffer of {}", state_->info.name));
     if (buffer->storage_ != param.storage || buffer->shape_.rank() != param.rank)
-      bad_argument(kernel, n, fmt::format("a buffer of {} {}", name(buffer->storage_), to_string(buffer->shape_)),
+      bad_argument(kernel, n,
+                   fmt::format("a buffer of {} {}", name(buffer->storage_), to_string(buffer->shape_)),
                    fmt::format("{} of rank {}", name(param.storage), param.rank));
     if (param.by_point)
       for (int a = 0; a < extent.rank(); ++a)
         if (buffer->shape_[param.rank - 1 - a] < extent[extent.rank() - 1 - a])
-          bad_argument(kernel, n, fmt::format("shape {}", to_string(buffer->shape_)), fmt::format("at least the extent {}", to_string(extent)));
+          bad_argument(kernel, n, fmt::format("shape {}", to_string(buffer->shape_)),
+                       fmt::format("at least the extent {}", to_string(extent)));
     if (state_->recording) state_->recording->push_back(buffer->memory_);
     Binding& binding = bindings[b];
     const int64_t size = size_of(buffer->storage_);
@@ -141,7 +158,8 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
     if (last > INT32_MAX || state_->options.wide_index) index = Type::i64;
     if (binding.span_bytes > state_->info.limits.binding_bytes) {
       windows.resize(buffers, 1);
-      windows[b] = int((binding.span_bytes + state_->info.limits.binding_bytes - 1) / state_->info.limits.binding_bytes);
+      windows[b] = int((binding.span_bytes + state_->info.limits.binding_bytes - 1) /
+                       state_->info.limits.binding_bytes);
     }
     ++b;
   }
@@ -149,14 +167,17 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
   for (size_t i = 0; i < buffers; ++i) {
     if (function.buffers[i].access == ir::Access::read) continue;
     for (size_t k = 0; k < buffers; ++k) {
-      if (k == i || bindings[k].memory != bindings[i].memory || bindings[i].span_bytes == 0 || bindings[k].span_bytes == 0) continue;
-      const bool same_window_grid = bindings[i].strides == bindings[k].strides && bindings[i].offset_bytes != bindings[k].offset_bytes &&
+      if (k == i || bindings[k].memory != bindings[i].memory || bindings[i].span_bytes == 0 ||
+          bindings[k].span_bytes == 0)
+        continue;
+      const bool same_window_grid = bindings[i].strides == bindings[k].strides &&
+                                    bindings[i].offset_bytes != bindings[k].offset_bytes &&
                                     function.buffers[i].rank > 1;
       const bool apart = bindings[i].offset_bytes + bindings[i].span_bytes <= bindings[k].offset_bytes ||
                          bindings[k].offset_bytes + bindings[k].span_bytes <= bindings[i].offset_bytes;
       if (!apart && !same_window_grid)
-        throw InputError(fmt::format("buffers {} and {} overlap and one is written", i + 1, k + 1), fmt::format("kernel {}", kernel.name()),
-                         "separate memory, or one InOut parameter");
+        throw InputError(fmt::format("buffers {} and {} overlap and one is written", i + 1, k + 1),
+                         fmt::format("kernel {}", kernel.name()), "separate memory, or one InOut parameter");
     }
   }
   if (extent.elements() == 0) return;
@@ -174,7 +195,9 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
     const bool points = function.domain == ir::Domain::points;
     for (int a = 0; a < extent.rank(); ++a) {
       const int64_t size = extent[extent.rank() - 1 - a];
-      if (size < 0 || size > INT32_MAX) throw InputError(fmt::format("extent {}", to_string(extent)), fmt::format("kernel {}", kernel.name()), "axes of 0 to 2^31 - 1");
+      if (size < 0 || size > INT32_MAX)
+        throw InputError(fmt::format("extent {}", to_string(extent)), fmt::format("kernel {}", kernel.name()),
+                         "axes of 0 to 2^31 - 1");
       dispatch.extent[a] = size;
       groups[a] = points ? (size + module->group[a] - 1) / module->group[a] : size;
     }

@@ -1,11 +1,11 @@
 #include "device/fault.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "lockstep/context.hpp"
 
@@ -31,15 +31,18 @@ void arm(std::string_view text, std::string_view where) {
   any = false;
   if (text.empty()) return;
   const auto fail = [&] {
-    throw InputError(fmt::format("fault \"{}\"", text), where, "<stage>:<allocation|compile|launch|device_lost>[:<nth>]");
+    throw InputError(fmt::format("fault \"{}\"", text), where,
+                     "<stage>:<allocation|compile|launch|device_lost>[:<nth>]");
   };
   const size_t first = text.find(':');
   if (first == 0 || first == std::string_view::npos) fail();
   const size_t second = text.find(':', first + 1);
-  const std::string operation(text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
+  const std::string operation(
+      text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
   Fault fault{std::string(text.substr(0, first)), DeviceFault::launch, 1};
   bool known = false;
-  for (DeviceFault f : {DeviceFault::allocation, DeviceFault::compile, DeviceFault::launch, DeviceFault::device_lost})
+  for (DeviceFault f :
+       {DeviceFault::allocation, DeviceFault::compile, DeviceFault::launch, DeviceFault::device_lost})
     if (name(f) == operation) fault.operation = f, known = true;
   if (!known) fail();
   if (second != std::string_view::npos) {

@@ -1,9 +1,8 @@
 // Finding and opening devices.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
-
-#include <fmt/format.h>
 
 #include "device/state.hpp"
 
@@ -23,9 +22,11 @@ namespace {
 
 using device::BackendKind;
 
-const BackendKind* kinds[] = {&device::cuda_backend(), &device::webgpu_backend(), &device::cpu_backend(), &device::interp_backend()};
+const BackendKind* kinds[] = {&device::cuda_backend(), &device::webgpu_backend(), &device::cpu_backend(),
+                              &device::interp_backend()};
 
-/// Whether the system shows a graphics device at all; spares the start of a Vulkan loader that could only find software.
+/// Whether the system shows a graphics device at all; spares the start of a Vulkan loader that could only
+/// find software.
 bool gpu_node_present() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/dri", ignored))
@@ -37,8 +38,8 @@ bool gpu_node_present() {
 
 struct Request {
   const BackendKind* kind;
-  int number;        // -1: the first
-  bool automatic;    // software adapters do not count
+  int number;      // -1: the first
+  bool automatic;  // software adapters do not count
   std::string text;
 };
 
@@ -49,7 +50,8 @@ std::vector<Request> parse(std::string_view names) {
     const std::string_view item = names.substr(begin, end - begin);
     begin = end + 1;
     const auto fail = [&] {
-      throw InputError(fmt::format("device \"{}\"", item), "--device", "auto, cpu, cuda[:N], webgpu[:N] or interp");
+      throw InputError(fmt::format("device \"{}\"", item), "--device",
+                       "auto, cpu, cuda[:N], webgpu[:N] or interp");
     };
     if (item == "auto") {
       for (int k = 0; k < 3; ++k) requests.push_back({kinds[k], -1, true, std::string(name(kinds[k]->kind))});
@@ -64,7 +66,8 @@ std::vector<Request> parse(std::string_view names) {
     int number = -1;
     if (colon != std::string_view::npos) {
       const std::string digits(item.substr(colon + 1));
-      if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != std::string::npos) fail();
+      if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != std::string::npos)
+        fail();
       if (kind->kind == DeviceKind::cpu || kind->kind == DeviceKind::interp) fail();
       number = std::stoi(digits);
     }
@@ -87,8 +90,9 @@ int choose_number(const Request& request) {
     if (software < 0) software = n;
   }
   if (request.automatic || software < 0)
-    throw UnsupportedError(adapters.empty() || adapters[0].reason.empty() ? "no hardware adapter" : adapters[0].reason, "webgpu",
-                           request.automatic ? "a hardware adapter" : "an adapter");
+    throw UnsupportedError(
+        adapters.empty() || adapters[0].reason.empty() ? "no hardware adapter" : adapters[0].reason, "webgpu",
+        request.automatic ? "a hardware adapter" : "an adapter");
   return software;
 }
 
@@ -108,7 +112,8 @@ Device Device::open(std::string_view names, const DeviceOptions& options) {
       }
       // CUDA has a stream-ordered pool of its own; the interpreter must see every allocation afresh.
       const bool pooled = request.kind->kind == DeviceKind::cpu || request.kind->kind == DeviceKind::webgpu;
-      state->pool.configure(state->backend, pooled ? std::max<int64_t>(state->backend->memory().total_bytes / 4, 1 << 20) : 0);
+      state->pool.configure(
+          state->backend, pooled ? std::max<int64_t>(state->backend->memory().total_bytes / 4, 1 << 20) : 0);
       Device device;
       device.state_ = std::move(state);
       return device;
@@ -118,7 +123,8 @@ Device Device::open(std::string_view names, const DeviceOptions& options) {
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", request.text, error.what());
     }
   }
-  throw UnsupportedError(fmt::format("no device ({})", reasons), fmt::format("--device {}", names), "one that works; `lockstep devices` lists them");
+  throw UnsupportedError(fmt::format("no device ({})", reasons), fmt::format("--device {}", names),
+                         "one that works; `lockstep devices` lists them");
 }
 
 std::vector<DeviceStatus> Device::list() {

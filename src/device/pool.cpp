@@ -39,8 +39,7 @@ std::shared_ptr<Memory> MemoryPool::allocate(int64_t bytes) {
     }
   }
   const int64_t now = shared_->allocated += size;
-  for (int64_t peak = shared_->peak; now > peak && !shared_->peak.compare_exchange_weak(peak, now);) {
-  }
+  for (int64_t peak = shared_->peak; now > peak && !shared_->peak.compare_exchange_weak(peak, now);) {}
   return std::shared_ptr<Memory>(memory.get(), [shared = shared_, memory, size](Memory*) mutable {
     shared->allocated -= size;
     std::lock_guard lock(shared->mutex);

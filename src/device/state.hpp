@@ -18,12 +18,13 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   DeviceInfo info;  // with the limits in force
   MemoryPool pool;
 
-  std::atomic<int64_t> launches{0}, bytes_to_device{0}, bytes_from_device{0}, kernels_compiled{0}, cache_hits{0};
+  std::atomic<int64_t> launches{0}, bytes_to_device{0}, bytes_from_device{0}, kernels_compiled{0},
+      cache_hits{0};
   std::atomic<bool> lost{false};
   std::vector<std::shared_ptr<Memory>>* recording = nullptr;  // memory that a graph under record touches
 
   std::shared_mutex modules_mutex;
-  std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;            // kernel id * 2 + wide index
+  std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;  // kernel id * 2 + wide index
   std::map<std::pair<uint64_t, std::vector<int>>, std::shared_ptr<Module>> windowed;  // with bound windows
 
   std::shared_ptr<Module> module(const Kernel& kernel, Type index, const std::vector<int>& windows);

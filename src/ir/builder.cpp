@@ -32,10 +32,12 @@ Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
   };
   if (int(args.size()) != arity(op))
     fail(fmt::format("{} operands", args.size()), fmt::format("{}", arity(op)));
-  if (!in_domain(domain, operand)) fail(fmt::format("operand of type {}", lockstep::name(operand)), std::string(words(domain)));
+  if (!in_domain(domain, operand))
+    fail(fmt::format("operand of type {}", lockstep::name(operand)), std::string(words(domain)));
   for (Id id : args)
     if (type(id) != operand)
-      fail(fmt::format("operands of types {} and {}", lockstep::name(operand), lockstep::name(type(id))), "one type (use cast<T>)");
+      fail(fmt::format("operands of types {} and {}", lockstep::name(operand), lockstep::name(type(id))),
+           "one type (use cast<T>)");
   return emit(op, result_type(op, operand), args, 0, flags);
 }
 
@@ -57,7 +59,8 @@ Id Builder::number(Type type, double v) {
 
 Id Builder::select(Id condition, Id yes, Id no) {
   if (type(condition) != Type::boolean || type(yes) != type(no))
-    throw InputError(fmt::format("select({}, {}, {})", lockstep::name(type(condition)), lockstep::name(type(yes)), lockstep::name(type(no))),
+    throw InputError(fmt::format("select({}, {}, {})", lockstep::name(type(condition)),
+                                 lockstep::name(type(yes)), lockstep::name(type(no))),
                      fmt::format("kernel {}", function_.name), "a bool and two values of one type");
   return emit(Op::select, type(yes), {condition, yes, no});
 }
@@ -75,7 +78,8 @@ Id Builder::variable(Id initial) { return emit(Op::variable, type(initial), {ini
 Id Builder::get(Id variable) { return emit(Op::get, type(variable), {variable}); }
 void Builder::set(Id variable, Id value) {
   if (type(variable) != type(value))
-    throw InputError(fmt::format("{} assigned to a variable of type {}", lockstep::name(type(value)), lockstep::name(type(variable))),
+    throw InputError(fmt::format("{} assigned to a variable of type {}", lockstep::name(type(value)),
+                                 lockstep::name(type(variable))),
                      fmt::format("kernel {}", function_.name), "the same type (use cast<T>)");
   emit(Op::set, Type::none, {variable, value});
 }
@@ -91,7 +95,8 @@ uint32_t Builder::block(const std::function<void()>& fill) {
 
 void Builder::if_(Id condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
   if (type(condition) != Type::boolean)
-    throw InputError(fmt::format("condition of type {}", lockstep::name(type(condition))), fmt::format("kernel {}", function_.name), "bool");
+    throw InputError(fmt::format("condition of type {}", lockstep::name(type(condition))),
+                     fmt::format("kernel {}", function_.name), "bool");
   Instruction instruction{Op::if_};
   instruction.args[0] = condition;
   instruction.blocks[0] = block(then);
@@ -102,8 +107,9 @@ void Builder::if_(Id condition, const std::function<void()>& then, const std::fu
 void Builder::for_(Id begin, Id end, int64_t step, const std::function<void(Id)>& body) {
   const Type counter = type(begin);
   if (!is_integer(counter) || type(end) != counter || step == 0)
-    throw InputError(fmt::format("for_ from {} to {} by {}", lockstep::name(counter), lockstep::name(type(end)), step),
-                     fmt::format("kernel {}", function_.name), "bounds of one integer type and a step other than 0");
+    throw InputError(
+        fmt::format("for_ from {} to {} by {}", lockstep::name(counter), lockstep::name(type(end)), step),
+        fmt::format("kernel {}", function_.name), "bounds of one integer type and a step other than 0");
   const Id stride = constant(counter, is_wide(counter) ? uint64_t(step) : uint64_t(uint32_t(step)));
   Instruction instruction{Op::for_};
   instruction.args = {begin, end, stride, kNone, kNone};

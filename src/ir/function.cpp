@@ -25,8 +25,18 @@ bool is_math(Op op) { return row(op).math; }
 bool is_pure(Op op) {
   if (is_elementary(op) || is_math(op)) return true;
   switch (op) {
-    case Op::constant: case Op::select: case Op::convert: case Op::bitcast: case Op::coord: case Op::extent:
-    case Op::local_id: case Op::lane: case Op::param: case Op::shape: case Op::stride: case Op::clamp_index:
+    case Op::constant:
+    case Op::select:
+    case Op::convert:
+    case Op::bitcast:
+    case Op::coord:
+    case Op::extent:
+    case Op::local_id:
+    case Op::lane:
+    case Op::param:
+    case Op::shape:
+    case Op::stride:
+    case Op::clamp_index:
     case Op::extract: return true;
     default: return false;
   }

@@ -1,10 +1,10 @@
 #include "lockstep/kernel.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <mutex>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "lockstep/error.hpp"
 
@@ -18,7 +18,8 @@ thread_local ir::Builder* current_builder = nullptr;
 
 ir::Builder& builder() {
   if (!current_builder)
-    throw InputError("a kernel expression outside of a kernel", "lockstep::kernel", "Val, Var and functions of them inside the traced lambda only");
+    throw InputError("a kernel expression outside of a kernel", "lockstep::kernel",
+                     "Val, Var and functions of them inside the traced lambda only");
   return *current_builder;
 }
 TraceScope::TraceScope(ir::Builder& builder) : outer_(current_builder) { current_builder = &builder; }
@@ -28,9 +29,11 @@ uint32_t declare_array(bool shared, Storage storage, int64_t count) {
   ir::Function& f = builder().function();
   auto& arrays = shared ? f.shared : f.locals;
   if (count <= 0 || count > (int64_t(1) << 24))
-    throw InputError(fmt::format("array of {} elements", count), fmt::format("kernel {}", f.name), "1 to 2^24");
+    throw InputError(fmt::format("array of {} elements", count), fmt::format("kernel {}", f.name),
+                     "1 to 2^24");
   if (shared && f.domain != ir::Domain::groups)
-    throw InputError("shared array in a points kernel", fmt::format("kernel {}", f.name), "Group<N> as the first parameter");
+    throw InputError("shared array in a points kernel", fmt::format("kernel {}", f.name),
+                     "Group<N> as the first parameter");
   arrays.push_back({fmt::format("{}{}", shared ? "s" : "l", arrays.size()), storage, count});
   return uint32_t(arrays.size() - 1);
 }
@@ -63,11 +66,13 @@ ir::Id BufferRef::offset(std::initializer_list<ir::Id> coordinates) const {
   return sum;
 }
 
-ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary, ir::Id* inside) const {
+ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n,
+                            Boundary boundary, ir::Id* inside) const {
   ir::Builder& b = builder();
   b.function().buffers[buffer_].by_point = true;
   if (b.function().domain != ir::Domain::points || b.function().rank != n)
-    throw InputError(fmt::format("a point of rank {}", n), fmt::format("kernel {}", b.function().name), "the kernel's own At<N>");
+    throw InputError(fmt::format("a point of rank {}", n), fmt::format("kernel {}", b.function().name),
+                     "the kernel's own At<N>");
   std::array<ir::Id, 4> coordinates{};
   int axis = 0;
   for (ir::Id c : leading) coordinates[axis++] = c;
@@ -75,7 +80,9 @@ ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* of
     ir::Id c = b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a));
     if (offsets[a] != 0) {
       c = index_op(ir::Op::iadd, c, b.i32(offsets[a]));
-      const ir::Id size = boundary == Boundary::unchecked ? ir::kNone : b.convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis));
+      const ir::Id size = boundary == Boundary::unchecked
+                              ? ir::kNone
+                              : b.convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis));
       if (boundary == Boundary::clamp || boundary == Boundary::zero) {
         if (boundary == Boundary::zero) {
           const ir::Id ok = b.op(ir::Op::ilt, {b.bitcast(Type::u32, c), b.bitcast(Type::u32, size)});
@@ -87,7 +94,8 @@ ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* of
         const ir::Id shift = b.op(ir::Op::irem, {b.i32(offsets[a]), size});
         c = index_op(ir::Op::iadd, b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a)), shift);
         const ir::Id low = b.op(ir::Op::ilt, {c, b.i32(0)}), high = b.op(ir::Op::ile, {size, c});
-        c = offsets[a] < 0 ? b.select(low, index_op(ir::Op::iadd, c, size), c) : b.select(high, index_op(ir::Op::isub, c, size), c);
+        c = offsets[a] < 0 ? b.select(low, index_op(ir::Op::iadd, c, size), c)
+                           : b.select(high, index_op(ir::Op::isub, c, size), c);
       }
     }
     coordinates[axis] = c;
@@ -143,10 +151,12 @@ const ir::Function& Kernel::function(Type index) const {
 Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOptions options, Trace trace) {
   static std::atomic<uint64_t> next_id{1};
   if (domain == ir::Domain::groups) {
-    const int64_t lanes = int64_t(options.group[0]) * std::max(options.group[1], 1) * std::max(options.group[2], 1);
+    const int64_t lanes =
+        int64_t(options.group[0]) * std::max(options.group[1], 1) * std::max(options.group[2], 1);
     if (options.group[0] < 1 || lanes > 1024)
-      throw InputError(fmt::format("group of {} x {} x {} lanes", options.group[0], options.group[1], options.group[2]),
-                       fmt::format("kernel {}", name), "1 to 1024 lanes in KernelOptions::group");
+      throw InputError(
+          fmt::format("group of {} x {} x {} lanes", options.group[0], options.group[1], options.group[2]),
+          fmt::format("kernel {}", name), "1 to 1024 lanes in KernelOptions::group");
     for (auto& size : options.group) size = std::max(size, 1);
   }
   Kernel kernel;

@@ -10,7 +10,9 @@ namespace lockstep {
 namespace {
 
 constexpr f32 kInf = std::numeric_limits<f32>::infinity(), kNan = std::numeric_limits<f32>::quiet_NaN();
-Comparison compare_f32(std::vector<f32> a, std::vector<f32> b) { return compare({HostArray::of(a)}, {HostArray::of(b)}); }
+Comparison compare_f32(std::vector<f32> a, std::vector<f32> b) {
+  return compare({HostArray::of(a)}, {HostArray::of(b)});
+}
 
 TEST(Compare, EqualArrays) {
   const Comparison c = compare_f32({1, kInf, kNan, -0.0f}, {1, kInf, -kNan, -0.0f});
@@ -23,7 +25,8 @@ TEST(Compare, EqualArrays) {
 TEST(Compare, CountsBitsUlpsAndNorms) {
   const Comparison c = compare_f32({1, 2, std::nextafter(3.0f, 4.0f)}, {1, 2, 3});
   EXPECT_EQ(c.differing_elements, 1);
-  EXPECT_EQ(c.differing_bits, std::popcount(std::bit_cast<uint32_t>(std::nextafter(3.0f, 4.0f)) ^ std::bit_cast<uint32_t>(3.0f)));
+  EXPECT_EQ(c.differing_bits, std::popcount(std::bit_cast<uint32_t>(std::nextafter(3.0f, 4.0f)) ^
+                                            std::bit_cast<uint32_t>(3.0f)));
   EXPECT_EQ(c.max_ulp, 1);
   EXPECT_NEAR(c.rel_l2, 2.384185791015625e-07 / std::sqrt(14.0), 1e-15);
   EXPECT_TRUE(c.within(Bound::ulp(1)));
@@ -70,7 +73,8 @@ TEST(Compare, RefusesOtherShapes) {
 
 TEST(Sizes, AreWholeNumbers) {
   EXPECT_EQ(parse_size("3x64x1"), (std::vector<int64_t>{3, 64, 1}));
-  for (const char* text : {"", "x", "3x", "3 x 4", "-1", "1e3", "99999999999999999999"}) EXPECT_THROW(parse_size(text), InputError) << text;
+  for (const char* text : {"", "x", "3x", "3 x 4", "-1", "1e3", "99999999999999999999"})
+    EXPECT_THROW(parse_size(text), InputError) << text;
   EXPECT_THROW(parse_shape("3x4", 3), InputError);
 }
 

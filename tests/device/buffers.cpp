@@ -11,7 +11,8 @@ class Buffers : public testing::TestWithParam<std::string> {
  protected:
   const Device& device = test_device(GetParam());
 };
-INSTANTIATE_TEST_SUITE_P(, Buffers, testing::ValuesIn(test_devices()), [](const auto& info) { return test_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(, Buffers, testing::ValuesIn(test_devices()),
+                         [](const auto& info) { return test_name(info.param); });
 
 std::vector<f32> ramp(int64_t n) {
   std::vector<f32> v(static_cast<size_t>(n));
@@ -86,9 +87,7 @@ TEST_P(Buffers, AbsurdSizesAreAnAllocationError) {
   try {
     device.allocate<f32>({2000000000, 2000000000});
     FAIL();
-  } catch (const DeviceError& error) {
-    EXPECT_EQ(error.fault(), DeviceFault::allocation);
-  }
+  } catch (const DeviceError& error) { EXPECT_EQ(error.fault(), DeviceFault::allocation); }
   EXPECT_EQ(device.download<f32>(device.upload(ramp(5))), ramp(5));  // and the device goes on
 }
 

@@ -16,7 +16,8 @@ std::optional<std::string> gpu() {
 }
 
 const Kernel& twice() {
-  static const Kernel k = kernel("test.twice", [](At<1> at, Grid<f32, 1> in, Out<f32, 1> out) { out[at] = in[at] * 2.0f; });
+  static const Kernel k =
+      kernel("test.twice", [](At<1> at, Grid<f32, 1> in, Out<f32, 1> out) { out[at] = in[at] * 2.0f; });
   return k;
 }
 
@@ -42,7 +43,8 @@ TEST_P(Faults, AStageFallsBackSaysSoAndGivesTheSame) {
   const std::vector<f32> expected{2, 4, 6};
   EXPECT_EQ(context.stage("test.stage", run), expected);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0], std::string("[GPU] test.stage failed: injected fault (") + GetParam() + " 1). CPU fallback.");
+  EXPECT_EQ(lines[0],
+            std::string("[GPU] test.stage failed: injected fault (") + GetParam() + " 1). CPU fallback.");
   EXPECT_EQ(context.fallbacks(), (std::map<std::string, int64_t>{{"test.stage", 1}}));
   EXPECT_EQ(context.stages().at(0).device, context.cpu().info().name);
   // The device serves the next run, after a loss as well.
@@ -72,7 +74,8 @@ TEST(Fault, CountsToTheNth) {
 }
 
 TEST(Fault, RefusesOtherForms) {
-  for (const char* text : {"x", ":launch", "s:melt", "s:launch:", "s:launch:0", "s:launch:2x"}) EXPECT_THROW(set_fault(text), InputError) << text;
+  for (const char* text : {"x", ":launch", "s:melt", "s:launch:", "s:launch:0", "s:launch:2x"})
+    EXPECT_THROW(set_fault(text), InputError) << text;
 }
 
 TEST(Stage, CountsItsWork) {
@@ -89,7 +92,8 @@ TEST(Stage, CountsItsWork) {
 
 TEST(Stage, OtherErrorsPassOn) {
   Context context({.device = "interp"});
-  EXPECT_THROW(context.stage("bad", [](const Device&) -> int { throw InputError("a", "b", "c"); }), InputError);
+  EXPECT_THROW(context.stage("bad", [](const Device&) -> int { throw InputError("a", "b", "c"); }),
+               InputError);
 }
 
 }  // namespace

@@ -9,10 +9,12 @@ class Launch : public testing::TestWithParam<std::string> {
  protected:
   const Device& device = test_device(GetParam());
 };
-INSTANTIATE_TEST_SUITE_P(, Launch, testing::ValuesIn(test_devices()), [](const auto& info) { return test_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(, Launch, testing::ValuesIn(test_devices()),
+                         [](const auto& info) { return test_name(info.param); });
 
 const Kernel& add_scalar() {
-  static const Kernel k = kernel("test.add", [](At<1> at, Grid<i32, 1> in, Out<i32, 1> out, Param<i32> by) { out[at] = in[at] + by; });
+  static const Kernel k = kernel(
+      "test.add", [](At<1> at, Grid<i32, 1> in, Out<i32, 1> out, Param<i32> by) { out[at] = in[at] + by; });
   return k;
 }
 
@@ -36,20 +38,24 @@ TEST_P(Launch, ArgumentsAreCheckedByName) {
   const auto message = [&](auto launch) -> std::string {
     try {
       launch();
-    } catch (const InputError& error) {
-      return error.what();
-    }
+    } catch (const InputError& error) { return error.what(); }
     return "nothing thrown";
   };
-  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out); }), "2 arguments [kernel test.add]: expected 2 buffers and 1 numbers");
-  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out, 1.5); }), "1.5 [kernel test.add, argument 3]: expected a value that i32 holds");
-  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out, int64_t(1) << 40); }), "1099511627776 [kernel test.add, argument 3]: expected a value that i32 holds");
+  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out); }),
+            "2 arguments [kernel test.add]: expected 2 buffers and 1 numbers");
+  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out, 1.5); }),
+            "1.5 [kernel test.add, argument 3]: expected a value that i32 holds");
+  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out, int64_t(1) << 40); }),
+            "1099511627776 [kernel test.add, argument 3]: expected a value that i32 holds");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, device.allocate<f32>({3}), 1); }),
             "a buffer of f32 (3,) [kernel test.add, argument 2]: expected i32 of rank 1");
-  EXPECT_EQ(message([&] { device.launch(add_scalar(), {4}, in, out, 1); }), "shape (3,) [kernel test.add, argument 1]: expected at least the extent (4,)");
-  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3, 1}, in, out, 1); }), "extent (3, 1) [kernel test.add]: expected rank 1");
+  EXPECT_EQ(message([&] { device.launch(add_scalar(), {4}, in, out, 1); }),
+            "shape (3,) [kernel test.add, argument 1]: expected at least the extent (4,)");
+  EXPECT_EQ(message([&] { device.launch(add_scalar(), {3, 1}, in, out, 1); }),
+            "extent (3, 1) [kernel test.add]: expected rank 1");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, in, 1); }),
-            "buffers 2 and 1 overlap and one is written [kernel test.add]: expected separate memory, or one InOut parameter");
+            "buffers 2 and 1 overlap and one is written [kernel test.add]: expected separate memory, or one "
+            "InOut parameter");
 }
 
 TEST_P(Launch, GraphsReplayWhatWasRecorded) {
@@ -72,7 +78,9 @@ TEST_P(Launch, WideIndicesGiveTheSame) {
   DeviceOptions options;
   options.wide_index = true;
   const Device wide = Device::open(GetParam(), options);
-  const Kernel k = kernel("test.wide", [](At<2> at, Grid<f32, 2> in, Out<f32, 2> out) { out[at] = in[at.x(1).y(0)] + in[at.y(-1)]; });
+  const Kernel k = kernel("test.wide", [](At<2> at, Grid<f32, 2> in, Out<f32, 2> out) {
+    out[at] = in[at.x(1).y(0)] + in[at.y(-1)];
+  });
   std::vector<f32> v(35 * 70);
   for (size_t n = 0; n < v.size(); ++n) v[n] = float(n * n % 1013);
   const auto run = [&](const Device& d) {
@@ -100,7 +108,9 @@ TEST(Open, RefusesUnknownNamesAndSaysWhyNoneWorked) {
   }
 }
 
-TEST(Open, TakesTheFirstThatWorks) { EXPECT_EQ(Device::open("cuda:999,interp").info().kind, DeviceKind::interp); }
+TEST(Open, TakesTheFirstThatWorks) {
+  EXPECT_EQ(Device::open("cuda:999,interp").info().kind, DeviceKind::interp);
+}
 
 TEST(Open, ListsEveryKind) {
   std::map<DeviceKind, int> kinds;

@@ -18,7 +18,8 @@ TEST(Split, PiecesCoverEachGroupOnce) {
     for (int a = 0; a < 3; ++a) EXPECT_LE(p.count[a], limit[a]);
     for (int64_t z = 0; z < p.count[2]; ++z)
       for (int64_t y = 0; y < p.count[1]; ++y)
-        for (int64_t x = 0; x < p.count[0]; ++x) EXPECT_TRUE(seen.insert({p.first[0] + x, p.first[1] + y, p.first[2] + z}).second);
+        for (int64_t x = 0; x < p.count[0]; ++x)
+          EXPECT_TRUE(seen.insert({p.first[0] + x, p.first[1] + y, p.first[2] + z}).second);
   });
   EXPECT_EQ(seen.size(), 23u * 7 * 5);
   EXPECT_EQ(pieces, 4 * 3 * 3);

@@ -1,5 +1,5 @@
-// The kernel IR: an arena of instructions and a tree of blocks. Traced from C++ (kernel.hpp), rewritten by the passes
-// of src/compile, printed as CUDA C++ and WGSL, lowered to LLVM, executed by the interpreter.
+// The kernel IR: an arena of instructions and a tree of blocks. Traced from C++ (kernel.hpp), rewritten by
+// the passes of src/compile, printed as CUDA C++ and WGSL, lowered to LLVM, executed by the interpreter.
 #pragma once
 
 #include <array>
@@ -90,15 +90,16 @@ struct ArrayDecl {  // shared or local array
 
 enum class Domain : uint8_t { points, groups };
 
-/// One kernel. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its own block
-/// after its definition, or in blocks nested there.
+/// One kernel. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its
+/// own block after its definition, or in blocks nested there.
 struct Function {
   std::string name;
   Domain domain = Domain::points;
-  int rank = 1;                            // axes of the domain, 1 to 3
-  std::array<int32_t, 3> group{0, 0, 0};   // lanes of a group along x, y, z; 0 = the back end chooses (points only)
-  int32_t min_blocks = 0;                  // wanted resident groups per multiprocessor; 0 = no wish
-  Type index_type = Type::i32;             // of element offsets; i64 where a buffer has 2^31 elements or more
+  int rank = 1;  // axes of the domain, 1 to 3
+  std::array<int32_t, 3> group{0, 0,
+                               0};  // lanes of a group along x, y, z; 0 = the back end chooses (points only)
+  int32_t min_blocks = 0;           // wanted resident groups per multiprocessor; 0 = no wish
+  Type index_type = Type::i32;      // of element offsets; i64 where a buffer has 2^31 elements or more
   std::vector<Instruction> instructions;
   std::vector<Block> blocks{Block{}};
   std::vector<BufferParam> buffers;
@@ -118,8 +119,9 @@ std::string print(const Function& function);
 /// One instruction as in print(), for messages.
 std::string print(const Function& function, Id id);
 
-/// Throws InternalError naming the kernel and the place for what no pass may produce, InputError for what an author
-/// wrote wrongly (barrier in divergent flow, value used outside its block, break outside a loop, types that differ …).
+/// Throws InternalError naming the kernel and the place for what no pass may produce, InputError for what an
+/// author wrote wrongly (barrier in divergent flow, value used outside its block, break outside a loop, types
+/// that differ …).
 void verify(const Function& function);
 
 /// 128-bit content hash of the printed form, as 32 hexadecimal digits.

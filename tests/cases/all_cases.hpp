@@ -1,0 +1,18 @@
+#pragma once
+
+#include "lockstep/case.hpp"
+
+namespace lockstep {
+
+/// Every case of every folder, as the program has them.
+inline const CaseRegistry& all_cases() {
+  static const CaseRegistry all = [] {
+    CaseRegistry r;
+    add_engine_cases(r);
+    add_math_cases(r);
+    return r;
+  }();
+  return all;
+}
+
+}  // namespace lockstep
