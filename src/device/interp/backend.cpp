@@ -14,6 +14,7 @@
 #include "device/interp/findings.hpp"
 #include "device/interp/memory.hpp"
 #include "device/interp/program.hpp"
+#include "device/interp/testing.hpp"
 
 namespace lockstep::interp {
 
@@ -85,7 +86,11 @@ class InterpBackend final : public Backend {
   Support supports(const ir::Function& function) const override;
   std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) override {
     auto module = std::make_shared<InterpModule>();
-    module->program = decode(compile::lower(function, {compile::Target::interp, options.numerics}));
+    compile::LowerOptions lowering;
+    lowering.target = all_passes ? compile::Target::cpu : compile::Target::interp;
+    lowering.numerics = options.numerics;
+    lowering.verify_passes = all_passes;
+    module->program = decode(compile::lower(function, lowering));
     for (int a = 0; a < 3; ++a) module->group[a] = std::max(1, function.group[a]);
     if (function.domain == ir::Domain::points && function.group[0] == 0) module->group = {64, 1, 1};
     return module;
@@ -119,7 +124,7 @@ class InterpBackend final : public Backend {
     }
   }
 
-  bool collect = false;
+  bool collect = false, all_passes = false;
   std::vector<Finding> found;
   mutable std::mutex mutex_;
 
@@ -195,6 +200,7 @@ std::string Finding::text() const {
                      instruction, lane);
 }
 
+void run_all_passes(Backend& backend, bool all) { interp_of(backend).all_passes = all; }
 void collect_findings(Backend& backend, bool collect) { interp_of(backend).collect = collect; }
 std::vector<Finding> findings(const Backend& backend) {
   const InterpBackend& interp = interp_of(const_cast<Backend&>(backend));

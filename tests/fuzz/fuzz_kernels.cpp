@@ -1,0 +1,140 @@
+// fuzz_kernels --device cpu --against interp --count 1000 --seed 1
+//
+// Runs random kernels on two devices and compares every bit that they write. On a difference it prints the
+// seed, the kernel made smaller, and what differs. Exit code 1 on a difference, 2 on bad usage.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "lockstep/error.hpp"
+#include "minimise.hpp"
+#include "runner.hpp"
+
+using namespace lockstep;
+using namespace lockstep::fuzz;
+
+namespace {
+
+struct Options {
+  std::string device = "cpu", against = "interp";
+  int64_t count = 1000;
+  uint64_t seed = 1;
+  Recipe recipe;
+  int most_failures = 1, tries = 3000;
+  bool print = false, quiet = false;
+};
+
+[[noreturn]] void usage(const std::string& problem) {
+  fmt::print(
+      stderr,
+      "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
+      "[--statements N]\n"
+      "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--print] [--quiet]\n"
+      "NAME: a device, or interp+passes. Seeds S, S+1, … S+N-1 are run.\n",
+      problem);
+  std::exit(2);
+}
+
+Options parse(int argc, char** argv) {
+  Options o;
+  for (int k = 1; k < argc; ++k) {
+    const std::string flag = argv[k];
+    const auto value = [&]() -> std::string {
+      if (++k >= argc) usage(flag + " needs a value");
+      return argv[k];
+    };
+    if (flag == "--device")
+      o.device = value();
+    else if (flag == "--against")
+      o.against = value();
+    else if (flag == "--count")
+      o.count = std::atoll(value().c_str());
+    else if (flag == "--seed")
+      o.seed = std::strtoull(value().c_str(), nullptr, 10);
+    else if (flag == "--bodies")
+      o.recipe.bodies = std::atoi(value().c_str());
+    else if (flag == "--statements")
+      o.recipe.statements = std::atoi(value().c_str());
+    else if (flag == "--failures")
+      o.most_failures = std::atoi(value().c_str());
+    else if (flag == "--tries")
+      o.tries = std::atoi(value().c_str());
+    else if (flag == "--math")
+      o.recipe.math = true;
+    else if (flag == "--print")
+      o.print = true;
+    else if (flag == "--quiet")
+      o.quiet = true;
+    else if (flag == "--profile") {
+      const std::string name = value();
+      if (name != "full" && name != "webgpu") usage("unknown profile " + name);
+      o.recipe.profile = name == "full" ? Profile::full : Profile::webgpu;
+    } else
+      usage("unknown flag " + flag);
+  }
+  if (o.count < 1 || o.recipe.bodies < 1 || o.recipe.statements < 1) usage("counts must be positive");
+  return o;
+}
+
+/// Empty where both agree.
+std::string compare(Runner& a, Runner& b, const Program& p) {
+  Contents expected = b.run(p);  // first: the interpreter finds what is wrong with the kernel itself
+  try {
+    return difference(p, expected, a.run(p));
+  } catch (const std::exception& e) { return fmt::format("{} threw: {}", a.name(), e.what()); }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Options o = parse(argc, argv);
+  Runner device(o.device), against(o.against);
+  const auto start = std::chrono::steady_clock::now();
+  int failures = 0;
+  int64_t instructions = 0;
+  for (int64_t k = 0; k < o.count && failures < o.most_failures; ++k) {
+    Recipe recipe = o.recipe;
+    recipe.seed = o.seed + uint64_t(k);
+    const Program p = generate(recipe);
+    instructions += int64_t(p.function.instructions.size());
+    if (o.print) fmt::print("{}", ir::print(p.function));
+    std::string difference;
+    try {
+      difference = compare(device, against, p);
+    } catch (const std::exception& e) {
+      fmt::print("seed {}: the generated kernel is not valid: {}\n{}", recipe.seed, e.what(),
+                 ir::print(p.function));
+      ++failures;
+      continue;
+    }
+    if (!difference.empty()) {
+      ++failures;
+      fmt::print("seed {}: {} and {} differ: {}\n", recipe.seed, o.against, o.device, difference);
+      const bool threw = difference.find(" threw: ") != std::string::npos;
+      const Program small = minimise(
+          p,
+          [&](const Program& candidate) {
+            const std::string d = compare(device, against, candidate);
+            return !d.empty() && (d.find(" threw: ") != std::string::npos) == threw;
+          },
+          o.tries);
+      fmt::print("{}extent {} {} {}, {}\n", ir::print(small.function), small.extent[0], small.extent[1],
+                 small.extent[2], compare(device, against, small));
+      std::fflush(stdout);
+    }
+    if (!o.quiet && (k + 1) % 1000 == 0) {
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      fmt::print(stderr, "{} kernels, {:.0f} instructions each, {:.1f} kernels/s\n", k + 1,
+                 double(instructions) / double(k + 1), double(k + 1) / seconds);
+    }
+  }
+  fmt::print("{} against {}: {} kernels from seed {}, {} difference{}\n", o.device, o.against, o.count,
+             o.seed, failures, failures == 1 ? "" : "s");
+  return failures ? 1 : 0;
+} catch (const Error& e) {
+  fmt::print(stderr, "{}\n", e.what());
+  return 2;
+}

@@ -1,0 +1,671 @@
+#include "generator.hpp"
+
+#include <cmath>
+
+#include "data.hpp"
+#include "ir/signature.hpp"
+#include "lockstep/ir/builder.hpp"
+
+namespace lockstep::fuzz {
+
+using namespace ir;
+
+namespace {
+
+constexpr int kInputs = 32;  // elements of an input buffer
+constexpr int kOwn = 4;      // elements of a lane in each buffer that lanes write
+constexpr double kCap = 64;  // bound of floats that memory and variables hold, webgpu profile
+constexpr double kLargest = 1 << 22;
+
+struct Value {
+  Id id;
+  Type type;
+  bool uniform;
+  double bound;  // of floats in the webgpu profile
+};
+struct Variable {
+  Id id;
+  Type type;
+  bool uniform;
+};
+
+class Generator {
+ public:
+  explicit Generator(const Recipe& recipe)
+      : recipe_(recipe), random_(recipe.seed), f_(program_.function), b_(f_) {}
+
+  Program run() {
+    domain();
+    parameters();
+    places();
+    for (body_ = 0; body_ < recipe_.bodies; ++body_) one_body();
+    return std::move(program_);
+  }
+
+ private:
+  bool webgpu() const { return recipe_.profile == Profile::webgpu; }
+  bool groups() const { return f_.domain == Domain::groups; }
+
+  // ── frame ──
+  void domain() {
+    f_.name = "fuzz." + std::to_string(recipe_.seed) + (webgpu() ? ".webgpu" : "");
+    f_.domain = random_.chance(50) ? Domain::groups : Domain::points;
+    if (!webgpu() && random_.chance(25)) f_.index_type = Type::i64;
+    f_.rank = 1 + random_.below(3);
+    if (groups()) {
+      static constexpr std::array<int32_t, 3> kSizes[] = {{32, 1, 1}, {8, 4, 1}, {64, 1, 1}, {16, 1, 1},
+                                                          {4, 2, 2},  {7, 3, 1}, {1, 1, 1},  {128, 1, 1},
+                                                          {33, 1, 1}, {2, 8, 1}};
+      f_.group = kSizes[random_.below(int(std::size(kSizes)))];
+      for (int a = 0; a < f_.rank; ++a) program_.extent[a] = 1 + random_.below(a ? 2 : 3);
+      total_ = f_.group_lanes() * program_.extent[0] * program_.extent[1] * program_.extent[2];
+    } else {
+      if (random_.chance(40))
+        f_.group = random_.chance(50) ? std::array<int32_t, 3>{32, 1, 1} : std::array<int32_t, 3>{8, 2, 1};
+      if (f_.rank == 1) program_.extent[0] = 1 + random_.below(150);
+      for (int a = 0; a < f_.rank && f_.rank > 1; ++a) program_.extent[a] = 1 + random_.below(a ? 4 : 37);
+      total_ = program_.extent[0] * program_.extent[1] * program_.extent[2];
+    }
+    const int n = f_.group_lanes();
+    reduces_ = groups() && (n & (n - 1)) == 0;
+  }
+
+  uint32_t buffer(Storage storage, Access access, int64_t count, bool atomic = false) {
+    f_.buffers.push_back({"b" + std::to_string(f_.buffers.size()), storage, 1, access, false, atomic});
+    program_.buffers.push_back(random_data(random_, storage, count, webgpu()));
+    return uint32_t(f_.buffers.size() - 1);
+  }
+
+  void parameters() {
+    using S = Storage;
+    std::vector<S> storages{S::f32, S::i32, S::u32};
+    if (!webgpu()) storages.insert(storages.end(), {S::f64, S::i64, S::u64, S::f16, S::bf16, S::u8});
+    for (S s : storages) inputs_.push_back(buffer(s, Access::read, kInputs));
+    const int64_t own = total_ * recipe_.bodies * kOwn;
+    for (S s : storages) own_.push_back(buffer(s, Access::read_write, own));
+    counters_.push_back(buffer(S::u32, Access::read_write, 24, true));
+    if (!webgpu()) counters_.push_back(buffer(S::i32, Access::read_write, 24, true));
+    private_atomics_ = buffer(S::u32, Access::read_write, total_ * recipe_.bodies * 2, true);
+    types_ = {Type::boolean, Type::i32, Type::u32, Type::f32};
+    if (!webgpu()) types_.insert(types_.end(), {Type::i64, Type::u64, Type::f64});
+    for (Type t : types_) {
+      if (webgpu() && t == Type::boolean) continue;
+      f_.scalars.push_back({"p" + std::to_string(f_.scalars.size()), t});
+      program_.scalars.push_back(random_bits(random_, t, webgpu()));
+    }
+  }
+
+  void places() {
+    for (size_t k = 0; k < f_.scalars.size(); ++k)
+      push(b_.emit(Op::param, f_.scalars[k].type, {}, k), true, 8);
+    Id at[3], size[3];
+    for (int a = 0; a < f_.rank; ++a) {
+      push(at[a] = b_.emit(Op::coord, Type::i32, {}, uint64_t(a)), groups());
+      push(size[a] = b_.emit(Op::extent, Type::i32, {}, uint64_t(a)), true);
+    }
+    const auto times = [&](Id a, Id c) { return b_.op(Op::imul, {a, c}, kNoWrap); };
+    const auto plus = [&](Id a, Id c) { return b_.op(Op::iadd, {a, c}, kNoWrap); };
+    Id linear = at[f_.rank - 1];
+    for (int a = f_.rank - 2; a >= 0; --a) linear = plus(times(linear, size[a]), at[a]);
+    if (groups()) {
+      lane_ = b_.emit(Op::lane, Type::i32);
+      push(lane_, false);
+      for (int a = 0; a < 3; ++a) push(b_.emit(Op::local_id, Type::i32, {}, uint64_t(a)), false);
+      linear = plus(times(linear, b_.i32(f_.group_lanes())), lane_);
+    }
+    linear_ = linear;
+    push(linear, false);
+    own_base_ = b_.convert(f_.index_type, times(linear, b_.i32(kOwn)));
+    private_base_ = b_.convert(f_.index_type, times(linear, b_.i32(2)));
+  }
+
+  void one_body() {
+    const size_t values = pool_.size();
+    arrays_.clear();
+    vars_.clear();
+    shared_used_ = groups() && random_.chance(60);
+    shared_atomics_used_ = groups() && random_.chance(30);
+    if (shared_used_ || shared_atomics_used_) start_shared();
+    local_arrays();
+    for (Type t : types_)
+      if (random_.chance(60)) new_variable(t);
+    budget_ = recipe_.statements;
+    while (budget_ > 0) statement(0);
+    finish();
+    pool_.resize(values);
+  }
+
+  void finish() {
+    if (shared_atomics_used_ && uniform_) {
+      barrier();
+      const Id v =
+          b_.emit(Op::shared_load, Type::u32, {masked(b_.i32(random_.below(8)), 7)}, shared_atomics_);
+      push(v, false);
+      barrier();
+    }
+    for (size_t k = 0; k < own_.size(); ++k) store_own(k);
+    for (int k = 0; k < 6; ++k) keep_value();
+    for (const Variable& v : vars_)
+      if (const Type t = v.type; t != Type::boolean) {
+        push(b_.get(v.id), false, kCap);
+        keep_value();
+      }
+  }
+
+  // ── values ──
+  void push(Id id, bool uniform, double bound = 0) { pool_.push_back({id, f_[id].type, uniform, bound}); }
+
+  Value constant(Type t) {
+    const uint64_t bits = random_bits(random_, t, webgpu());
+    return {b_.constant(t, bits), t, true, 8};
+  }
+  Value pick(Type t, bool uniform = false) {
+    if (random_.chance(15)) return constant(t);
+    std::vector<size_t> fit;
+    for (size_t k = 0; k < pool_.size(); ++k)
+      if (pool_[k].type == t && (!uniform || pool_[k].uniform)) fit.push_back(k);
+    if (fit.empty()) return constant(t);
+    // Recent values twice as often.
+    const size_t n = fit.size();
+    return pool_[fit[random_.chance(50) ? n - 1 - size_t(random_.below(int(std::min<size_t>(n, 4))))
+                                        : size_t(random_.below(int(n)))]];
+  }
+  Type any_type(bool with_bool = true) {
+    for (;;)
+      if (const Type t = random_.of(types_); with_bool || t != Type::boolean) return t;
+  }
+  Type integer_type() {
+    for (;;)
+      if (const Type t = random_.of(types_); is_integer(t)) return t;
+  }
+  Value condition(bool uniform) {
+    if (random_.chance(30)) return pick(Type::boolean, uniform);
+    const Type t = any_type(false);
+    const Value x = pick(t, uniform), y = pick(t, uniform);
+    static constexpr Op kFloats[] = {Op::flt, Op::fle, Op::feq, Op::fne},
+                        kIntegers[] = {Op::ilt, Op::ile, Op::ieq, Op::ine};
+    const Id c = b_.op((is_float(t) ? kFloats : kIntegers)[random_.below(4)], {x.id, y.id});
+    return {c, Type::boolean, x.uniform && y.uniform, 0};
+  }
+  /// An i32 in 0 … mask.
+  Id masked(Id value, int mask) { return b_.op(Op::band, {value, b_.i32(mask)}); }
+  Value small_index(int mask, bool uniform = false) {
+    const Value v = pick(Type::i32, uniform);
+    return {masked(v.id, mask), Type::i32, v.uniform, 0};
+  }
+  /// A float that memory or a variable may hold.
+  Id capped(const Value& v) {
+    if (!webgpu() || v.type != Type::f32 || v.bound <= kCap) return v.id;
+    return b_.op(Op::fmin, {b_.op(Op::fmax, {v.id, b_.f32(-kCap)}), b_.f32(kCap)});
+  }
+  Id without_nan(Id v) { return b_.select(b_.op(Op::isnan, {v}), b_.number(b_.type(v), 1), v); }
+
+  // ── statements ──
+  void statement(int depth) {
+    --budget_;
+    const int kind = random_.below(100);
+    if (kind < 40) return operation();
+    if (kind < 46) return load_input();
+    if (kind < 52) return own_access();
+    if (kind < 58) return variable_access();
+    if (kind < 64) return local_access();
+    if (kind < 70) return shared_access();
+    if (kind < 74) return atomic();
+    if (kind < 78) return together();
+    if (kind < 80) return jump();
+    if (depth >= 3) return operation();
+    if (kind < 90) return branch(depth);
+    if (kind < 96) return counted_loop(depth);
+    open_loop(depth);
+  }
+
+  void block(int depth, int most) {
+    const size_t values = pool_.size(), variables = vars_.size();
+    const int n = 1 + random_.below(most);
+    for (int k = 0; k < n && budget_ > 0; ++k) statement(depth);
+    // What was computed here must have an effect, or it is dead.
+    if (random_.chance(60)) keep_value();
+    pool_.resize(values);
+    vars_.resize(variables);
+  }
+
+  /// Lets one of the latest values reach a variable or a buffer.
+  void keep_value() {
+    const Value v = pool_[pool_.size() - 1 - size_t(random_.below(int(std::min<size_t>(pool_.size(), 4))))];
+    for (const Variable& variable : vars_)
+      if (variable.type == v.type && !variable.uniform && random_.chance(70))
+        return b_.set(variable.id, capped(v));
+    for (size_t k = 0; k < own_.size(); ++k)
+      if (value_type(f_.buffers[own_[k]].storage) == v.type) {
+        b_.emit(Op::store, Type::none, {own_offset(1), capped(v)}, own_[k]);
+        return;
+      }
+  }
+
+  void operation() {
+    const int kind = random_.below(100);
+    if (kind < 12) return select();
+    if (kind < 24) return conversion();
+    static const std::vector<Op> kOps = [] {
+      std::vector<Op> ops;
+      for (int k = 0; k < int(Op::count_); ++k)
+        if (is_elementary(Op(k))) ops.push_back(Op(k));
+      return ops;
+    }();
+    static const std::vector<Op> kMath = [] {
+      std::vector<Op> ops;
+      for (int k = 0; k < int(Op::count_); ++k)
+        if (is_math(Op(k))) ops.push_back(Op(k));
+      return ops;
+    }();
+    const Op op = recipe_.math && random_.chance(8) ? random_.of(kMath) : random_.of(kOps);
+    Type t;
+    do t = random_.of(types_);
+    while (!in_domain(is_math(op) ? 'F' : signature(op).domain, t) || (op == Op::umulhi && is_signed(t)));
+    Value args[3];
+    const int n = arity(op);
+    bool uniform = true;
+    for (int k = 0; k < n; ++k) {
+      args[k] = pick(t);
+      uniform &= args[k].uniform;
+    }
+    if (webgpu() && is_float(t)) return small_float(op, args, uniform);
+    if (op == Op::fcopysign) args[1].id = without_nan(args[1].id);
+    const uint8_t flags = op == Op::fmul && random_.chance(20) ? kNoContract : 0;
+    push(n == 1   ? b_.op(op, {args[0].id}, flags)
+         : n == 2 ? b_.op(op, {args[0].id, args[1].id}, flags)
+                  : b_.op(op, {args[0].id, args[1].id, args[2].id}, flags),
+         uniform);
+  }
+
+  /// Only what stays exact on every device.
+  void small_float(Op op, const Value* args, bool uniform) {
+    const double a = args[0].bound, b = args[1].bound, c = args[2].bound;
+    double bound;
+    switch (op) {
+      case Op::fadd:
+      case Op::fsub: bound = a + b; break;
+      case Op::fmul: bound = a * b; break;
+      case Op::fma: bound = a * b + c; break;
+      case Op::fneg:
+      case Op::fabs:
+      case Op::ffloor:
+      case Op::fceil:
+      case Op::ftrunc:
+      case Op::frint: bound = a; break;
+      case Op::fmin:
+      case Op::fmax: bound = std::max(a, b); break;
+      case Op::feq:
+      case Op::fne:
+      case Op::flt:
+      case Op::fle: bound = 0; break;
+      default: return;
+    }
+    if (bound > kLargest) return;
+    const int n = arity(op);
+    push(n == 1   ? b_.op(op, {args[0].id})
+         : n == 2 ? b_.op(op, {args[0].id, args[1].id})
+                  : b_.op(op, {args[0].id, args[1].id, args[2].id}),
+         uniform, bound);
+  }
+
+  void select() {
+    const Value c = condition(false);
+    const Type t = any_type();
+    const Value x = pick(t), y = pick(t);
+    push(b_.select(c.id, x.id, y.id), c.uniform && x.uniform && y.uniform, std::max(x.bound, y.bound));
+  }
+
+  void conversion() {
+    Value v = pick(any_type());
+    if (random_.chance(20) && v.type != Type::boolean) {  // the same bits
+      Type to;
+      do to = any_type(false);
+      while (size_of(to) != size_of(v.type));
+      if (webgpu() && (is_float(to) || is_float(v.type))) return;
+      if (is_float(v.type)) v.id = without_nan(v.id);
+      if (to != v.type) push(b_.bitcast(to, v.id), v.uniform);
+      return;
+    }
+    if (random_.chance(15)) {
+      const Value at = pick(Type::i32), n = pick(Type::i32);
+      const Id size = b_.op(Op::iadd, {masked(n.id, 31), b_.i32(1)});
+      push(b_.emit(Op::clamp_index, Type::i32, {at.id, size}), at.uniform && n.uniform);
+      return;
+    }
+    const Type to = any_type(false);
+    if (to == v.type) return;
+    if (webgpu() && is_float(to) && is_integer(v.type)) v.id = b_.op(Op::band, {v.id, b_.number(v.type, 15)});
+    push(b_.convert(to, v.id), v.uniform, 15);
+  }
+
+  // ── memory ──
+  void load_input() {
+    const size_t k = size_t(random_.below(int(inputs_.size())));
+    const uint32_t buffer = inputs_[k];
+    const int lanes = random_.chance(25) ? (random_.chance(50) ? 2 : 4) : 1;
+    const Value index = small_index(kInputs - lanes, uniform_ && random_.chance(30));  // 31, 30, 28: aligned
+    load(buffer, b_.convert(f_.index_type, index.id), lanes, index.uniform, 8);
+  }
+  void load(uint32_t buffer, Id offset, int lanes, bool uniform, double bound) {
+    Instruction i{Op::load};
+    i.type = value_type(f_.buffers[buffer].storage);
+    i.lanes = uint8_t(lanes);
+    i.imm = buffer;
+    i.flags = random_.chance(15) ? kStreaming : 0;
+    i.args[0] = offset;
+    const Id id = b_.append(i);
+    if (lanes == 1) return push(id, uniform, bound);
+    for (int k = 0; k < lanes; ++k) push(b_.emit(Op::extract, i.type, {id}, uint64_t(k)), uniform, bound);
+  }
+  Id own_offset(int lanes) {
+    const Value index = small_index(kOwn - lanes);
+    Id offset = b_.op(Op::iadd, {own_base_, b_.convert(f_.index_type, index.id)}, kNoWrap);
+    const int64_t first = int64_t(body_) * total_ * kOwn;
+    if (first) offset = b_.op(Op::iadd, {offset, b_.number(f_.index_type, double(first))}, kNoWrap);
+    return offset;
+  }
+  void own_access() {
+    const size_t k = size_t(random_.below(int(own_.size())));
+    if (random_.chance(50)) return store_own(k);
+    const int lanes = random_.chance(20) ? (random_.chance(50) ? 2 : 4) : 1;
+    load(own_[k], own_offset(lanes), lanes, false, kCap);
+  }
+  void store_own(size_t k) {
+    const int lanes = random_.chance(20) ? (random_.chance(50) ? 2 : 4) : 1;
+    Instruction i{Op::store};
+    i.imm = own_[k];
+    i.lanes = uint8_t(lanes);
+    i.flags = random_.chance(15) ? kStreaming : 0;
+    i.args[0] = own_offset(lanes);
+    for (int c = 0; c < lanes; ++c) i.args[1 + c] = capped(pick(value_type(f_.buffers[own_[k]].storage)));
+    b_.append(i);
+  }
+
+  struct LocalDecl {
+    uint32_t array;
+    Type type;
+    int count;
+    bool fixed;  // constant indices only
+  };
+  Storage storage_of(Type t) const {
+    switch (t) {
+      case Type::f64: return Storage::f64;
+      case Type::i32: return Storage::i32;
+      case Type::u32: return Storage::u32;
+      case Type::i64: return Storage::i64;
+      case Type::u64: return Storage::u64;
+      default: return Storage::f32;
+    }
+  }
+  void local_arrays() {
+    const int n = random_.below(3);
+    for (int k = 0; k < n; ++k) {
+      LocalDecl a{uint32_t(f_.locals.size()), any_type(false), random_.chance(50) ? 4 : 8,
+                  random_.chance(40)};
+      f_.locals.push_back({"l" + std::to_string(a.array), storage_of(a.type), a.count});
+      const Value first = pick(a.type);
+      const Id v = capped(first);
+      if (a.fixed || random_.chance(50))
+        for (int e = 0; e < a.count; ++e) b_.emit(Op::local_store, Type::none, {b_.i32(e), v}, a.array);
+      else
+        b_.for_(b_.i32(0), b_.i32(a.count), 1,
+                [&](Id e) { b_.emit(Op::local_store, Type::none, {e, v}, a.array); });
+      arrays_.push_back(a);
+    }
+  }
+  void local_access() {
+    if (arrays_.empty()) return operation();
+    const LocalDecl a = random_.of(arrays_);
+    const Id index = a.fixed ? b_.i32(random_.below(a.count)) : small_index(a.count - 1).id;
+    if (random_.chance(50))
+      b_.emit(Op::local_store, Type::none, {index, capped(pick(a.type))}, a.array);
+    else
+      push(b_.emit(Op::local_load, a.type, {index}, a.array), false, kCap);
+  }
+
+  void new_variable(Type t) {
+    const bool uniform = uniform_ && random_.chance(40);
+    vars_.push_back({b_.variable(capped(pick(t, uniform))), t, uniform});
+  }
+  void variable_access() {
+    if (vars_.empty() || random_.chance(10)) return new_variable(any_type());
+    const Variable v = random_.of(vars_);
+    if (random_.chance(50))
+      push(b_.get(v.id), v.uniform && uniform_, kCap);
+    else if (!v.uniform || uniform_)
+      b_.set(v.id, capped(pick(v.type, v.uniform)));
+  }
+
+  // ── the group ──
+  // Shared arrays hold kOwn elements a lane. While lanes own their elements each reads and writes its own;
+  // while they are shared, all read all; a barrier lies between.
+  void start_shared() {
+    if (shared_read_) barrier();
+    if (shared_arrays_.empty())
+      for (Type t : types_)
+        if (t != Type::boolean) {
+          shared_arrays_.push_back(uint32_t(f_.shared.size()));
+          f_.shared.push_back(
+              {"s" + std::to_string(f_.shared.size()), storage_of(t), int64_t(f_.group_lanes()) * kOwn});
+        }
+    for (uint32_t a : shared_arrays_)
+      for (int k = 0; k < kOwn; ++k)
+        b_.emit(Op::shared_store, Type::none,
+                {shared_own(b_.i32(k)), capped(pick(value_type(f_.shared[a].storage)))}, a);
+    if (!shared_atomics_used_) return;
+    if (!shared_atomics_declared_) {
+      shared_atomics_declared_ = true;
+      shared_atomics_ = uint32_t(f_.shared.size());
+      f_.shared.push_back({"counters", Storage::u32, 8});
+    }
+    b_.if_(b_.op(Op::ieq, {lane_, b_.i32(0)}), [&] {
+      b_.for_(b_.i32(0), b_.i32(8), 1, [&](Id k) {
+        b_.emit(Op::shared_store, Type::none, {k, b_.u32(uint32_t(random_.next()))}, shared_atomics_);
+      });
+    });
+    barrier();
+  }
+  void barrier() {
+    b_.emit(Op::barrier, Type::none);
+    shared_read_ = !shared_read_;
+  }
+  Id shared_own(Id index) {
+    return b_.op(Op::iadd, {b_.op(Op::imul, {lane_, b_.i32(kOwn)}, kNoWrap), index}, kNoWrap);
+  }
+  void shared_access() {
+    if (!shared_used_) return operation();
+    const uint32_t a = random_.of(shared_arrays_);
+    const Type t = value_type(f_.shared[a].storage);
+    if (shared_read_) {
+      // Any element: a whole number modulo their count.
+      const Value v = pick(Type::u32);
+      const Id index =
+          b_.bitcast(Type::i32, b_.op(Op::irem, {v.id, b_.u32(uint32_t(f_.group_lanes() * kOwn))}));
+      return push(b_.emit(Op::shared_load, t, {index}, a), v.uniform && uniform_, kCap);
+    }
+    const Id index = shared_own(small_index(kOwn - 1).id);
+    if (random_.chance(40)) return push(b_.emit(Op::shared_load, t, {index}, a), false, kCap);
+    if (random_.chance(25)) return async_copy(a);
+    b_.emit(Op::shared_store, Type::none, {index, capped(pick(t))}, a);
+  }
+  void async_copy(uint32_t array) {
+    for (uint32_t buffer : inputs_) {
+      if (f_.buffers[buffer].storage != f_.shared[array].storage) continue;
+      const int most = 16 / size_of(f_.shared[array].storage), lanes = std::min(most, 1 << random_.below(3));
+      Instruction i{Op::async_copy};
+      i.lanes = uint8_t(lanes);
+      i.imm = uint64_t(array) << 32 | buffer;
+      i.args[0] = shared_own(small_index(kOwn - lanes).id);
+      i.args[1] = b_.convert(f_.index_type, small_index(kInputs - lanes).id);
+      b_.append(i);
+      b_.emit(Op::async_commit, Type::none);
+      b_.emit(Op::async_wait, Type::none, {}, 0);
+    }
+  }
+
+  /// Barriers and reductions, where all lanes are present.
+  void together() {
+    if (!groups() || !uniform_) return operation();
+    if (reduces_ && random_.chance(50)) {
+      const Type t = any_type(false);
+      const Value v = pick(t);
+      const auto how = Reduction(random_.below(3));
+      const double bound = how == Reduction::add ? v.bound * f_.group_lanes() : v.bound;
+      if (webgpu() && is_float(t) && bound > kLargest) return;
+      return push(b_.emit(Op::group_reduce, t, {v.id}, uint64_t(how)), true, bound);
+    }
+    barrier();
+  }
+  void restore_mode(bool read) {
+    if (shared_read_ == read) return;
+    if (uniform_) return barrier();
+    shared_used_ = false;  // lanes returned: no barrier may follow, and the ways to here disagree
+    shared_read_ = read;
+  }
+
+  // Counters have one operation each, so that their results do not depend on the order; old values are not
+  // used. The lane's own ones take any operation.
+  void atomic() {
+    if (random_.chance(35)) {
+      const auto op = AtomicOp(random_.below(8));
+      Instruction i{Op::atomic};
+      i.type = Type::u32;
+      i.imm = AtomicTarget{op, false, private_atomics_}.bits();
+      const Value index = small_index(1);
+      i.args[0] = b_.op(Op::iadd, {private_base_, b_.convert(f_.index_type, index.id)}, kNoWrap);
+      i.args[1] = pick(Type::u32).id;
+      if (op == AtomicOp::compare_exchange) i.args[2] = pick(Type::u32).id;
+      return push(b_.append(i), false);
+    }
+    const bool shared = shared_atomics_used_ && random_.chance(50);
+    const auto op = AtomicOp(random_.below(6));
+    Instruction i{Op::atomic};
+    const uint32_t buffer = random_.of(counters_);
+    i.type = shared ? Type::u32 : value_type(f_.buffers[buffer].storage);
+    i.imm = AtomicTarget{op, shared, shared ? shared_atomics_ : buffer}.bits();
+    if (shared) {
+      i.args[0] = b_.i32(int(op));
+    } else {
+      const Id row = b_.op(Op::imul, {small_index(3).id, b_.i32(6)}, kNoWrap);
+      i.args[0] = b_.convert(f_.index_type, b_.op(Op::iadd, {row, b_.i32(int(op))}, kNoWrap));
+    }
+    i.args[1] = pick(i.type).id;
+    b_.append(i);
+  }
+
+  // ── control flow ──
+  void branch(int depth) {
+    const bool uniform = uniform_ && random_.chance(50);
+    const Value c = condition(uniform);
+    const bool before = uniform_, mode = shared_read_;
+    uniform_ = uniform_ && c.uniform;
+    const auto side = [&] {
+      block(depth + 1, 5);
+      restore_mode(mode);
+    };
+    if (random_.chance(50))
+      b_.if_(c.id, side, side);
+    else
+      b_.if_(c.id, side);
+    uniform_ = before && !lanes_left_;
+  }
+
+  struct Flow {
+    bool uniform, in_loop, keeps;
+  };
+  Flow enter_loop(bool keeps) {
+    const Flow outer{uniform_, in_loop_, keeps_lanes_};
+    uniform_ = keeps;
+    keeps_lanes_ = keeps;
+    in_loop_ = true;
+    kept_loops_ += keeps;
+    return outer;
+  }
+  void leave_loop(const Flow& outer, bool keeps) {
+    kept_loops_ -= keeps;
+    uniform_ = outer.uniform && !lanes_left_;
+    in_loop_ = outer.in_loop;
+    keeps_lanes_ = outer.keeps;
+  }
+
+  void counted_loop(int depth) {
+    const bool keeps = uniform_ && random_.chance(50);
+    const Type t = integer_type();
+    const Value trips = pick(t, keeps);
+    const int step = (random_.chance(50) ? 1 : 2) * (random_.chance(70) ? 1 : -1);
+    const int first = is_signed(t) ? random_.below(7) - 3 : 8 + random_.below(3);
+    const Id begin = b_.number(t, first);
+    const Id count = b_.op(Op::band, {trips.id, b_.number(t, 3)});
+    const Id end = step > 0 ? b_.op(Op::iadd, {begin, count}) : b_.op(Op::isub, {begin, count});
+    const bool mode = shared_read_;
+    const Flow outer = enter_loop(keeps);
+    b_.for_(begin, end, step, [&](Id index) {
+      const size_t values = pool_.size();
+      push(index, true);
+      block(depth + 1, 6);
+      pool_.resize(values);
+      if (keeps) restore_mode(mode);
+    });
+    leave_loop(outer, keeps);
+  }
+
+  void open_loop(int depth) {
+    const bool keeps = uniform_ && random_.chance(50);
+    const Id counter = b_.variable(b_.i32(0));
+    const Value limit = pick(Type::i32, keeps);
+    const Id most = masked(limit.id, 3);
+    const bool mode = shared_read_;
+    const Flow outer = enter_loop(keeps);
+    b_.loop([&] {
+      const Id n = b_.get(counter);
+      b_.if_(b_.op(Op::ile, {most, n}), [&] { b_.emit(Op::break_, Type::none); });
+      b_.set(counter, b_.op(Op::iadd, {n, b_.i32(1)}));
+      block(depth + 1, 6);
+      if (keeps) restore_mode(mode);
+    });
+    leave_loop(outer, keeps);
+  }
+
+  void jump() {
+    const bool may_return = body_ + 1 == recipe_.bodies && kept_loops_ == 0 && random_.chance(20);
+    if (!may_return && !in_loop_) return operation();
+    // A kept loop's lanes leave together, and with the shared arrays as they were at its start: not from
+    // inside a branch after a barrier, which the mode cannot follow. So kept loops end by their bounds alone.
+    if (!may_return && keeps_lanes_) return operation();
+    const Op op = may_return ? Op::return_ : random_.chance(50) ? Op::break_ : Op::continue_;
+    const Value c = condition(false);
+    b_.if_(c.id, [&] { b_.emit(op, Type::none); });
+    if (may_return && !c.uniform) {
+      lanes_left_ = true;
+      uniform_ = false;
+    }
+    if (may_return && !uniform_) lanes_left_ = true;
+  }
+
+  Recipe recipe_;
+  Random random_;
+  Program program_;
+  Function& f_;
+  Builder b_;
+  std::vector<Type> types_;
+  std::vector<uint32_t> inputs_, own_, counters_, shared_arrays_;
+  uint32_t private_atomics_ = 0, shared_atomics_ = 0;
+  std::vector<Value> pool_;
+  std::vector<Variable> vars_;
+  std::vector<LocalDecl> arrays_;
+  Id linear_ = kNone, lane_ = kNone, own_base_ = kNone, private_base_ = kNone;
+  int64_t total_ = 0;
+  int body_ = 0, budget_ = 0, kept_loops_ = 0;
+  bool reduces_ = false, shared_used_ = false, shared_atomics_used_ = false, shared_atomics_declared_ = false;
+  bool shared_read_ = false;  // all read all; else each its own
+  bool uniform_ = true;       // all lanes of the group are here
+  bool lanes_left_ = false;   // some returned
+  bool in_loop_ = false, keeps_lanes_ = false;
+};
+
+}  // namespace
+
+Program generate(const Recipe& recipe) { return Generator(recipe).run(); }
+
+}  // namespace lockstep::fuzz
