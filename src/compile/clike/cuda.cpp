@@ -56,32 +56,37 @@ std::string identifier(std::string_view text) {
 
 class CudaPrinter final : public Printer {
  public:
-  CudaPrinter(const ir::Function& f, Numerics numerics, int arch)
-      : Printer(f), numerics_(numerics), arch_(arch), group_(cuda_group(f)) {}
+  CudaPrinter(const ir::Function& f, const CudaOptions& options, bool inner = false)
+      : Printer(f), options_(options), group_(cuda_group(f)), inner_(inner) {}
 
   CudaSource print() {
     const ir::Function& f = function();
     CudaSource source;
-    source.group = group_;
+    source.block = group_;
     source.entry = identifier(f.name);
     source.arguments = argument_layout(f);
     const int64_t shared = cuda_shared_bytes(f);
     const bool is_dynamic = shared > kStaticSharedLimit;
     (is_dynamic ? source.dynamic_shared_bytes : source.static_shared_bytes) = shared;
 
-    const std::string body = print_body();
+    std::string code;
+    const auto head = [&](const std::string& entry) {
+      return fmt::format("extern \"C\" __global__ void {}\n{}(const __grid_constant__ Arguments a) {{\n",
+                         launch_bounds(), entry);
+    };
+    if (f.domain == ir::Domain::groups) {
+      const std::string body = local_declarations() + print_body();
+      code = head(source.entry) + shared_declarations(is_dynamic) + group_places() + body + "}\n";
+    } else {
+      source.points = options_.points.value_or(choose_points(f));
+      code = print_points(source, head);
+    }
     std::string kernel = argument_struct(f, source.arguments) + "\n";
     for (const auto& [name, text] : functions_) kernel += text + "\n";
-    kernel += fmt::format("extern \"C\" __global__ void {}\n{}(const __grid_constant__ Arguments a) {{\n",
-                          launch_bounds(), source.entry);
-    kernel += shared_declarations(is_dynamic);
-    kernel += places();
-    for (const ir::ArrayDecl& array : f.locals)
-      kernel += fmt::format("  {} {}[{}];\n", cuda_element(array.storage), array.name, array.count);
-    kernel += body + "}\n";
+    kernel += code;
 
     source.text = fmt::format("// {}\n", f.name);
-    source.text += used_helpers(cuda_helpers(numerics_, arch_), kernel) + "\n" + kernel;
+    source.text += used_helpers(cuda_helpers(options_.numerics, options_.arch), kernel) + "\n" + kernel;
     return source;
   }
 
@@ -159,7 +164,7 @@ class CudaPrinter final : public Printer {
             Binding::loose, std::max({condition.depth, yes.depth, no.depth}) + 1};
   }
   Expression clamp_index(const Expression& c, const Expression& n) override {
-    return call("ls_clamp_index", {&c, &n});
+    return inner_ ? c : call("ls_clamp_index", {&c, &n});
   }
 
   Expression coord(int axis) override {
@@ -272,7 +277,7 @@ class CudaPrinter final : public Printer {
     const ir::BufferParam& buffer = function().buffers[i.imm & 0xffffffffu];
     const int bytes = size_of(buffer.storage) * i.lanes;
     const bool hardware =
-        arch_ >= 80 && buffer.storage == array.storage && (bytes == 4 || bytes == 8 || bytes == 16);
+        options_.arch >= 80 && buffer.storage == array.storage && (bytes == 4 || bytes == 8 || bytes == 16);
     if (hardware)
       return line(fmt::format("ls_copy_async{}(&{}[{}], {});", bytes, array.name, shared_index.text,
                               pointer_text(buffer, offset)));
@@ -286,10 +291,10 @@ class CudaPrinter final : public Printer {
     }
   }
   void async_commit() override {
-    if (arch_ >= 80) line("ls_async_commit();");
+    if (options_.arch >= 80) line("ls_async_commit();");
   }
   void async_wait(int open) override {
-    if (arch_ >= 80) line(fmt::format("ls_async_wait<{}>();", open));
+    if (options_.arch >= 80) line(fmt::format("ls_async_wait<{}>();", open));
   }
 
   std::string declare(Type type, int lanes, std::string_view name, const Expression& value,
@@ -322,7 +327,8 @@ class CudaPrinter final : public Printer {
         return value.op == Op::constant && magnitude != 0 && magnitude <= 0x7f800000u;
       };
       if (decides(i.args[0])) return is_min ? "fminf($0, $1)" : "fmaxf($0, $1)";
-      if (arch_ >= 80 && decides(i.args[1])) return is_min ? "ls_min_nan($0, $1)" : "ls_max_nan($0, $1)";
+      if (options_.arch >= 80 && decides(i.args[1]))
+        return is_min ? "ls_min_nan($0, $1)" : "ls_max_nan($0, $1)";
     }
     return is_min ? "ls_fmin($0, $1)" : "ls_fmax($0, $1)";
   }
@@ -355,20 +361,46 @@ class CudaPrinter final : public Printer {
     return out;
   }
 
-  /// The lane's coordinates, and the guard of a points kernel.
-  std::string places() const {
-    const ir::Function& f = function();
+  std::string local_declarations() const {
     std::string out;
-    if (f.domain == ir::Domain::points) {
-      std::string outside;
-      for (int axis = 0; axis < f.rank; ++axis) {
-        const char c = "xyz"[axis];
-        out += fmt::format("  const int {} = a.offset_{} + int(blockIdx.{} * {}u + threadIdx.{});\n", c, c, c,
-                           group_[size_t(axis)], c);
-        outside += fmt::format("{}u32({}) >= u32(a.extent_{})", axis ? " || " : "", c, c);
-      }
-      return out + fmt::format("  if ({}) return;\n", outside);
+    for (const ir::ArrayDecl& array : function().locals)
+      out += fmt::format("  {} {}[{}];\n", cuda_element(array.storage), array.name, array.count);
+    return out;
+  }
+
+  /// `point` and, for stencils, `inner_point`; the kernels that call them for all points.
+  template <class Head>
+  std::string print_points(CudaSource& source, const Head& head) {
+    const ir::Function& f = function();
+    const auto point = [&](std::string_view name, const std::string& body) {
+      return fmt::format("__device__ __forceinline__ void {}(const Arguments& a{}) {{\n{}{}}}\n\n", name,
+                         point_parameters(f), local_declarations(), body);
+    };
+    std::string code = point("point", print_body());
+    const StencilReach reach = stencil_reach(f);
+    std::vector<std::string> extents;
+    if (options_.inner_path && reach.complete && !reach.reaches.empty()) {
+      for (const StencilReach::Reach& r : reach.reaches) extents.push_back(extent_text(f[r.extent]));
+      code += point("inner_point", CudaPrinter(f, options_, true).print_body());
     }
+    code += head(source.entry) + points_kernel_body(f, group_, source.points, reach, extents) + "}\n";
+    if (source.points.points > 1) {
+      source.fine_entry = source.entry + "_fine";
+      code += "\n" + head(source.fine_entry) + points_kernel_body(f, group_, {}, reach, extents) + "}\n";
+    }
+    return code;
+  }
+  std::string extent_text(const Instruction& i) {
+    switch (i.op) {
+      case Op::convert: return fmt::format("int({})", extent_text(function()[i.args[0]]));
+      case Op::shape: return shape(uint32_t(i.imm / 8), int(i.imm % 8)).text;
+      case Op::extent: return extent(int(i.imm)).text;
+      default: return param(uint32_t(i.imm)).text;
+    }
+  }
+
+  std::string group_places() const {
+    std::string out;
     for (int axis = 0; axis < 3; ++axis) {
       const char c = "xyz"[axis];
       if (used_coord_[axis])
@@ -387,9 +419,9 @@ class CudaPrinter final : public Printer {
     return out;
   }
 
-  const Numerics numerics_;
-  const int arch_;
+  const CudaOptions options_;
   const std::array<int32_t, 3> group_;
+  const bool inner_;  // every clamped index is known to lie inside
   bool used_coord_[3] = {}, used_local_[3] = {}, used_lane_ = false;
   std::map<std::string, std::string> functions_;  // of this kernel's own accesses and reductions
 };
@@ -413,8 +445,8 @@ int64_t cuda_shared_bytes(const ir::Function& f) {
   return bytes;
 }
 
-CudaSource print_cuda(const ir::Function& lowered, Numerics numerics, int arch) {
-  return CudaPrinter(lowered, numerics, arch).print();
+CudaSource print_cuda(const ir::Function& lowered, const CudaOptions& options) {
+  return CudaPrinter(lowered, options).print();
 }
 
 int parse_arch(std::string_view text) {

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compile/clike/cuda_points.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/ir/function.hpp"
 
@@ -36,13 +38,24 @@ std::string argument_struct(const ir::Function& function, const ArgumentLayout& 
 struct CudaSource {
   std::string text;
   std::string entry;
-  std::array<int32_t, 3> group{1, 1, 1};  // block
+  std::string fine_entry;  // the same with one point per lane, for small domains; empty where it is `entry`
+  std::array<int32_t, 3> block{1, 1, 1};  // threads
+  PointsPlan points;                      // of `entry`
   int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   ArgumentLayout arguments;
 };
 
-/// `lowered` has gone through compile::lower for Target::cuda. `arch` is 10 * compute capability: 90.
-CudaSource print_cuda(const ir::Function& lowered, Numerics numerics, int arch);
+struct CudaOptions {
+  Numerics numerics = Numerics::exact;
+  int arch = 90;                     // 10 * compute capability
+  std::optional<PointsPlan> points;  // of points kernels; empty: the printer chooses
+  bool inner_path = true;            // points kernels: a second body without clamps
+};
+/// `lowered` has gone through compile::lower for Target::cuda.
+CudaSource print_cuda(const ir::Function& lowered, const CudaOptions& options);
+inline CudaSource print_cuda(const ir::Function& lowered, Numerics numerics, int arch) {
+  return print_cuda(lowered, CudaOptions{numerics, arch});
+}
 
 /// Bytes of shared memory that a function takes, without printing it.
 int64_t cuda_shared_bytes(const ir::Function& function);

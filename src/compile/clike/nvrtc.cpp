@@ -173,7 +173,7 @@ std::vector<std::byte> Nvrtc::compile(const std::string& source, std::string_vie
 
 namespace {
 CudaSource print_traced(const ir::Function& traced, Numerics numerics, int arch) {
-  return print_cuda(compile::lower(traced, {compile::Target::cuda, numerics}), numerics, arch);
+  return print_cuda(compile::lower(traced, {compile::Target::cuda, numerics}), {numerics, arch});
 }
 }  // namespace
 

@@ -1,11 +1,12 @@
 // The CUDA back end: allocation, copies, launches, streams and graphs through the driver API.
+#include "device/backend.hpp"
+
 #include <fmt/format.h>
 
 #include <bit>
 
 #include "compile/clike/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
-#include "device/backend.hpp"
 #include "device/cuda/core.hpp"
 #include "device/cuda/module.hpp"
 #include "device/cuda/staging.hpp"
@@ -48,8 +49,8 @@ DeviceInfo describe(const Driver& d, int number, DeviceNumber device) {
   d.device_name(name, int(sizeof name), device);
   info.architecture = fmt::format("sm_{}", 10 * attribute(kCapabilityMajor) + attribute(kCapabilityMinor));
   const std::string release = driver_release();
-  info.description = fmt::format("{}, driver {}, CUDA {}.{}, {}", name, release.empty() ? "unknown" : release, d.version / 1000,
-                                 d.version % 1000 / 10, info.architecture);
+  info.description = fmt::format("{}, driver {}, CUDA {}.{}, {}", name, release.empty() ? "unknown" : release,
+                                 d.version / 1000, d.version % 1000 / 10, info.architecture);
   size_t total = 0;
   d.device_memory(&total, device);
   info.limits.groups = {attribute(kMaxGridX), attribute(kMaxGridY), attribute(kMaxGridZ)};
@@ -63,7 +64,9 @@ DeviceInfo describe(const Driver& d, int number, DeviceNumber device) {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(int number)
-      : core_(std::make_shared<Core>(number)), info_(describe(core_->driver(), number, core_->device())), limits_(info_.limits) {}
+      : core_(std::make_shared<Core>(number)),
+        info_(describe(core_->driver(), number, core_->device())),
+        limits_(info_.limits) {}
   ~CudaBackend() override {
     if (core_->try_enter()) core_->driver().stream_synchronize(core_->main_stream());
   }
@@ -72,7 +75,9 @@ class CudaBackend final : public Backend {
   void set_limits(const Limits& limits) override { info_.limits = limits_ = limits; }
   MemoryInfo memory() const override { return core_->memory(); }
 
-  std::shared_ptr<Memory> allocate(int64_t bytes) override { return std::make_shared<CudaMemory>(core_, bytes); }
+  std::shared_ptr<Memory> allocate(int64_t bytes) override {
+    return std::make_shared<CudaMemory>(core_, bytes);
+  }
   void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
     core_->enter();
     core_->uploads().upload(copy_stream(queue), address(to, offset), data, bytes);
@@ -81,17 +86,20 @@ class CudaBackend final : public Backend {
     core_->enter();
     core_->downloads().download(copy_stream(queue), address(from, offset), data, bytes);
   }
-  void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset, int64_t bytes) override {
+  void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+            int64_t bytes) override {
     if (bytes == 0) return;
     core_->enter();
-    core_->check(core_->driver().copy_device(address(to, to_offset), address(from, from_offset), size_t(bytes), stream_of(*core_, queue)),
+    core_->check(core_->driver().copy_device(address(to, to_offset), address(from, from_offset),
+                                             size_t(bytes), stream_of(*core_, queue)),
                  DeviceFault::launch, "copying on the device");
   }
   void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) override {
     if (bytes == 0) return;
     core_->enter();
-    core_->check(core_->driver().fill_bytes(address(memory, offset), 0, size_t(bytes), stream_of(*core_, queue)), DeviceFault::launch,
-                 "clearing");
+    core_->check(
+        core_->driver().fill_bytes(address(memory, offset), 0, size_t(bytes), stream_of(*core_, queue)),
+        DeviceFault::launch, "clearing");
   }
 
   Support supports(const ir::Function& f) const override {
@@ -114,15 +122,7 @@ class CudaBackend final : public Backend {
 
   void dispatch(const Dispatch& dispatch) override {
     core_->enter();
-    const auto& module = static_cast<const CudaModule&>(*dispatch.module);
-    alignas(16) std::byte arguments[kMaxArgumentBytes];
-    module.pack(dispatch, arguments);
-    void* parameters[] = {arguments};
-    const auto& group = module.group;
-    const Result result = core_->driver().launch(
-        module.function, unsigned(dispatch.count[0]), unsigned(dispatch.count[1]), unsigned(dispatch.count[2]), unsigned(group[0]),
-        unsigned(group[1]), unsigned(group[2]), module.dynamic_shared_bytes, stream_of(*core_, dispatch.queue), parameters, nullptr);
-    core_->check(result, DeviceFault::launch, "launching a kernel");
+    static_cast<const CudaModule&>(*dispatch.module).launch(dispatch, stream_of(*core_, dispatch.queue));
   }
 
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<CudaQueue>(core_); }
@@ -131,7 +131,9 @@ class CudaBackend final : public Backend {
     if (queue) return wait(static_cast<CudaQueue*>(queue)->stream);
     for (StreamHandle stream : core_->streams()) wait(stream);
   }
-  std::shared_ptr<Event> record_event(Queue* queue) override { return std::make_shared<CudaEvent>(core_, copy_stream(queue)); }
+  std::shared_ptr<Event> record_event(Queue* queue) override {
+    return std::make_shared<CudaEvent>(core_, copy_stream(queue));
+  }
   double elapsed(Event& from, Event& to) override {
     core_->enter();
     const Driver& d = core_->driver();
@@ -145,28 +147,35 @@ class CudaBackend final : public Backend {
 
   void begin_record() override {
     core_->enter();
-    core_->check(core_->driver().begin_capture(core_->recording_stream(), kCaptureRelaxed), DeviceFault::launch, "recording");
+    core_->check(core_->driver().begin_capture(core_->recording_stream(), kCaptureRelaxed),
+                 DeviceFault::launch, "recording");
     core_->set_default_stream(core_->recording_stream());
   }
   std::shared_ptr<RecordedGraph> end_record() override {
     core_->set_default_stream(core_->main_stream());
     core_->enter();
     GraphHandle graph = nullptr;
-    core_->check(core_->driver().end_capture(core_->recording_stream(), &graph), DeviceFault::launch, "recording");
+    core_->check(core_->driver().end_capture(core_->recording_stream(), &graph), DeviceFault::launch,
+                 "recording");
     return std::make_shared<CudaGraph>(core_, graph);
   }
   void replay(RecordedGraph& graph) override {
     core_->enter();
-    core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, core_->main_stream()), DeviceFault::launch,
-                 "launching a graph");
+    core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, core_->main_stream()),
+                 DeviceFault::launch, "launching a graph");
   }
 
  private:
-  static Address address(Memory& memory, int64_t offset) { return static_cast<CudaMemory&>(memory).address + Address(offset); }
+  static Address address(Memory& memory, int64_t offset) {
+    return static_cast<CudaMemory&>(memory).address + Address(offset);
+  }
   /// Host copies and events of the default queue are never recorded.
-  StreamHandle copy_stream(const Queue* queue) const { return queue ? stream_of(*core_, queue) : core_->main_stream(); }
+  StreamHandle copy_stream(const Queue* queue) const {
+    return queue ? stream_of(*core_, queue) : core_->main_stream();
+  }
   void wait(StreamHandle stream) const {
-    core_->check(core_->driver().stream_synchronize(stream), DeviceFault::device_lost, "waiting for the device");
+    core_->check(core_->driver().stream_synchronize(stream), DeviceFault::device_lost,
+                 "waiting for the device");
   }
 
   std::shared_ptr<Core> core_;
@@ -205,9 +214,7 @@ std::vector<DeviceStatus> list_devices() {
       try {
         status.memory = Core(number).memory();
         status.available = true;
-      } catch (const Error& error) {
-        status.reason = error.what();
-      }
+      } catch (const Error& error) { status.reason = error.what(); }
     }
     all.push_back(std::move(status));
   }

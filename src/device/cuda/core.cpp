@@ -36,8 +36,24 @@ LostDevices& lost_devices() {
 /// Errors after which the context answers nothing else.
 bool is_fatal(Result r) {
   switch (r) {
-    case kDeinitialized: case 46: case 201: case 214: case 220: case 226: case 700: case 702: case 709: case 710:
-    case 714: case 715: case 716: case 717: case 718: case 719: case 721: case 999: return true;
+    case kDeinitialized:
+    case 46:
+    case 201:
+    case 214:
+    case 220:
+    case 226:
+    case 700:
+    case 702:
+    case 709:
+    case 710:
+    case 714:
+    case 715:
+    case 716:
+    case 717:
+    case 718:
+    case 719:
+    case 721:
+    case 999: return true;
     default: return false;
   }
 }
@@ -45,8 +61,18 @@ bool is_fatal(Result r) {
 DeviceFault fault_of(Result r, DeviceFault otherwise) {
   switch (r) {
     case kOutOfMemory: return DeviceFault::allocation;
-    case 200: case 209: case 218: case 221: case 222: case 223: case 300: case 301: case 500: return DeviceFault::compile;
-    case 701: case 720: case 912: return DeviceFault::launch;
+    case 200:
+    case 209:
+    case 218:
+    case 221:
+    case 222:
+    case 223:
+    case 300:
+    case 301:
+    case 500: return DeviceFault::compile;
+    case 701:
+    case 720:
+    case 912: return DeviceFault::launch;
     default: return otherwise;
   }
 }
@@ -64,7 +90,8 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
   int count = 0;
   driver_.device_count(&count);
   if (number < 0 || number >= count)
-    throw UnsupportedError(fmt::format("device cuda:{}", number), "--device", fmt::format("cuda:0 to cuda:{}", count - 1));
+    throw UnsupportedError(fmt::format("device cuda:{}", number), "--device",
+                           fmt::format("cuda:0 to cuda:{}", count - 1));
   check(driver_.device_get(&device_, number), DeviceFault::launch, "opening the device");
   if (lost_devices().take(number)) driver_.primary_reset(device_);
   check(driver_.primary_retain(&context_, device_), DeviceFault::launch, "making a context");
@@ -72,6 +99,7 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
   int major = 0, minor = 0, pools = 0;
   driver_.device_attribute(&major, kCapabilityMajor, device_);
   driver_.device_attribute(&minor, kCapabilityMinor, device_);
+  driver_.device_attribute(&multiprocessors_, kMultiprocessors, device_);
   driver_.device_attribute(&pools, kMemoryPools, device_);
   arch_ = 10 * major + minor;
   for (StreamHandle* stream : {&main_, &recording_, &memory_})
@@ -105,7 +133,8 @@ void Core::enter() const {
   if (lost()) throw DeviceError(DeviceFault::device_lost, fmt::format("cuda:{} was lost", number_));
   ContextHandle current = nullptr;
   driver_.context_current(&current);
-  if (current != context_) check(driver_.context_set(context_), DeviceFault::device_lost, "entering the context");
+  if (current != context_)
+    check(driver_.context_set(context_), DeviceFault::device_lost, "entering the context");
 }
 
 bool Core::try_enter() const noexcept { return !lost() && driver_.context_set(context_) == kSuccess; }
@@ -117,7 +146,8 @@ void Core::fail(Result result, DeviceFault otherwise, const char* doing) const {
                     fmt::format("cuda:{}, {}: {}", number_, doing, driver_.describe(result)));
 }
 
-// ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── streams
+// ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 StreamHandle Core::new_stream() {
   enter();
@@ -145,7 +175,8 @@ std::vector<StreamHandle> Core::streams() const {
   return all;
 }
 
-// ── memory: allocated and freed on a stream of its own, ordered with the others by events ──────────────────────────
+// ── memory: allocated and freed on a stream of its own, ordered with the others by events
+// ──────────────────────────
 
 Address Core::allocate(int64_t bytes) {
   enter();
@@ -153,10 +184,12 @@ Address Core::allocate(int64_t bytes) {
   Address address = 0;
   std::lock_guard lock(mutex_);
   const auto attempt = [&] {
-    return pool_ ? driver_.allocate_from_pool(&address, size, pool_, memory_) : driver_.allocate(&address, size);
+    return pool_ ? driver_.allocate_from_pool(&address, size, pool_, memory_)
+                 : driver_.allocate(&address, size);
   };
   Result result = attempt();
-  if (result == kOutOfMemory && pool_) {  // memory that waits for work to end, or lies in the pool in small pieces
+  if (result == kOutOfMemory &&
+      pool_) {  // memory that waits for work to end, or lies in the pool in small pieces
     driver_.stream_synchronize(memory_);
     driver_.pool_trim(pool_, 0);
     result = attempt();
@@ -164,13 +197,16 @@ Address Core::allocate(int64_t bytes) {
   if (result == kOutOfMemory) {
     size_t free = 0, total = 0;
     driver_.memory_info(&free, &total);
-    throw DeviceError(DeviceFault::allocation, fmt::format("cuda:{}: {} bytes of device memory asked for, {} free", number_, bytes, free));
+    throw DeviceError(
+        DeviceFault::allocation,
+        fmt::format("cuda:{}: {} bytes of device memory asked for, {} free", number_, bytes, free));
   }
   check(result, DeviceFault::allocation, "allocating");
   if (pool_) {
     check(driver_.event_record(memory_event_, memory_), DeviceFault::allocation, "allocating");
     check(driver_.stream_wait(main_, memory_event_, 0), DeviceFault::allocation, "allocating");
-    for (StreamHandle queue : queues_) check(driver_.stream_wait(queue, memory_event_, 0), DeviceFault::allocation, "allocating");
+    for (StreamHandle queue : queues_)
+      check(driver_.stream_wait(queue, memory_event_, 0), DeviceFault::allocation, "allocating");
   }
   return address;
 }

@@ -1,4 +1,5 @@
-// What all objects of one open CUDA device share: the context, its streams, its memory pool and staging memory.
+// What all objects of one open CUDA device share: the context, its streams, its memory pool and staging
+// memory.
 #pragma once
 
 #include <array>
@@ -13,7 +14,8 @@
 
 namespace lockstep::device::cuda {
 
-/// Pinned host memory in slots, through which host data passes so that copies overlap and never wait for pageable memory.
+/// Pinned host memory in slots, through which host data passes so that copies overlap and never wait for
+/// pageable memory.
 class Staging;
 
 class Core : public std::enable_shared_from_this<Core> {
@@ -26,6 +28,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Driver& driver() const { return driver_; }
   int number() const { return number_; }
   int arch() const { return arch_; }
+  int multiprocessors() const { return multiprocessors_; }
   DeviceNumber device() const { return device_; }
 
   /// Makes the context current in this thread. Throws DeviceError(device_lost) once the device is lost.
@@ -61,12 +64,12 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   const Driver& driver_;
-  int number_ = 0, arch_ = 0;
+  int number_ = 0, arch_ = 0, multiprocessors_ = 1;
   DeviceNumber device_ = 0;
   ContextHandle context_ = nullptr;
   StreamHandle main_ = nullptr, recording_ = nullptr, memory_ = nullptr;
   std::atomic<StreamHandle> default_{nullptr};
-  PoolHandle pool_ = nullptr;          // null: plain allocations
+  PoolHandle pool_ = nullptr;           // null: plain allocations
   EventHandle memory_event_ = nullptr;  // orders the memory stream and the others; guarded by mutex_
   mutable std::mutex mutex_;
   std::vector<StreamHandle> queues_;

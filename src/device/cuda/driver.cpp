@@ -21,22 +21,25 @@ struct Found {
 Found* load() {
   auto* found = new Found;  // never freed: the driver must outlive every static object
   Driver& d = found->driver;
-  const LibrarySearch search{{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"}, {}};
+  const LibrarySearch search{
+      {"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"},
+      {}};
   d.library = search.load(&found->why);
   if (!d.library) {
     found->why = fmt::format("no CUDA driver ({})", found->why);
     return found;
   }
   const char* missing = nullptr;
-#define LOCKSTEP_CUDA_RESOLVE(member, symbol_name, parameters)                                          \
-  d.member = reinterpret_cast<decltype(d.member)>(d.library.symbol(#symbol_name));                      \
+#define LOCKSTEP_CUDA_RESOLVE(member, symbol_name, parameters)                     \
+  d.member = reinterpret_cast<decltype(d.member)>(d.library.symbol(#symbol_name)); \
   if (!d.member && !missing) missing = #symbol_name;
   LOCKSTEP_CUDA_DRIVER(LOCKSTEP_CUDA_RESOLVE)
 #undef LOCKSTEP_CUDA_RESOLVE
   if (d.driver_version) d.driver_version(&d.version);
   if (missing || d.version < kOldestDriver) {
-    found->why = fmt::format("the CUDA driver is too old (CUDA {}.{}{}): 11.4 or later is needed", d.version / 1000,
-                             d.version % 1000 / 10, missing ? fmt::format(", without {}", missing) : "");
+    found->why =
+        fmt::format("the CUDA driver is too old (CUDA {}.{}{}): 11.4 or later is needed", d.version / 1000,
+                    d.version % 1000 / 10, missing ? fmt::format(", without {}", missing) : "");
     return found;
   }
   if (const Result result = d.init(0); result != kSuccess) {

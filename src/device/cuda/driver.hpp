@@ -1,4 +1,5 @@
-// The part of the CUDA driver API that Lockstep uses, loaded at run time. Types and values as the API defines them.
+// The part of the CUDA driver API that Lockstep uses, loaded at run time. Types and values as the API defines
+// them.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ using PoolHandle = struct PoolTag*;
 using GraphHandle = struct GraphTag*;
 using GraphExecHandle = struct GraphExecTag*;
 
-inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kDeinitialized = 4, kNotReady = 600;
+inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kDeinitialized = 4,
+                        kNotReady = 600;
 
 enum DeviceAttribute : int {
   kMaxThreadsPerBlock = 1,
@@ -57,60 +59,60 @@ struct PoolProperties {
 static_assert(sizeof(PoolProperties) == 88);
 
 // name in Driver, symbol, parameters
-#define LOCKSTEP_CUDA_DRIVER(F)                                                                                  \
-  F(init, cuInit, (unsigned))                                                                                    \
-  F(driver_version, cuDriverGetVersion, (int*))                                                                  \
-  F(error_name, cuGetErrorName, (Result, const char**))                                                          \
-  F(error_string, cuGetErrorString, (Result, const char**))                                                      \
-  F(device_count, cuDeviceGetCount, (int*))                                                                      \
-  F(device_get, cuDeviceGet, (DeviceNumber*, int))                                                               \
-  F(device_name, cuDeviceGetName, (char*, int, DeviceNumber))                                                    \
-  F(device_attribute, cuDeviceGetAttribute, (int*, int, DeviceNumber))                                           \
-  F(device_memory, cuDeviceTotalMem_v2, (size_t*, DeviceNumber))                                                 \
-  F(primary_retain, cuDevicePrimaryCtxRetain, (ContextHandle*, DeviceNumber))                                    \
-  F(primary_release, cuDevicePrimaryCtxRelease_v2, (DeviceNumber))                                               \
-  F(primary_reset, cuDevicePrimaryCtxReset_v2, (DeviceNumber))                                                   \
-  F(context_current, cuCtxGetCurrent, (ContextHandle*))                                                          \
-  F(context_set, cuCtxSetCurrent, (ContextHandle))                                                               \
-  F(memory_info, cuMemGetInfo_v2, (size_t*, size_t*))                                                            \
-  F(allocate, cuMemAlloc_v2, (Address*, size_t))                                                                 \
-  F(free, cuMemFree_v2, (Address))                                                                               \
-  F(pool_create, cuMemPoolCreate, (PoolHandle*, const PoolProperties*))                                          \
-  F(pool_destroy, cuMemPoolDestroy, (PoolHandle))                                                                \
-  F(pool_set, cuMemPoolSetAttribute, (PoolHandle, int, void*))                                                   \
-  F(pool_get, cuMemPoolGetAttribute, (PoolHandle, int, void*))                                                   \
-  F(pool_trim, cuMemPoolTrimTo, (PoolHandle, size_t))                                                            \
-  F(allocate_from_pool, cuMemAllocFromPoolAsync, (Address*, size_t, PoolHandle, StreamHandle))                   \
-  F(free_async, cuMemFreeAsync, (Address, StreamHandle))                                                         \
-  F(host_allocate, cuMemHostAlloc, (void**, size_t, unsigned))                                                   \
-  F(host_free, cuMemFreeHost, (void*))                                                                           \
-  F(copy_to_device, cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, StreamHandle))                          \
-  F(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, Address, size_t, StreamHandle))                                  \
-  F(copy_device, cuMemcpyDtoDAsync_v2, (Address, Address, size_t, StreamHandle))                                 \
-  F(fill_bytes, cuMemsetD8Async, (Address, unsigned char, size_t, StreamHandle))                                 \
-  F(stream_create, cuStreamCreate, (StreamHandle*, unsigned))                                                    \
-  F(stream_destroy, cuStreamDestroy_v2, (StreamHandle))                                                          \
-  F(stream_synchronize, cuStreamSynchronize, (StreamHandle))                                                     \
-  F(stream_wait, cuStreamWaitEvent, (StreamHandle, EventHandle, unsigned))                                       \
-  F(begin_capture, cuStreamBeginCapture_v2, (StreamHandle, int))                                                 \
-  F(end_capture, cuStreamEndCapture, (StreamHandle, GraphHandle*))                                               \
-  F(graph_instantiate, cuGraphInstantiateWithFlags, (GraphExecHandle*, GraphHandle, unsigned long long))         \
-  F(graph_upload, cuGraphUpload, (GraphExecHandle, StreamHandle))                                                \
-  F(graph_launch, cuGraphLaunch, (GraphExecHandle, StreamHandle))                                                \
-  F(graph_destroy, cuGraphDestroy, (GraphHandle))                                                                \
-  F(graph_exec_destroy, cuGraphExecDestroy, (GraphExecHandle))                                                   \
-  F(event_create, cuEventCreate, (EventHandle*, unsigned))                                                       \
-  F(event_record, cuEventRecord, (EventHandle, StreamHandle))                                                    \
-  F(event_synchronize, cuEventSynchronize, (EventHandle))                                                        \
-  F(event_elapsed, cuEventElapsedTime, (float*, EventHandle, EventHandle))                                       \
-  F(event_destroy, cuEventDestroy_v2, (EventHandle))                                                             \
-  F(module_load, cuModuleLoadData, (ModuleHandle*, const void*))                                                 \
-  F(module_unload, cuModuleUnload, (ModuleHandle))                                                               \
-  F(module_function, cuModuleGetFunction, (FunctionHandle*, ModuleHandle, const char*))                          \
-  F(function_set, cuFuncSetAttribute, (FunctionHandle, int, int))                                                \
-  F(launch, cuLaunchKernel,                                                                                      \
-    (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, StreamHandle, void**, \
-     void**))
+#define LOCKSTEP_CUDA_DRIVER(F)                                                                          \
+  F(init, cuInit, (unsigned))                                                                            \
+  F(driver_version, cuDriverGetVersion, (int*))                                                          \
+  F(error_name, cuGetErrorName, (Result, const char**))                                                  \
+  F(error_string, cuGetErrorString, (Result, const char**))                                              \
+  F(device_count, cuDeviceGetCount, (int*))                                                              \
+  F(device_get, cuDeviceGet, (DeviceNumber*, int))                                                       \
+  F(device_name, cuDeviceGetName, (char*, int, DeviceNumber))                                            \
+  F(device_attribute, cuDeviceGetAttribute, (int*, int, DeviceNumber))                                   \
+  F(device_memory, cuDeviceTotalMem_v2, (size_t*, DeviceNumber))                                         \
+  F(primary_retain, cuDevicePrimaryCtxRetain, (ContextHandle*, DeviceNumber))                            \
+  F(primary_release, cuDevicePrimaryCtxRelease_v2, (DeviceNumber))                                       \
+  F(primary_reset, cuDevicePrimaryCtxReset_v2, (DeviceNumber))                                           \
+  F(context_current, cuCtxGetCurrent, (ContextHandle*))                                                  \
+  F(context_set, cuCtxSetCurrent, (ContextHandle))                                                       \
+  F(memory_info, cuMemGetInfo_v2, (size_t*, size_t*))                                                    \
+  F(allocate, cuMemAlloc_v2, (Address*, size_t))                                                         \
+  F(free, cuMemFree_v2, (Address))                                                                       \
+  F(pool_create, cuMemPoolCreate, (PoolHandle*, const PoolProperties*))                                  \
+  F(pool_destroy, cuMemPoolDestroy, (PoolHandle))                                                        \
+  F(pool_set, cuMemPoolSetAttribute, (PoolHandle, int, void*))                                           \
+  F(pool_get, cuMemPoolGetAttribute, (PoolHandle, int, void*))                                           \
+  F(pool_trim, cuMemPoolTrimTo, (PoolHandle, size_t))                                                    \
+  F(allocate_from_pool, cuMemAllocFromPoolAsync, (Address*, size_t, PoolHandle, StreamHandle))           \
+  F(free_async, cuMemFreeAsync, (Address, StreamHandle))                                                 \
+  F(host_allocate, cuMemHostAlloc, (void**, size_t, unsigned))                                           \
+  F(host_free, cuMemFreeHost, (void*))                                                                   \
+  F(copy_to_device, cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, StreamHandle))                  \
+  F(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, Address, size_t, StreamHandle))                          \
+  F(copy_device, cuMemcpyDtoDAsync_v2, (Address, Address, size_t, StreamHandle))                         \
+  F(fill_bytes, cuMemsetD8Async, (Address, unsigned char, size_t, StreamHandle))                         \
+  F(stream_create, cuStreamCreate, (StreamHandle*, unsigned))                                            \
+  F(stream_destroy, cuStreamDestroy_v2, (StreamHandle))                                                  \
+  F(stream_synchronize, cuStreamSynchronize, (StreamHandle))                                             \
+  F(stream_wait, cuStreamWaitEvent, (StreamHandle, EventHandle, unsigned))                               \
+  F(begin_capture, cuStreamBeginCapture_v2, (StreamHandle, int))                                         \
+  F(end_capture, cuStreamEndCapture, (StreamHandle, GraphHandle*))                                       \
+  F(graph_instantiate, cuGraphInstantiateWithFlags, (GraphExecHandle*, GraphHandle, unsigned long long)) \
+  F(graph_upload, cuGraphUpload, (GraphExecHandle, StreamHandle))                                        \
+  F(graph_launch, cuGraphLaunch, (GraphExecHandle, StreamHandle))                                        \
+  F(graph_destroy, cuGraphDestroy, (GraphHandle))                                                        \
+  F(graph_exec_destroy, cuGraphExecDestroy, (GraphExecHandle))                                           \
+  F(event_create, cuEventCreate, (EventHandle*, unsigned))                                               \
+  F(event_record, cuEventRecord, (EventHandle, StreamHandle))                                            \
+  F(event_synchronize, cuEventSynchronize, (EventHandle))                                                \
+  F(event_elapsed, cuEventElapsedTime, (float*, EventHandle, EventHandle))                               \
+  F(event_destroy, cuEventDestroy_v2, (EventHandle))                                                     \
+  F(module_load, cuModuleLoadData, (ModuleHandle*, const void*))                                         \
+  F(module_unload, cuModuleUnload, (ModuleHandle))                                                       \
+  F(module_function, cuModuleGetFunction, (FunctionHandle*, ModuleHandle, const char*))                  \
+  F(function_set, cuFuncSetAttribute, (FunctionHandle, int, int))                                        \
+  F(launch, cuLaunchKernel,                                                                              \
+    (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, StreamHandle, \
+     void**, void**))
 
 struct Driver {
   DynamicLibrary library;

@@ -16,19 +16,25 @@ using clike::ArgumentField;
 using clike::ArgumentKind;
 
 clike::CudaSource source_of(const ir::Function& traced, const CompileOptions& options, int arch) {
-  return clike::print_cuda(compile::lower(traced, {compile::Target::cuda, options.numerics}), options.numerics, arch);
+  return clike::print_cuda(compile::lower(traced, {compile::Target::cuda, options.numerics}),
+                           {options.numerics, arch});
 }
 
 namespace {
 
+// With fewer groups per multiprocessor than this, several points per lane would leave lanes idle.
+constexpr int64_t kFineGroups = 16;
+
 /// Machine code for this device; PTX, which the driver compiles, where NVRTC is older than the device.
-std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& source, Numerics numerics, bool& from_cache) {
+std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& source, Numerics numerics,
+                                    bool& from_cache) {
   const clike::Nvrtc& nvrtc = clike::Nvrtc::get();
   int arch = 0;
   for (int known : nvrtc.architectures())
     if (known <= core.arch()) arch = known;
   if (arch == 0)
-    throw DeviceError(DeviceFault::compile, fmt::format("NVRTC {} generates no code for sm_{}", nvrtc.version(), core.arch()));
+    throw DeviceError(DeviceFault::compile,
+                      fmt::format("NVRTC {} generates no code for sm_{}", nvrtc.version(), core.arch()));
   const clike::CudaOutput output = arch == core.arch() ? clike::CudaOutput::cubin : clike::CudaOutput::ptx;
 
   std::string key = fmt::format("cuda nvrtc {}", nvrtc.version());
@@ -47,19 +53,29 @@ std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& s
 }  // namespace
 
 CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& source, Numerics numerics)
-    : dynamic_shared_bytes(uint32_t(source.dynamic_shared_bytes)), core_(std::move(core)), arguments_(source.arguments) {
+    : core_(std::move(core)),
+      block_(source.block),
+      points_(source.points),
+      dynamic_shared_bytes_(uint32_t(source.dynamic_shared_bytes)),
+      arguments_(source.arguments) {
   if (arguments_.bytes > kMaxArgumentBytes)
-    throw DeviceError(DeviceFault::compile, fmt::format("kernel {} takes {} bytes of arguments, {} are possible", source.entry,
-                                                        arguments_.bytes, kMaxArgumentBytes));
-  group = source.group;
+    throw DeviceError(DeviceFault::compile,
+                      fmt::format("kernel {} takes {} bytes of arguments, {} are possible", source.entry,
+                                  arguments_.bytes, kMaxArgumentBytes));
+  group = block_;
+  group[size_t(points_.axis)] *= points_.points;
   const std::vector<std::byte> code = machine_code(*core_, source, numerics, from_cache);
   core_->enter();
   const Driver& d = core_->driver();
   core_->check(d.module_load(&module_, code.data()), DeviceFault::compile, "loading a kernel");
-  core_->check(d.module_function(&function, module_, source.entry.c_str()), DeviceFault::compile, "loading a kernel");
-  if (dynamic_shared_bytes > 0)
-    core_->check(d.function_set(function, kFunctionMaxDynamicShared, int(dynamic_shared_bytes)), DeviceFault::compile,
-                 "asking for shared memory");
+  core_->check(d.module_function(&function_, module_, source.entry.c_str()), DeviceFault::compile,
+               "loading a kernel");
+  if (!source.fine_entry.empty())
+    core_->check(d.module_function(&fine_function_, module_, source.fine_entry.c_str()), DeviceFault::compile,
+                 "loading a kernel");
+  if (dynamic_shared_bytes_ > 0)
+    core_->check(d.function_set(function_, kFunctionMaxDynamicShared, int(dynamic_shared_bytes_)),
+                 DeviceFault::compile, "asking for shared memory");
 }
 
 CudaModule::~CudaModule() {
@@ -81,8 +97,25 @@ void CudaModule::pack(const Dispatch& dispatch, std::byte* to) const {
       case ArgumentKind::offset: word = uint64_t(dispatch.offset[field.axis]); break;
       case ArgumentKind::scalar: word = dispatch.scalars[field.index]; break;
     }
-    std::memcpy(to + field.offset, &word, field.bytes == 8 ? 8 : 4);  // little-endian: the low half of a 4-byte field
+    std::memcpy(to + field.offset, &word,
+                field.bytes == 8 ? 8 : 4);  // little-endian: the low half of a 4-byte field
   }
+}
+
+void CudaModule::launch(const Dispatch& dispatch, StreamHandle stream) const {
+  alignas(16) std::byte arguments[kMaxArgumentBytes];
+  pack(dispatch, arguments);
+  void* parameters[] = {arguments};
+  std::array<int64_t, 3> groups = dispatch.count;
+  FunctionHandle function = function_;
+  if (fine_function_ && groups[0] * groups[1] * groups[2] < core_->multiprocessors() * kFineGroups) {
+    function = fine_function_;
+    groups[size_t(points_.axis)] *= points_.points;
+  }
+  const Result result = core_->driver().launch(
+      function, unsigned(groups[0]), unsigned(groups[1]), unsigned(groups[2]), unsigned(block_[0]),
+      unsigned(block_[1]), unsigned(block_[2]), dynamic_shared_bytes_, stream, parameters, nullptr);
+  core_->check(result, DeviceFault::launch, "launching a kernel");
 }
 
 }  // namespace lockstep::device::cuda

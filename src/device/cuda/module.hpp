@@ -1,4 +1,5 @@
-// Compiled kernels: printed, compiled by NVRTC or taken from the disk cache, loaded; and how their arguments are packed.
+// Compiled kernels: printed, compiled by NVRTC or taken from the disk cache, loaded; and how their arguments
+// are packed.
 #pragma once
 
 #include <memory>
@@ -15,15 +16,18 @@ class CudaModule final : public Module {
   CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& source, Numerics numerics);
   ~CudaModule() override;
 
+  void launch(const Dispatch& dispatch, StreamHandle stream) const;
+
+ private:
   /// Puts the arguments into `to`, which has room for kMaxArgumentBytes.
   void pack(const Dispatch& dispatch, std::byte* to) const;
 
-  FunctionHandle function = nullptr;
-  uint32_t dynamic_shared_bytes = 0;
-
- private:
   std::shared_ptr<Core> core_;
   ModuleHandle module_ = nullptr;
+  FunctionHandle function_ = nullptr, fine_function_ = nullptr;
+  std::array<int32_t, 3> block_;
+  clike::PointsPlan points_;
+  uint32_t dynamic_shared_bytes_;
   clike::ArgumentLayout arguments_;
 };
 

@@ -25,7 +25,8 @@ void copy_host(std::byte* to, const std::byte* from, int64_t bytes) {
 
 }  // namespace
 
-Staging::Staging(const Core& core, int slots, int64_t slot_bytes) : core_(core), slot_bytes_(slot_bytes), slots_(size_t(slots)) {}
+Staging::Staging(const Core& core, int slots, int64_t slot_bytes)
+    : core_(core), slot_bytes_(slot_bytes), slots_(size_t(slots)) {}
 
 Staging::~Staging() {
   for (Slot& slot : slots_) {
@@ -38,14 +39,17 @@ void Staging::prepare(Slot& slot) {
   const Driver& d = core_.driver();
   if (!slot.memory) {
     void* memory = nullptr;
-    core_.check(d.host_allocate(&memory, size_t(slot_bytes_), 0), DeviceFault::allocation, "allocating pinned memory");
+    core_.check(d.host_allocate(&memory, size_t(slot_bytes_), 0), DeviceFault::allocation,
+                "allocating pinned memory");
     slot.memory = static_cast<std::byte*>(memory);
   }
-  if (!slot.done) core_.check(d.event_create(&slot.done, kEventDisableTiming), DeviceFault::launch, "making an event");
+  if (!slot.done)
+    core_.check(d.event_create(&slot.done, kEventDisableTiming), DeviceFault::launch, "making an event");
 }
 
 void Staging::wait(Slot& slot) {
-  if (slot.in_flight) core_.check(core_.driver().event_synchronize(slot.done), DeviceFault::device_lost, "copying");
+  if (slot.in_flight)
+    core_.check(core_.driver().event_synchronize(slot.done), DeviceFault::device_lost, "copying");
   slot.in_flight = false;
   slot.filled = 0;
 }
@@ -82,7 +86,8 @@ void Staging::upload(StreamHandle stream, Address to, const void* data, int64_t 
     const int64_t n = std::min(bytes, slot_bytes_ - slot->filled);
     std::byte* place = slot->memory + slot->filled;
     copy_host(place, from, n);
-    core_.check(core_.driver().copy_to_device(to, place, size_t(n), stream), DeviceFault::device_lost, "copying to the device");
+    core_.check(core_.driver().copy_to_device(to, place, size_t(n), stream), DeviceFault::device_lost,
+                "copying to the device");
     slot->filled = std::min(slot_bytes_, (slot->filled + n + 255) / 256 * 256);
     to += Address(n);
     from += n;
@@ -101,8 +106,9 @@ void Staging::download(StreamHandle stream, Address from, void* data, int64_t by
       prepare(slot);
       slot.filled = std::min(slot_bytes_, bytes - asked);
       slot.stream = stream;
-      core_.check(core_.driver().copy_to_host(slot.memory, from + Address(asked), size_t(slot.filled), stream), DeviceFault::device_lost,
-                  "copying from the device");
+      core_.check(
+          core_.driver().copy_to_host(slot.memory, from + Address(asked), size_t(slot.filled), stream),
+          DeviceFault::device_lost, "copying from the device");
       close(slot);
       asked += slot.filled;
       ++ask;

@@ -1,5 +1,5 @@
-// Host data on its way: chunks pass through pinned slots, so that the copy into a slot and the transfer of the others
-// overlap.
+// Host data on its way: chunks pass through pinned slots, so that the copy into a slot and the transfer of
+// the others overlap.
 #pragma once
 
 #include <mutex>

@@ -40,7 +40,8 @@ std::vector<Kernel> all_kernels() {
 }
 
 bool is_elf(const std::vector<std::byte>& code) {
-  return code.size() > 64 && code[0] == std::byte{0x7f} && code[1] == std::byte{'E'} && code[2] == std::byte{'L'};
+  return code.size() > 64 && code[0] == std::byte{0x7f} && code[1] == std::byte{'E'} &&
+         code[2] == std::byte{'L'};
 }
 
 TEST_F(NvrtcTest, EveryKernelCompilesForSm90) {
@@ -60,22 +61,28 @@ TEST_F(NvrtcTest, WideIndicesAndFastNumericsCompile) {
 TEST_F(NvrtcTest, OlderArchitecturesCompile) {
   for (const Kernel& kernel : all_kernels()) {
     if (!kernel.name().starts_with("engine.")) continue;
-    for (int arch : {75, 80}) EXPECT_NO_THROW(emit_cubin(kernel.function(), Numerics::exact, arch)) << kernel.name() << " sm_" << arch;
+    for (int arch : {75, 80})
+      EXPECT_NO_THROW(emit_cubin(kernel.function(), Numerics::exact, arch))
+          << kernel.name() << " sm_" << arch;
   }
 }
 
 TEST_F(NvrtcTest, EveryOperationOfEveryTypeCompiles) {
   for (Type type : cuda_test::kNumberTypes)
     for (int arch : {75, 90})
-      EXPECT_NO_THROW(emit_cubin(cuda_test::operation_kernel(type).kernel.function(), Numerics::exact, arch)) << name(type) << " sm_" << arch;
+      EXPECT_NO_THROW(emit_cubin(cuda_test::operation_kernel(type).kernel.function(), Numerics::exact, arch))
+          << name(type) << " sm_" << arch;
   EXPECT_NO_THROW(emit_cubin(cuda_test::math_kernel(Type::f32).kernel.function(), Numerics::exact, 90));
   EXPECT_NO_THROW(emit_cubin(cuda_test::math_kernel(Type::f32).kernel.function(), Numerics::fast, 90));
 }
 
 TEST_F(NvrtcTest, PtxKeepsIeeeArithmetic) {
-  const Kernel k = kernel("test.ieee", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) { out[at] = sqrt(a[at]) / 3.0f * a[at] + 1.0f; });
+  const Kernel k = kernel("test.ieee", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
+    out[at] = sqrt(a[at]) / 3.0f * a[at] + 1.0f;
+  });
   const std::string exact = emit_ptx(k.function());
-  for (const char* instruction : {"sqrt.rn.f32", "div.rn.f32", "fma.rn.f32"}) EXPECT_NE(exact.find(instruction), std::string::npos) << instruction;
+  for (const char* instruction : {"sqrt.rn.f32", "div.rn.f32", "fma.rn.f32"})
+    EXPECT_NE(exact.find(instruction), std::string::npos) << instruction;
   EXPECT_EQ(exact.find(".ftz"), std::string::npos);
   EXPECT_EQ(exact.find(".approx"), std::string::npos);
   EXPECT_NE(emit_ptx(k.function(), Numerics::fast).find(".approx"), std::string::npos);
@@ -83,7 +90,8 @@ TEST_F(NvrtcTest, PtxKeepsIeeeArithmetic) {
 
 TEST_F(NvrtcTest, ErrorsCarryTheLog) {
   try {
-    Nvrtc::get().compile("extern \"C\" __global__ void k() { undeclared_name(); }", "broken", 90, CudaOutput::cubin, Numerics::exact);
+    Nvrtc::get().compile("extern \"C\" __global__ void k() { undeclared_name(); }", "broken", 90,
+                         CudaOutput::cubin, Numerics::exact);
     FAIL();
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.fault(), DeviceFault::compile);

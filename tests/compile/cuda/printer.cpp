@@ -22,7 +22,10 @@ testing::AssertionResult has_not(const std::string& text, const std::string& par
   if (text.find(part) == std::string::npos) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "`" << part << "` in\n" << text;
 }
-template <class L> std::string text_of(L body, KernelOptions options = {}) { return emit_cuda(kernel("test.text", body, options).function()); }
+template <class L>
+std::string text_of(L body, KernelOptions options = {}) {
+  return emit_cuda(kernel("test.text", body, options).function());
+}
 
 std::string f32_text(float v) { return cuda_literal(Type::f32, std::bit_cast<uint32_t>(v)).text; }
 std::string without_comment(const std::string& text) { return text.substr(0, text.find(" /*")); }
@@ -47,14 +50,16 @@ TEST(CudaLiterals, SpecialValues) {
   EXPECT_EQ(f32_text(-0.0f), "__uint_as_float(0x80000000u)");
   EXPECT_EQ(f32_text(std::numeric_limits<float>::infinity()), "__uint_as_float(0x7f800000u)");
   EXPECT_EQ(f32_text(std::numeric_limits<float>::denorm_min()), "__uint_as_float(0x00000001u)");
-  EXPECT_EQ(cuda_literal(Type::f64, std::bit_cast<uint64_t>(std::nan(""))).text, "__longlong_as_double(i64(0x7ff8000000000000ull))");
+  EXPECT_EQ(cuda_literal(Type::f64, std::bit_cast<uint64_t>(std::nan(""))).text,
+            "__longlong_as_double(i64(0x7ff8000000000000ull))");
   EXPECT_EQ(cuda_literal(Type::i32, 0x80000000u).text, "int(0x80000000u)");
   EXPECT_EQ(cuda_literal(Type::i32, 0xffffffffu).text, "-1");
   EXPECT_EQ(cuda_literal(Type::u64, ~uint64_t(0)).text, "0xffffffffffffffffull");
 }
 
 TEST(CudaText, PointsKernelsAreGuardedAndBounded) {
-  const std::string text = text_of([](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = a[at]; }, {{64, 2, 1}, 3});
+  const std::string text =
+      text_of([](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = a[at]; }, {{64, 2, 1}, 3});
   EXPECT_TRUE(has(text, "__launch_bounds__(128, 3)"));
   EXPECT_TRUE(has(text, "u32(y) >= u32(a.extent_y)"));
   EXPECT_TRUE(has(text, "__ldg("));
@@ -69,7 +74,8 @@ TEST(CudaText, TheSameFunctionGivesTheSameText) {
 TEST(CudaText, SignedArithmeticWrapsAndIndicesDoNot) {
   const std::string text = text_of([](At<1> at, Grid<i32, 1> a, Out<i32, 1> b) { b[at] = a[at] * 3 + 1; });
   EXPECT_TRUE(has(text, "ls_add(ls_mul("));
-  EXPECT_TRUE(has_not(text_of([](At<2> at, Grid<u32, 2> a, Out<u32, 2> b) { b[at] = a[at.x(1)]; }), "ls_mul"));
+  EXPECT_TRUE(
+      has_not(text_of([](At<2> at, Grid<u32, 2> a, Out<u32, 2> b) { b[at] = a[at.x(1)]; }), "ls_mul"));
 }
 
 TEST(CudaText, AValueOfAVariableIsThatOfItsMoment) {
@@ -79,7 +85,7 @@ TEST(CudaText, AValueOfAVariableIsThatOfItsMoment) {
     v = v + 1.0f;
     b[at] = before * v;
   });
-  const std::string text = print_cuda(k.function(), Numerics::exact, 90).text;
+  const std::string text = print_cuda(k.function(), CudaOptions{}).text;
   // `before` must have been named before the assignment.
   const size_t name = text.find("= r0;"), assigned = text.find("r0 = r0 +");
   ASSERT_NE(name, std::string::npos) << text;
@@ -107,14 +113,17 @@ TEST(CudaText, ParenthesesKeepTheTree) {
 
 TEST(CudaText, SharedMemoryAboveTheStaticLimitIsDynamic) {
   const auto body = [](int count) {
-    return kernel("test.shared", [=](Group<1> g, Out<f32, 1> out) {
-      SharedArray<f32> s(count);
-      s[g.lane()] = 1.0f;
-      barrier();
-      out[g.global()] = Val<f32>(s[0]);
-    }, {{32, 1, 1}});
+    return kernel("test.shared",
+                  [=](Group<1> g, Out<f32, 1> out) {
+                    SharedArray<f32> s(count);
+                    s[g.lane()] = 1.0f;
+                    barrier();
+                    out[g.global()] = Val<f32>(s[0]);
+                  },
+                  {{32, 1, 1}});
   };
-  const CudaSource small = print_cuda(body(1000).function(), Numerics::exact, 90), big = print_cuda(body(20000).function(), Numerics::exact, 90);
+  const CudaSource small = print_cuda(body(1000).function(), CudaOptions{}),
+                   big = print_cuda(body(20000).function(), CudaOptions{});
   EXPECT_EQ(small.dynamic_shared_bytes, 0);
   EXPECT_TRUE(has(small.text, "__shared__ __align__(16) float s0[1000];"));
   EXPECT_EQ(big.dynamic_shared_bytes, 80000);
@@ -122,9 +131,9 @@ TEST(CudaText, SharedMemoryAboveTheStaticLimitIsDynamic) {
 }
 
 TEST(CudaArguments, OnlyUsedFieldsWithoutGaps) {
-  const Kernel k = kernel("test.arguments", [](At<2> at, Grid<f32, 2>, Grid<f32, 2> used, Out<f64, 2> out, Param<bool>, Param<f64> p) {
-    out[at] = Val<f64>(p) + cast<f64>(Val<f32>(used[at]));
-  });
+  const Kernel k =
+      kernel("test.arguments", [](At<2> at, Grid<f32, 2>, Grid<f32, 2> used, Out<f64, 2> out, Param<bool>,
+                                  Param<f64> p) { out[at] = Val<f64>(p) + cast<f64>(Val<f32>(used[at])); });
   const ir::Function lowered = compile::lower(k.function(), {compile::Target::cuda});
   const ArgumentLayout some = argument_layout(lowered), all = argument_layout(lowered, true);
   uint32_t end = 0;
@@ -140,7 +149,8 @@ TEST(CudaArguments, OnlyUsedFieldsWithoutGaps) {
 }
 
 TEST(CudaHelpers, OnlyUsedOnesInOrder) {
-  const Helper table[] = {{"ls_a", "int ls_a();"}, {"ls_b", "int ls_b() { return ls_a(); }"}, {"ls_c", "int ls_c();"}};
+  const Helper table[] = {
+      {"ls_a", "int ls_a();"}, {"ls_b", "int ls_b() { return ls_a(); }"}, {"ls_c", "int ls_c();"}};
   EXPECT_EQ(used_helpers(table, "x = ls_b();"), "int ls_a();\nint ls_b() { return ls_a(); }\n");
   EXPECT_EQ(used_helpers(table, "x = my_ls_b + ls_bc;"), "");
 }

@@ -1,4 +1,5 @@
-// What the CUDA back end does beside arithmetic: copies, streams, graphs, big buffers and domains, group functions.
+// What the CUDA back end does beside arithmetic: copies, streams, graphs, big buffers and domains, group
+// functions.
 #include <numeric>
 
 #include "device/cuda/gpu.hpp"
@@ -15,7 +16,8 @@ std::vector<u32> ramp(int64_t n, u32 scale = 1) {
 }
 
 TEST_F(CudaTest, CopiesOfEverySizeComeBack) {
-  for (int64_t n : {int64_t(1), int64_t(3), int64_t(1000), int64_t(1) << 20, (int64_t(1) << 20) + 7, int64_t(9) << 20}) {
+  for (int64_t n :
+       {int64_t(1), int64_t(3), int64_t(1000), int64_t(1) << 20, (int64_t(1) << 20) + 7, int64_t(9) << 20}) {
     const std::vector<u32> data = ramp(n, 2654435761u);
     EXPECT_EQ(device().download<u32>(device().upload(data)), data) << n;
   }
@@ -28,7 +30,8 @@ TEST_F(CudaTest, ManySmallUploadsKeepTheirData) {
 }
 
 const Kernel& increment() {
-  static const Kernel k = kernel("test.increment", [](At<1> at, InOut<u32, 1> a, Param<u32> by) { a[at] += by; });
+  static const Kernel k =
+      kernel("test.increment", [](At<1> at, InOut<u32, 1> a, Param<u32> by) { a[at] += by; });
   return k;
 }
 
@@ -57,7 +60,8 @@ TEST_F(CudaTest, StreamsAndTheDefaultQueue) {
   for (int s = 0; s < 4; ++s) {
     const std::vector<u32> data = ramp(n, u32(s + 1));
     device().write(buffers[size_t(s)], data.data(), n * 4, streams[size_t(s)]);
-    for (u32 k = 0; k < 20; ++k) device().launch_on(streams[size_t(s)], increment(), {n}, buffers[size_t(s)], k);
+    for (u32 k = 0; k < 20; ++k)
+      device().launch_on(streams[size_t(s)], increment(), {n}, buffers[size_t(s)], k);
   }
   for (int s = 0; s < 4; ++s) {
     std::vector<u32> out(static_cast<size_t>(n)), expected = ramp(n, u32(s + 1));
@@ -84,7 +88,8 @@ TEST_F(CudaTest, GraphsReplayWhatWasRecorded) {
 
 TEST_F(CudaTest, MoreThan65535GroupsAlongYAndZ) {
   static const Kernel mark = kernel("test.mark3", [](At<3> at, InOut<u32, 3> out) {
-    out[at] = cast<u32>(Val<i32>(at.z)) * 3u + cast<u32>(Val<i32>(at.y)) * 5u + cast<u32>(Val<i32>(at.x)) + 1u;
+    out[at] =
+        cast<u32>(Val<i32>(at.z)) * 3u + cast<u32>(Val<i32>(at.y)) * 5u + cast<u32>(Val<i32>(at.x)) + 1u;
   });
   for (const Shape& shape : {Shape{200001, 3, 2}, Shape{2, 400003, 3}}) {
     const Buffer out = device().allocate<u32>(shape);
@@ -94,12 +99,16 @@ TEST_F(CudaTest, MoreThan65535GroupsAlongYAndZ) {
     int64_t wrong = 0, k = 0;
     for (int64_t z = 0; z < shape[0]; ++z)
       for (int64_t y = 0; y < shape[1]; ++y)
-        for (int64_t x = 0; x < shape[2]; ++x) wrong += got[size_t(k++)] != u32(z) * 3u + u32(y) * 5u + u32(x) + 1u;
+        for (int64_t x = 0; x < shape[2]; ++x)
+          wrong += got[size_t(k++)] != u32(z) * 3u + u32(y) * 5u + u32(x) + 1u;
     EXPECT_EQ(wrong, 0);
   }
-  static const Kernel groups = kernel("test.groups2", [](Group<2> g, InOut<u32, 2> out) {
-    out(g.id(1), g.global(0)) = cast<u32>(g.id(1)) * 7u + cast<u32>(g.global(0));
-  }, {{32, 1, 1}});
+  static const Kernel groups = kernel("test.groups2",
+                                      [](Group<2> g, InOut<u32, 2> out) {
+                                        out(g.id(1), g.global(0)) =
+                                            cast<u32>(g.id(1)) * 7u + cast<u32>(g.global(0));
+                                      },
+                                      {{32, 1, 1}});
   const int64_t rows = 150007;
   const Buffer out = device().allocate<u32>({rows, 64});
   device().launch(groups, {rows, 2}, out);
@@ -115,9 +124,9 @@ TEST_F(CudaTest, BuffersBeyond4GiB) {
   static const Kernel fill = kernel("test.fill_bytes", [](At<2> at, Out<uint8_t, 2> out) {
     out[at] = cast<u32>(Val<i32>(at.y)) * 31u + cast<u32>(Val<i32>(at.x)) * 7u;
   });
-  static const Kernel pick = kernel("test.pick_bytes", [](At<1> at, Grid<uint8_t, 2> in, Grid<i32, 1> y, Grid<i32, 1> x, Out<u32, 1> out) {
-    out[at] = in(y[at], x[at]);
-  });
+  static const Kernel pick =
+      kernel("test.pick_bytes", [](At<1> at, Grid<uint8_t, 2> in, Grid<i32, 1> y, Grid<i32, 1> x,
+                                   Out<u32, 1> out) { out[at] = in(y[at], x[at]); });
   const Buffer big = device().allocate<uint8_t>({rows, columns});
   device().launch(fill, {rows, columns}, big);
   std::vector<i32> y, x;
@@ -130,22 +139,29 @@ TEST_F(CudaTest, BuffersBeyond4GiB) {
   const Buffer out = device().allocate<u32>({int64_t(y.size())});
   device().launch(pick, {int64_t(y.size())}, big, device().upload(y), device().upload(x), out);
   const std::vector<u32> got = device().download<u32>(out);
-  for (size_t k = 0; k < y.size(); ++k) ASSERT_EQ(got[k], (u32(y[k]) * 31u + u32(x[k]) * 7u) & 0xffu) << y[k] << ", " << x[k];
+  for (size_t k = 0; k < y.size(); ++k)
+    ASSERT_EQ(got[k], (u32(y[k]) * 31u + u32(x[k]) * 7u) & 0xffu) << y[k] << ", " << x[k];
 }
 
-template <class T> void check_reductions(const Device& device, const Device& reference) {
+template <class T>
+void check_reductions(const Device& device, const Device& reference) {
   for (int lanes : {1, 2, 16, 32, 64, 256, 512, 1024}) {
-    const Kernel k = kernel("test.reduce." + std::string(name(detail::kType<T>)), [](Group<1> g, Grid<T, 1> in, Out<T, 2> out) {
-      const Val<T> v = in[g.global()];
-      const Val<T> sum = group_sum(v), low = group_min(v), high = group_max(v), again = group_sum(sum);
-      out(0, g.global()) = sum;
-      out(1, g.global()) = low;
-      out(2, g.global()) = high;
-      out(3, g.global()) = again;
-    }, {{lanes, 1, 1}});
+    const Kernel k = kernel("test.reduce." + std::string(name(detail::kType<T>)),
+                            [](Group<1> g, Grid<T, 1> in, Out<T, 2> out) {
+                              const Val<T> v = in[g.global()];
+                              const Val<T> sum = group_sum(v), low = group_min(v), high = group_max(v),
+                                           again = group_sum(sum);
+                              out(0, g.global()) = sum;
+                              out(1, g.global()) = low;
+                              out(2, g.global()) = high;
+                              out(3, g.global()) = again;
+                            },
+                            {{lanes, 1, 1}});
     const int64_t groups = 5, n = groups * lanes;
     std::vector<T> data(static_cast<size_t>(n));
-    for (size_t i = 0; i < data.size(); ++i) data[i] = T(double((i * 2654435761u) % 1000003) / (std::is_integral_v<T> ? 1 : 977)) * T(i % 3 ? 1 : -1);
+    for (size_t i = 0; i < data.size(); ++i)
+      data[i] =
+          T(double((i * 2654435761u) % 1000003) / (std::is_integral_v<T> ? 1 : 977)) * T(i % 3 ? 1 : -1);
     const auto run = [&](const Device& d) {
       const Buffer out = d.allocate<T>({4, n});
       d.launch(k, {groups}, d.upload(data), out);
@@ -165,27 +181,34 @@ TEST_F(CudaTest, GroupReductionsFollowTheTree) {
 }
 
 /// Reverses each tile of 64 * K elements through two stages of asynchronous copies.
-template <class E, int K> void check_async(const Device& device, const Device& reference) {
+template <class E, int K>
+void check_async(const Device& device, const Device& reference) {
   using T = detail::value_of<E>;
-  static const Kernel k = kernel("test.async", [](Group<1> g, Grid<E, 1> in, Out<T, 1> out) {
-    constexpr int kTile = 64 * K;
-    SharedArray<T> tile(2 * kTile);
-    const Val<i32> first = g.id() * (4 * kTile);
-    in.template copy_async<K>(tile, g.lane() * K, first + g.lane() * K);
-    async_commit();
-    for_(0, 4, [&](Val<i32> stage) {
-      const Val<i32> next = stage + 1;
-      if_(next < 4, [&] { in.template copy_async<K>(tile, (next & 1) * kTile + g.lane() * K, first + next * kTile + g.lane() * K); });
-      async_commit();
-      async_wait(1);
-      barrier();
-      for (int m = 0; m < K; ++m) {
-        const Val<i32> at = g.lane() + 64 * m;
-        out[first + stage * kTile + at] = Val<T>(tile[(stage & 1) * kTile + (kTile - 1) - at]);
-      }
-      barrier();
-    });
-  }, {{64, 1, 1}});
+  static const Kernel k = kernel("test.async",
+                                 [](Group<1> g, Grid<E, 1> in, Out<T, 1> out) {
+                                   constexpr int kTile = 64 * K;
+                                   SharedArray<T> tile(2 * kTile);
+                                   const Val<i32> first = g.id() * (4 * kTile);
+                                   in.template copy_async<K>(tile, g.lane() * K, first + g.lane() * K);
+                                   async_commit();
+                                   for_(0, 4, [&](Val<i32> stage) {
+                                     const Val<i32> next = stage + 1;
+                                     if_(next < 4, [&] {
+                                       in.template copy_async<K>(tile, (next & 1) * kTile + g.lane() * K,
+                                                                 first + next * kTile + g.lane() * K);
+                                     });
+                                     async_commit();
+                                     async_wait(1);
+                                     barrier();
+                                     for (int m = 0; m < K; ++m) {
+                                       const Val<i32> at = g.lane() + 64 * m;
+                                       out[first + stage * kTile + at] =
+                                           Val<T>(tile[(stage & 1) * kTile + (kTile - 1) - at]);
+                                     }
+                                     barrier();
+                                   });
+                                 },
+                                 {{64, 1, 1}});
   const int64_t groups = 7, n = groups * 4 * 64 * K;
   std::vector<T> data(static_cast<size_t>(n));
   std::iota(data.begin(), data.end(), T(1));
@@ -207,7 +230,8 @@ TEST_F(CudaTest, AsynchronousCopies) {
 }
 
 /// Copies through wide accesses, with streaming hints on every second kernel.
-template <class E, int K> void check_wide(const Device& device, const Device& reference, std::vector<E> data) {
+template <class E, int K>
+void check_wide(const Device& device, const Device& reference, std::vector<E> data) {
   using T = detail::value_of<E>;
   static const Kernel k = kernel("test.wide", [](At<1> at, Grid<E, 1> in, Out<E, 1> out, Out<T, 1> sums) {
     const Val<i32> first = at.x * K;
@@ -229,7 +253,8 @@ template <class E, int K> void check_wide(const Device& device, const Device& re
   };
   EXPECT_EQ(run(device), run(reference)) << K << " elements of " << sizeof(E) << " bytes";
 }
-template <class E, class Make> void check_wide_both(const Device& device, const Device& reference, Make make) {
+template <class E, class Make>
+void check_wide_both(const Device& device, const Device& reference, Make make) {
   std::vector<E> data;
   for (u32 k = 0; k < 4096; ++k) data.push_back(make(k));
   check_wide<E, 2>(device, reference, data);
@@ -250,34 +275,36 @@ TEST_F(CudaTest, WideAccesses) {
 
 TEST_F(CudaTest, SharedMemoryAbove48KiB) {
   static constexpr int kCount = 20000;  // 80 kB
-  static const Kernel k = kernel("test.big_shared", [](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out) {
-    SharedArray<f32> s(kCount);
-    for_(g.lane(), kCount, 256, [&](Val<i32> i) { s[i] = Val<f32>(in[i]); });
-    const Val<f32> total = group_sum(Val<f32>(s[g.lane()]));
-    barrier();
-    for_(g.lane(), kCount, 256, [&](Val<i32> i) { out[i] = Val<f32>(s[(kCount - 1) - i]) + total; });
-  }, {{256, 1, 1}});
+  static const Kernel k = kernel("test.big_shared",
+                                 [](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out) {
+                                   SharedArray<f32> s(kCount);
+                                   for_(g.lane(), kCount, 256, [&](Val<i32> i) { s[i] = Val<f32>(in[i]); });
+                                   const Val<f32> total = group_sum(Val<f32>(s[g.lane()]));
+                                   barrier();
+                                   for_(g.lane(), kCount, 256,
+                                        [&](Val<i32> i) { out[i] = Val<f32>(s[(kCount - 1) - i]) + total; });
+                                 },
+                                 {{256, 1, 1}});
   if (const Support support = device().supports(k); !support.ok) GTEST_SKIP() << support.reason;
   std::vector<f32> data(kCount);
   std::iota(data.begin(), data.end(), 0.5f);
-  const auto run = [&](const Device& d) {
-    const Buffer out = d.allocate<f32>({kCount});
-    d.launch(k, {1}, d.upload(data), out);
-    return d.download<f32>(out);
-  };
-  EXPECT_EQ(run(device()), run(Device::open("interp")));
+  const Buffer out = device().allocate<f32>({kCount});
+  device().launch(k, {1}, device().upload(data), out);
+  const std::vector<f32> got = device().download<f32>(out);
+  // 0.5 + 1.5 + … + 255.5: exact in any order.
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(got[size_t(i)], data[size_t(kCount - 1 - i)] + 32768.0f) << i;
 }
 
 TEST_F(CudaTest, TooMuchMemoryIsAnAllocationFault) {
   const MemoryInfo before = device().memory();
   try {
-    const Buffer a = device().allocate<uint8_t>({before.total_bytes / 2}), b = device().allocate<uint8_t>({before.total_bytes * 3 / 4});
+    const int64_t rows = before.total_bytes >> 20;
+    const Buffer a = device().allocate<uint8_t>({rows / 2, 1 << 20}),
+                 b = device().allocate<uint8_t>({rows * 3 / 4, 1 << 20});
     FAIL() << "more memory than there is";
-  } catch (const DeviceError& error) {
-    EXPECT_EQ(error.fault(), DeviceFault::allocation);
-  }
+  } catch (const DeviceError& error) { EXPECT_EQ(error.fault(), DeviceFault::allocation); }
   device().synchronize();
-  const Buffer again = device().allocate<uint8_t>({before.free_bytes / 2});  // all of it is free again
+  const Buffer again = device().allocate<uint8_t>({before.free_bytes >> 21, 1 << 20});  // it is free again
   EXPECT_EQ(device().download<u32>(device().upload(ramp(100))), ramp(100));
 }
 

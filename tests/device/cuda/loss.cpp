@@ -7,7 +7,9 @@ namespace {
 TEST(DeviceLoss, IsReportedAndANewOpeningWorks) {
   std::string reason;
   if (!gpu(&reason)) GTEST_SKIP() << reason;
-  static const Kernel wild = kernel("test.wild_store", [](At<1> at, Out<u32, 1> out, Param<i32> stride) { out(at.x * Val<i32>(stride)) = 1u; });
+  static const Kernel wild = kernel("test.wild_store", [](At<1> at, Out<u32, 1> out, Param<i32> stride) {
+    out(at.x * Val<i32>(stride)) = 1u;
+  });
   static const Kernel fill = kernel("test.fill", [](At<1> at, Out<u32, 1> out) { out[at] = 5u; });
   Buffer left_over;
   {
@@ -18,9 +20,7 @@ TEST(DeviceLoss, IsReportedAndANewOpeningWorks) {
       device.launch(wild, {64}, out, 1 << 24);
       device.synchronize();
       FAIL() << "a store to nowhere went unnoticed";
-    } catch (const DeviceError& error) {
-      EXPECT_EQ(error.fault(), DeviceFault::device_lost) << error.what();
-    }
+    } catch (const DeviceError& error) { EXPECT_EQ(error.fault(), DeviceFault::device_lost) << error.what(); }
     EXPECT_THROW(device.launch(fill, {1000}, out), DeviceError);  // still lost
   }
   const Device again = Device::open("cuda");

@@ -15,7 +15,9 @@ struct Row {
   char domain;
 };
 
-bool takes(char domain, Type type) { return domain == 'F' ? is_float(type) : domain == 'A' || domain == 'N' || is_integer(type); }
+bool takes(char domain, Type type) {
+  return domain == 'F' ? is_float(type) : domain == 'A' || domain == 'N' || is_integer(type);
+}
 
 std::vector<Row> elementary_rows(Type type) {
   static constexpr char F = 'F', I = 'I', L = 'L', N = 'N', A = 'A';
@@ -23,7 +25,8 @@ std::vector<Row> elementary_rows(Type type) {
   std::vector<Row> rows;
   const auto add = [&](Op op, char domain) {
     const bool unsigned_only = op == Op::umulhi;
-    if (takes(domain, type) && !(unsigned_only && type != Type::u32 && type != Type::u64)) rows.push_back({op, domain});
+    if (takes(domain, type) && !(unsigned_only && type != Type::u32 && type != Type::u64))
+      rows.push_back({op, domain});
   };
 #define LOCKSTEP_OP(name, arity, domain, ...) add(Op::name, domain);
 #include "lockstep/ir/ops.def"
@@ -40,8 +43,10 @@ std::vector<Row> math_rows() {
 
 Id as_u64(Builder& b, Id value) {
   switch (b.type(value)) {
-    case Type::f32: case Type::i32: return b.convert(Type::u64, b.bitcast(Type::u32, value));
-    case Type::f64: case Type::i64: return b.bitcast(Type::u64, value);
+    case Type::f32:
+    case Type::i32: return b.convert(Type::u64, b.bitcast(Type::u32, value));
+    case Type::f64:
+    case Type::i64: return b.bitcast(Type::u64, value);
     default: return b.convert(Type::u64, value);
   }
 }
@@ -79,7 +84,8 @@ OperationKernel build(std::string kernel_name, Type type, std::vector<Row> rows,
     for (Type to : kNumberTypes)
       if (to != type) write("convert to " + std::string(name(to)), b.convert(to, v[0]));
     for (Type to : kNumberTypes)
-      if (to != type && size_of(to) == size_of(type)) write("bitcast to " + std::string(name(to)), b.bitcast(to, v[0]));
+      if (to != type && size_of(to) == size_of(type))
+        write("bitcast to " + std::string(name(to)), b.bitcast(to, v[0]));
     write("select", b.select(b.op(is_float(type) ? Op::flt : Op::ilt, {v[0], v[1]}), v[1], v[2]));
     // A constant on one side takes another path through the CUDA printer.
     if (is_float(type)) {
@@ -92,7 +98,8 @@ OperationKernel build(std::string kernel_name, Type type, std::vector<Row> rows,
       write("fmax(0, a)", b.op(Op::fmax, {zero, v[0]}));
     } else {
       const Id c = b.number(type, 7);
-      for (Op op : {Op::idiv, Op::irem, Op::shl, Op::shr}) write(std::string(ir::name(op)) + " by 7", b.op(op, {v[0], c}));
+      for (Op op : {Op::idiv, Op::irem, Op::shl, Op::shr})
+        write(std::string(ir::name(op)) + " by 7", b.op(op, {v[0], c}));
     }
   };
   Kernel kernel = Kernel::trace(std::move(kernel_name), ir::Domain::points, 1, {}, trace);
@@ -104,6 +111,8 @@ OperationKernel build(std::string kernel_name, Type type, std::vector<Row> rows,
 OperationKernel operation_kernel(Type type) {
   return build("test.operations." + std::string(name(type)), type, elementary_rows(type), true);
 }
-OperationKernel math_kernel(Type type) { return build("test.math." + std::string(name(type)), type, math_rows(), false); }
+OperationKernel math_kernel(Type type) {
+  return build("test.math." + std::string(name(type)), type, math_rows(), false);
+}
 
 }  // namespace lockstep::cuda_test

@@ -8,7 +8,8 @@
 
 namespace lockstep::cuda_test {
 
-/// One kernel with its results in slots: element x of slot k is out[k * n + x], as bits in the low end of a u64.
+/// One kernel with its results in slots: element x of slot k is out[k * n + x], as bits in the low end of a
+/// u64.
 struct Slot {
   std::string name;  // "fadd", "convert to u32" …
   Type type;         // of the result

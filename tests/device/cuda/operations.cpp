@@ -1,4 +1,5 @@
-// Every operation of the IR on edge values: CUDA gives the bits of the interpreter, whose operations are the definition.
+// Every operation of the IR on edge values: CUDA gives the bits of the interpreter, whose operations are the
+// definition.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,24 +20,76 @@ uint64_t next_random(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-template <class T> std::vector<T> edge_values() {
+template <class T>
+std::vector<T> edge_values() {
   using L = std::numeric_limits<T>;
   if constexpr (std::is_floating_point_v<T>) {
-    std::vector<T> values = {T(0), T(1), T(0.5), T(1.5), T(2.5), T(3.5), T(0.49999997), T(1e-3), T(3), T(7), T(100), T(1e10),
-                             T(16777215), T(16777217), T(8388607.5), L::min(), L::denorm_min(), L::min() / 2, L::max(), L::infinity(),
-                             L::quiet_NaN(), L::epsilon(), T(2147483647.0), T(2147483648.0), T(4294967295.0), T(4294967296.0),
-                             T(9223372036854775808.0), T(18446744073709551616.0), T(3.14159265), T(0.7), T(88.5), T(127), T(709.5)};
+    std::vector<T> values = {T(0),
+                             T(1),
+                             T(0.5),
+                             T(1.5),
+                             T(2.5),
+                             T(3.5),
+                             T(0.49999997),
+                             T(1e-3),
+                             T(3),
+                             T(7),
+                             T(100),
+                             T(1e10),
+                             T(16777215),
+                             T(16777217),
+                             T(8388607.5),
+                             L::min(),
+                             L::denorm_min(),
+                             L::min() / 2,
+                             L::max(),
+                             L::infinity(),
+                             L::quiet_NaN(),
+                             L::epsilon(),
+                             T(2147483647.0),
+                             T(2147483648.0),
+                             T(4294967295.0),
+                             T(4294967296.0),
+                             T(9223372036854775808.0),
+                             T(18446744073709551616.0),
+                             T(3.14159265),
+                             T(0.7),
+                             T(88.5),
+                             T(127),
+                             T(709.5)};
     const size_t n = values.size();
     for (size_t k = 0; k < n; ++k) values.push_back(-values[k]);
     return values;
   } else {
-    return {T(0), T(1), T(2), T(3), T(7), T(31), T(32), T(33), T(63), T(64), T(65), T(1000), T(L::max()), T(L::max() - 1), T(L::min()),
-            T(L::min() + 1), T(-1), T(-2), T(-7), T(0x55555555), T(L::max() / 3), T(16777217), T(0x40000001)};
+    return {T(0),
+            T(1),
+            T(2),
+            T(3),
+            T(7),
+            T(31),
+            T(32),
+            T(33),
+            T(63),
+            T(64),
+            T(65),
+            T(1000),
+            T(L::max()),
+            T(L::max() - 1),
+            T(L::min()),
+            T(L::min() + 1),
+            T(-1),
+            T(-2),
+            T(-7),
+            T(0x55555555),
+            T(L::max() / 3),
+            T(16777217),
+            T(0x40000001)};
   }
 }
 
 /// Pairs of all edge values, then random bits; the three operand arrays.
-template <class T> std::array<std::vector<T>, 3> operands() {
+template <class T>
+std::array<std::vector<T>, 3> operands() {
   const std::vector<T> edges = edge_values<T>();
   std::array<std::vector<T>, 3> v;
   for (size_t a = 0; a < edges.size(); ++a)
@@ -49,7 +102,8 @@ template <class T> std::array<std::vector<T>, 3> operands() {
   for (int n = 0; n < 20000; ++n)
     for (auto& list : v) {
       uint64_t bits = next_random(state);
-      if (std::is_floating_point_v<T> && n % 2) {  // moderate numbers too: random bits are mostly huge or tiny
+      if (std::is_floating_point_v<T> &&
+          n % 2) {  // moderate numbers too: random bits are mostly huge or tiny
         list.push_back(T(double(int64_t(bits)) * 0x1p-63 * 50));
         continue;
       }
@@ -65,7 +119,9 @@ bool is_nan(Type type, uint64_t bits) {
   return type == Type::f64 && std::isnan(std::bit_cast<double>(bits));
 }
 
-template <class T> std::vector<u64> run(const Device& device, const OperationKernel& op, const std::array<std::vector<T>, 3>& v) {
+template <class T>
+std::vector<u64> run(const Device& device, const OperationKernel& op,
+                     const std::array<std::vector<T>, 3>& v) {
   const int64_t n = int64_t(v[0].size());
   const Buffer a = device.upload(v[0]), b = device.upload(v[1]), c = device.upload(v[2]);
   const Buffer out = device.allocate<u64>({n * int64_t(op.slots.size())});
@@ -74,7 +130,8 @@ template <class T> std::vector<u64> run(const Device& device, const OperationKer
   return device.download<u64>(out);
 }
 
-template <class T> void compare(const Device& gpu_device, const OperationKernel& op) {
+template <class T>
+void compare(const Device& gpu_device, const OperationKernel& op) {
   const auto v = operands<T>();
   const std::vector<u64> expected = run<T>(Device::open("interp"), op, v), got = run<T>(gpu_device, op, v);
   const size_t n = v[0].size();
@@ -84,13 +141,14 @@ template <class T> void compare(const Device& gpu_device, const OperationKernel&
       const uint64_t e = expected[s * n + k], g = got[s * n + k];
       if (e == g || (is_nan(op.slots[s].type, e) && is_nan(op.slots[s].type, g))) continue;
       ++differing;
-      ADD_FAILURE() << op.slots[s].name << " of " << name(op.type) << " (" << v[0][k] << ", " << v[1][k] << ", " << v[2][k] << "): "
-                    << std::hex << g << " expected " << e;
+      ADD_FAILURE() << op.slots[s].name << " of " << name(op.type) << " (" << v[0][k] << ", " << v[1][k]
+                    << ", " << v[2][k] << "): " << std::hex << g << " expected " << e;
     }
   }
 }
 
-template <class T> void compare_all(const Device& gpu_device) {
+template <class T>
+void compare_all(const Device& gpu_device) {
   compare<T>(gpu_device, operation_kernel(detail::kType<T>));
   if constexpr (std::is_floating_point_v<T>) compare<T>(gpu_device, math_kernel(detail::kType<T>));
 }

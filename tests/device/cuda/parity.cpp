@@ -1,4 +1,5 @@
-// Every registered case on CUDA: the bits of the interpreter, and the plain reference within the case's bound.
+// Every registered case on CUDA: the bits of the interpreter, and the plain reference within the case's
+// bound.
 #include "device/cuda/gpu.hpp"
 #include "lockstep/case.hpp"
 
@@ -22,14 +23,16 @@ CaseRegistry all_cases() {
 
 struct ParityTest : GpuTest {
   void run(Against against, const Device& other) {
+    const CaseRegistry registry = all_cases();
     int compared = 0;
-    for (const Case& c : all_cases().all())
+    for (const Case& c : registry.all())
       for (const std::string& size : c.small) {
         const VerifyRow row = verify_case(c, size, device(), against, other);
         if (!row.skipped.empty()) continue;
         ++compared;
-        EXPECT_TRUE(row.pass) << c.name << " " << size << ": " << row.comparison.differing_elements << " of " << row.comparison.elements
-                              << " elements differ, max_ulp " << row.comparison.max_ulp << ", bound " << row.bound;
+        EXPECT_TRUE(row.pass) << c.name << " " << size << ": " << row.comparison.differing_elements << " of "
+                              << row.comparison.elements << " elements differ, max_ulp "
+                              << row.comparison.max_ulp << ", bound " << row.bound;
       }
     EXPECT_GT(compared, 0);
   }

@@ -1,0 +1,45 @@
+// How a points kernel covers its domain: several points per lane where a lane would else hold too few bytes
+// in flight, and a path without clamps for lanes whose stencil lies inside.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::clike {
+
+/// Points of one lane: along x a block apart, so that lanes stay side by side; along y and z next to each
+/// other, so that they share the lines of a stencil.
+struct PointsPlan {
+  int axis = 0;
+  int points = 1;
+  friend bool operator==(const PointsPlan&, const PointsPlan&) = default;
+};
+/// More than one point for short straight-line kernels without a block of the author's.
+PointsPlan choose_points(const ir::Function& function);
+
+/// What every clamp_index of the body reaches: offsets from the lane's coordinate along an axis, and the
+/// extent it is clamped to. Complete only if every clamp has this form.
+struct StencilReach {
+  struct Reach {
+    int axis;
+    ir::Id extent;  // second operand of the clamp
+    int64_t low = 0, high = 0;
+  };
+  std::vector<Reach> reaches;
+  bool complete = true;
+};
+StencilReach stencil_reach(const ir::Function& function);
+
+/// Bodies of the kernels: coordinates, guards and calls of `point`, and of `inner_point` where `inside` is
+/// not empty. `inside` holds per reach the text of the extent.
+std::string points_kernel_body(const ir::Function& function, const std::array<int32_t, 3>& block,
+                               const PointsPlan& plan, const StencilReach& reach,
+                               const std::vector<std::string>& extents);
+/// Parameters and arguments of `point`: "const int x, const int y" and "x, y".
+std::string point_parameters(const ir::Function& function);
+
+}  // namespace lockstep::clike
