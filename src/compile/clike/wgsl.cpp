@@ -200,6 +200,7 @@ class WgslPrinter final : public Printer {
   std::string prologue_;
   std::vector<std::string> builtins_;
   std::set<std::pair<Type, ir::Reduction>> reductions_;
+  std::set<uint32_t> exchanged_;  // shared arrays with a compare_exchange
 };
 
 Expression WgslPrinter::literal(Type type, uint64_t bits) {
@@ -231,6 +232,7 @@ std::string_view WgslPrinter::op_template(const Instruction& i, Type type) const
     case Op::shr: return is_u32 ? "$0 >> ($1 & 31u)" : "$0 >> (u32($1) & 31u)";
     case Op::bxor: return is_bool ? "$0 != $1" : "$0 ^ $1";
     case Op::bnot: return is_bool ? "!$0" : "~$0";
+    case Op::fne: return "!($0 == $1)";  // some adapters take a != b as ordered
     // As bits: the sign of zeros and NaN must not get lost.
     case Op::fneg: return exact_ ? "ls_neg($0)" : "-$0";
     case Op::fabs: return exact_ ? "ls_abs($0)" : "abs($0)";
@@ -259,6 +261,7 @@ Expression WgslPrinter::convert(Type to, Type from, const Expression& value) {
     return call("select", {&zero, &one, &value});
   }
   if (from == Type::f32) return call(to == Type::i32 ? "ls_f32_to_i32" : "ls_f32_to_u32", {&value});
+  if (from == Type::u32 && to == Type::f32) return call("ls_u32_to_f32", {&value});
   return call(wgsl_type(to), {&value});
 }
 
@@ -287,17 +290,9 @@ Expression WgslPrinter::atomic(const Instruction& i, ir::AtomicTarget target, co
         Binding::atom, depth};
   const std::string place = fmt::format("s{}[{}]", target.array, index.text);
   if (!compare)
-    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom,
-            depth};
-  const std::string old = fresh("old"), at = repeatable(index);
-  line(fmt::format("var {}: {};", old, wgsl_type(i.type)));
-  line("loop {");
-  line(fmt::format("  let r = atomicCompareExchangeWeak(&s{}[{}], {}, {});", target.array, at, compare->text,
-                   value.text));
-  line(fmt::format("  if (r.exchanged || r.old_value != {}) {{ {} = r.old_value; break; }}",
-                   tight(*compare, Binding::sum), old));
-  line("}");
-  return {old};
+    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom, depth};
+  exchanged_.insert(target.array);
+  return {fmt::format("s{}_exchange({}, {}, {})", target.array, index.text, value.text, compare->text), Binding::atom, depth};
 }
 
 Expression WgslPrinter::group_reduce(const Instruction& i, const Expression& value) {
@@ -364,6 +359,20 @@ WgslSource WgslPrinter::print() {
     reductions += reduce_function(type, kind, out.group[0] * out.group[1] * out.group[2]);
   }
 
+  // The weak form may fail without a cause.
+  for (uint32_t s : exchanged_)
+    reductions += fmt::format(R"(fn s{0}_exchange(index: i32, value: {1}, compare: {1}) -> {1} {{
+  loop {{
+    let r = atomicCompareExchangeWeak(&s{0}[index], compare, value);
+    if (r.exchanged || r.old_value != compare) {{ return r.old_value; }}
+  }}
+  return compare;
+}}
+)",
+                              s, wgsl_type(value_type(f.shared[s].storage)));
+  const std::string helpers = used_helpers(wgsl_helpers(), accessors + prologue_ + body);
+  if (helpers.find("ls_zero") != std::string::npos) prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
+
   std::string& text = out.text;
   text = fmt::format("// {}\n", f.name);
   if (!words_.empty())
@@ -378,7 +387,7 @@ WgslSource WgslPrinter::print() {
   for (Type type : trees)
     text += fmt::format("var<workgroup> ls_tree_{0}: array<{0}, {1}>;\n", wgsl_type(type),
                         out.group[0] * out.group[1] * out.group[2]);
-  text += "\n" + used_helpers(wgsl_helpers(), accessors + prologue_ + body) + accessors + reductions + "\n";
+  text += "\n" + helpers + accessors + reductions + "\n";
   text += fmt::format("@compute @workgroup_size({}, {}, {})\nfn main({}) {{\n", out.group[0], out.group[1],
                       out.group[2], fmt::join(builtins_, ", "));
   text += prologue_;

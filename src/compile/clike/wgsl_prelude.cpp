@@ -6,6 +6,7 @@ namespace {
 
 constexpr Helper kHelpers[] = {
     {"ls_hidden", "var<private> ls_hidden: u32 = 0u;"},
+    {"ls_zero", "var<private> ls_zero: u32;"},
     {"ls_isnan", "fn ls_isnan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"},
     {"ls_isinf", "fn ls_isinf(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u; }"},
     {"ls_isfinite",
@@ -15,85 +16,35 @@ constexpr Helper kHelpers[] = {
      "(bitcast<u32>(s) & 0x80000000u)); }"},
     {"ls_abs", "fn ls_abs(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }"},
     {"ls_neg", "fn ls_neg(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }"},
-    // a * b + c with one rounding, in whole numbers, for adapters whose fma rounds twice. The product has 48
-    // bits; the term with the smaller exponent is shifted right with a sticky last bit.
-    {"ls_shift_jam", R"(fn ls_shift_jam(v: vec2<u32>, n: u32) -> vec2<u32> {
-  if (n == 0u) { return v; }
-  if (n < 32u) { return vec2<u32>((v.x >> n) | (v.y << (32u - n)) | select(0u, 1u, (v.x << (32u - n)) != 0u), v.y >> n); }
-  if (n == 32u) { return vec2<u32>(v.y | select(0u, 1u, v.x != 0u), 0u); }
-  if (n < 64u) { return vec2<u32>((v.y >> (n - 32u)) | select(0u, 1u, ((v.y << (64u - n)) | v.x) != 0u), 0u); }
-  return vec2<u32>(select(0u, 1u, (v.x | v.y) != 0u), 0u);
-})"},
-    {"ls_round_pack", R"(fn ls_round_pack(sign: u32, exponent: i32, value: vec2<u32>) -> f32 {
-  let zeros = select(countLeadingZeros(value.y), 32u + countLeadingZeros(value.x), value.y == 0u);
-  var v = value;
-  if (zeros >= 32u) { v = vec2<u32>(0u, v.x << (zeros - 32u)); }
-  else if (zeros > 0u) { v = vec2<u32>(v.x << zeros, (v.y << zeros) | (v.x >> (32u - zeros))); }
-  var e = exponent - i32(zeros) + 190i;
-  if (e >= 255i) { return bitcast<f32>((sign | 0x7f800000u) + ls_hidden); }
-  if (e <= 0i) {
-    v = ls_shift_jam(v, u32(1i - e));
-    e = 0i;
-  } else {
-    e -= 1i;
-  }
-  let kept = v.y >> 8u;
-  let rest = (v.y & 0xffu) | select(0u, 1u, v.x != 0u);
-  let up = rest > 0x80u || (rest == 0x80u && (kept & 1u) == 1u);
-  return bitcast<f32>(sign | ((u32(e) << 23u) + kept + select(0u, 1u, up)));
+    // a * b + c with one rounding, for adapters whose fma rounds twice: the product's and the sums' rounding errors are
+    // found exactly, their sum is rounded to odd, the last addition rounds to nearest (Boldo and Melquiond 2008). ls_zero
+    // hides each rounded result from the driver's algebra. Where a * b < 2^-100 the last bit may differ.
+    {"ls_keep", "fn ls_keep(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ ls_zero); }"},
+    {"ls_two_sum", R"(fn ls_two_sum(a: f32, b: f32) -> vec2<f32> {
+  let s = ls_keep(a + b);
+  let t = ls_keep(s - a);
+  return vec2<f32>(s, (a - ls_keep(s - t)) + (b - t));
 })"},
     {"ls_fma", R"(fn ls_fma(a: f32, b: f32, c: f32) -> f32 {
-  let ua = bitcast<u32>(a);
-  let ub = bitcast<u32>(b);
-  let uc = bitcast<u32>(c);
-  var ma = ua & 0x7fffffffu;
-  var mb = ub & 0x7fffffffu;
-  var mc = uc & 0x7fffffffu;
-  if (ma >= 0x7f800000u || mb >= 0x7f800000u) { return a * b + c; }
-  if (mc >= 0x7f800000u) { return c; }
-  if (ma == 0u || mb == 0u) {
-    if (mc != 0u) { return c; }
-    return bitcast<f32>((ua ^ ub) & uc & 0x80000000u);
-  }
-  // Value = m * 2^e with 23 <= log2(m) < 24; subnormal numbers are brought there first.
-  var ea = max(i32(ma >> 23u), 1i) - 150i;
-  var eb = max(i32(mb >> 23u), 1i) - 150i;
-  var ec = max(i32(mc >> 23u), 1i) - 150i;
-  ma = select(ma & 0x7fffffu, (ma & 0x7fffffu) | 0x800000u, ma >= 0x800000u);
-  mb = select(mb & 0x7fffffu, (mb & 0x7fffffu) | 0x800000u, mb >= 0x800000u);
-  mc = select(mc & 0x7fffffu, (mc & 0x7fffffu) | 0x800000u, mc >= 0x800000u);
-  let za = countLeadingZeros(ma) - 8u;
-  let zb = countLeadingZeros(mb) - 8u;
-  ma = ma << za;
-  mb = mb << zb;
-  ea -= i32(za);
-  eb -= i32(zb);
-  let sign = (ua ^ ub) & 0x80000000u;
-  // 48 bits, then 14 more: the top bit is 60 or 61.
-  let low = ma * mb;
-  let high = ls_umulhi(ma, mb);
-  var p = vec2<u32>(low << 14u, (high << 14u) | (low >> 18u));
-  var e = ea + eb - 14i;
-  if (mc == 0u) { return ls_round_pack(sign, e, p); }
-  let zc = countLeadingZeros(mc) - 8u;
-  mc = mc << zc;
-  ec -= i32(zc) + 38i;
-  var q = vec2<u32>(0u, mc << 6u);
-  if (e >= ec) {
-    q = ls_shift_jam(q, u32(e - ec));
-  } else {
-    p = ls_shift_jam(p, u32(ec - e));
-    e = ec;
-  }
-  if (sign == (uc & 0x80000000u)) {
-    let x = p.x + q.x;
-    return ls_round_pack(sign, e, vec2<u32>(x, p.y + q.y + select(0u, 1u, x < q.x)));
-  }
-  if (p.x == q.x && p.y == q.y) { return 0.0f; }
-  let less = p.y < q.y || (p.y == q.y && p.x < q.x);
-  let g = select(p, q, less);
-  let h = select(q, p, less);
-  return ls_round_pack(select(sign, sign ^ 0x80000000u, less), e, vec2<u32>(g.x - h.x, g.y - h.y - select(0u, 1u, g.x < h.x)));
+  let p = ls_keep(a * b);
+  let ah = bitcast<f32>((bitcast<u32>(a) + 0x800u) & 0xfffff000u);
+  let bh = bitcast<f32>((bitcast<u32>(b) + 0x800u) & 0xfffff000u);
+  let al = ls_keep(a - ah);
+  let bl = ls_keep(b - bh);
+  let e1 = ls_keep(ls_keep(ah * bh) - p);
+  let e2 = ls_keep(e1 + ls_keep(ah * bl));
+  let e3 = ls_keep(e2 + ls_keep(al * bh));
+  let u = ls_two_sum(c, e3 + ls_keep(al * bl));
+  let t = ls_two_sum(p, u.x);
+  let v = ls_two_sum(t.y, u.y);
+  let bits = bitcast<u32>(v.x);
+  let step = select(0xffffffffu, 1u, (v.x > 0.0f) == (v.y > 0.0f));
+  let odd = bitcast<f32>(select(bits, bits + step, v.y != 0.0f && (bits & 1u) == 0u));
+  let r = t.x + odd;
+  // Where the product overflows, an infinite c is the result.
+  let finite = (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u && (bitcast<u32>(b) & 0x7f800000u) != 0x7f800000u;
+  let rest = select(p + c, c, finite && (bitcast<u32>(c) & 0x7fffffffu) == 0x7f800000u);
+  return select(rest, r, (bitcast<u32>(odd) & 0x7f800000u) != 0x7f800000u && (p != 0.0f || c != 0.0f));
 })"},
     {"ls_div", "fn ls_div(a: f32, b: f32) -> f32 { return a / b; }"},
     {"ls_sqrt", "fn ls_sqrt(x: f32) -> f32 { return sqrt(x); }"},
@@ -133,6 +84,11 @@ constexpr Helper kHelpers[] = {
   if (!(x > 0.0f)) { return 0u; }
   if (x >= 4294967296.0f) { return 0xffffffffu; }
   return u32(x);
+})"},
+    // Some adapters round values of 2^31 and more wrongly.
+    {"ls_u32_to_f32", R"(fn ls_u32_to_f32(x: u32) -> f32 {
+  if (x < 0x80000000u) { return f32(i32(x)); }
+  return f32(i32((x >> 1u) | (x & 1u))) * 2.0f;
 })"},
     // Multiplying by a power of two is exact as long as no subnormal number is involved.
     {"ls_f16_load", R"(fn ls_f16_load(h: u32) -> f32 {

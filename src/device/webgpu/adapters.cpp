@@ -26,8 +26,9 @@ DeviceInfo device_info(const Adapter& adapter, int number) {
   // Whole windows of the largest offset alignment, so that each window of a split buffer can be bound.
   limits.binding_bytes =
       int64_t(std::min<uint64_t>(l.maxStorageBufferBindingSize, INT64_MAX)) & ~int64_t(255);
-  limits.buffer_bytes = int64_t(std::min<uint64_t>(l.maxBufferSize, INT64_MAX)) & ~int64_t(255);
   limits.bindings = l.maxStorageBuffersPerShaderStage;
+  // Longer buffers than the adapter's consist of several; a kernel sees as much as it can bind.
+  limits.buffer_bytes = limits.binding_bytes * limits.bindings;
   limits.shared_bytes = l.maxComputeWorkgroupStorageSize;
   limits.f64 = false;
   limits.f16 = true;

@@ -28,9 +28,12 @@ WebgpuBackend::~WebgpuBackend() = default;
 
 void WebgpuBackend::set_limits(const Limits& limits) {
   info_.limits = limits;
-  // A window never crosses the border of two buffers: chunks are whole windows.
-  window_bytes_ = std::max<int64_t>(std::min(limits.binding_bytes, limits.buffer_bytes) & ~int64_t(255), 256);
-  chunk_bytes_ = std::max(limits.buffer_bytes / window_bytes_, int64_t(1)) * window_bytes_;
+  window_bytes_ = std::max<int64_t>(limits.binding_bytes & ~int64_t(255), 256);
+  // A window never crosses the border of two of the adapter's buffers: each holds whole windows, as many as it would
+  // without lowered limits.
+  const WGPULimits& hardware = core_->adapter.limits;
+  const auto per_buffer = int64_t(std::max<uint64_t>(hardware.maxBufferSize / hardware.maxStorageBufferBindingSize, 1));
+  chunk_bytes_ = per_buffer * window_bytes_;
 }
 
 MemoryInfo WebgpuBackend::memory() const { return memory_info(core_->adapter); }

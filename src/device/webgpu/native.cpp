@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 
 #include "core/dynamic_library.hpp"
@@ -55,6 +56,8 @@ Loaded load() {
 }
 
 WGPUInstance make_instance(const Native& native) {
+  // Mesa's layer that orders adapters asks the display server, and complains on stderr where there is none.
+  if (!std::getenv("XDG_RUNTIME_DIR")) ::setenv("NODEVICE_SELECT", "1", 0);
   WGPUInstanceExtras extras{};
   extras.chain.sType = WGPUSType(WGPUSType_InstanceExtras);
   extras.backends = WGPUInstanceBackend_Vulkan;
