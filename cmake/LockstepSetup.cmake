@@ -32,7 +32,8 @@ add_compile_options(-ffp-contract=off -fno-fast-math)
 
 add_library(lockstep_warnings INTERFACE)
 target_compile_options(lockstep_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local
-  -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers)
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers
+  -Wno-restrict)  # GCC 12 reports std::string where nothing overlaps
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)

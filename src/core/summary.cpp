@@ -77,7 +77,9 @@ std::vector<StageReport> RunSummary::stages() const {
 std::map<std::string, uint64_t> RunSummary::fallbacks() const {
   std::lock_guard lock(mutex_);
   std::map<std::string, uint64_t> counts;
-  for (const StageReport& s : stages_) counts[s.stage] += s.fallbacks;
+  for (const StageReport& s : stages_) {
+    if (s.fallbacks > 0) counts[s.stage] += s.fallbacks;
+  }
   return counts;
 }
 double RunSummary::seconds() const {

@@ -35,6 +35,7 @@ struct LockstepGdalDataset {
 namespace {
 
 constexpr int kBlock = 256;
+constexpr double kLargestBlock = double{1 << 29};
 
 void silent(CPLErr, CPLErrorNum, const char*) {}
 
@@ -116,6 +117,15 @@ LockstepGdalDataset* open_dataset(const char* path, int band, LockstepGdalGrid* 
     if (GDALDataTypeIsComplex(GDALGetRasterDataType(dataset->band))) {
       CPLErrorReset();
       return set_error(error, error_size, "its cells are complex numbers"), nullptr;
+    }
+    // GDAL reads whole blocks, so a damaged block size would take all memory.
+    int block_cols = 0, block_rows = 0;
+    GDALGetBlockSize(dataset->band, &block_cols, &block_rows);
+    const double block_bytes = static_cast<double>(block_cols) * static_cast<double>(block_rows) *
+                               GDALGetDataTypeSizeBytes(GDALGetRasterDataType(dataset->band));
+    if (block_cols < 1 || block_rows < 1 || block_bytes > kLargestBlock) {
+      CPLErrorReset();
+      return set_error(error, error_size, "its blocks are above 512 MiB: damaged, or to be retiled"), nullptr;
     }
     grid->has_transform = GDALGetGeoTransform(dataset->handle, grid->transform) == CE_None;
     int success = 0;

@@ -1,0 +1,191 @@
+// `lockstep bench`: device times of whole operations on resident data, beside the copy bandwidth of the same
+// run.
+#include "bench.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "core/atomic_file.hpp"
+#include "core/dynamic_library.hpp"
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "io/file.hpp"
+#include "registry.hpp"
+#include "session.hpp"
+#include "subprocess.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+struct BenchCommandOptions {
+  std::vector<std::string> cases;
+  std::string sizes, out, csv, against;
+  int64_t iterations = 0, warmup = 0, rounds = 5;
+  double tolerance = 5;
+};
+
+BenchResults measure(Session& session, const BenchCommandOptions& options) {
+  const std::vector<const Case*> cases = select_cases(options.cases);
+  const std::vector<std::string> wanted =
+      options.sizes.empty() ? std::vector<std::string>{} : split_list(options.sizes, "--sizes");
+  for (const std::string& size : wanted) parse_size(size);
+  const Device device = session.open_device();
+  BenchResults results;
+  results.device = device.info().name;
+  results.copy_gbps = measure_copy_gbps(device);
+  int64_t total = 0;
+  for (const Case* c : cases) total += static_cast<int64_t>(wanted.empty() ? c->bench.size() : wanted.size());
+  Progress progress("bench", total, "problems");
+  BenchOptions bench;
+  bench.iterations = static_cast<int>(options.iterations);
+  bench.warmup = static_cast<int>(options.warmup);
+  const auto start = std::chrono::steady_clock::now();
+  for (const Case* c : cases) {
+    for (const std::string& size : wanted.empty() ? c->bench : wanted) {
+      results.rows.push_back(bench_case(*c, size, device, results.copy_gbps, bench));
+      progress.add();
+    }
+  }
+  const DeviceCounters counters = device.counters();
+  session.note({"bench", device.info().name,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+                static_cast<uint64_t>(counters.bytes_to_device),
+                static_cast<uint64_t>(counters.bytes_from_device), static_cast<uint64_t>(counters.launches),
+                0});
+  session.note_device(device.info().name, counters.peak_bytes);
+  return results;
+}
+
+// The same measurement by another program (or by this one, in a process of its own).
+BenchResults measure_with(const std::string& program, const CommonOptions& common,
+                          const BenchCommandOptions& options) {
+  std::vector<std::string> words = {program,    "bench",       "--json",     "--quiet",
+                                    "--device", common.device, "--numerics", common.numerics};
+  if (common.threads) words.insert(words.end(), {"--threads", std::to_string(common.threads)});
+  if (!options.sizes.empty()) words.insert(words.end(), {"--sizes", options.sizes});
+  if (options.iterations) words.insert(words.end(), {"--iterations", std::to_string(options.iterations)});
+  if (options.warmup) words.insert(words.end(), {"--warmup", std::to_string(options.warmup)});
+  words.insert(words.end(), options.cases.begin(), options.cases.end());
+  const ProgramResult result = run_program(words);
+  if (result.exit_code != 0) {
+    throw InputError(fmt::format("`bench` ended with exit code {}", result.exit_code), program,
+                     "a `lockstep` program with these cases");
+  }
+  return parse_bench(result.output, program);
+}
+
+// Each row's median over the rounds.
+BenchResults median_of(const std::vector<BenchResults>& rounds) {
+  BenchResults result = rounds.front();
+  for (BenchRow& row : result.rows) {
+    std::vector<double> times;
+    for (const BenchResults& round : rounds) {
+      for (const BenchRow& r : round.rows) {
+        if (r.name == row.name && r.size == row.size && r.dtype == row.dtype) times.push_back(r.median_ms);
+      }
+    }
+    std::sort(times.begin(), times.end());
+    row.median_ms = times[times.size() / 2];
+  }
+  return result;
+}
+
+bool is_program(const std::string& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error) || ::access(file.c_str(), X_OK) != 0) return false;
+  const std::string head = io::read_text_file(file, "a lockstep program or an earlier JSON").substr(0, 4);
+  return head ==
+             "\x7f"
+             "ELF" ||
+         head.starts_with("#!");
+}
+
+// Both programs in turn, the order changing from round to round, so that drifts of the machine hit both
+// alike.
+int compare_programs(const CommonOptions& common, const BenchCommandOptions& options) {
+  Session session(common);
+  const std::string self = (fs::read_symlink("/proc/self/exe")).string();
+  const std::string other = fs::absolute(options.against).string();
+  std::vector<BenchResults> ours, theirs;
+  Progress progress("bench --against", options.rounds * 2, "runs");
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    for (const bool own : {round % 2 == 0, round % 2 != 0}) {
+      (own ? ours : theirs).push_back(measure_with(own ? self : other, common, options));
+      progress.add();
+    }
+  }
+  const BenchResults newer = median_of(ours);
+  const std::vector<BenchChange> changes = compare_bench(median_of(theirs), newer, options.tolerance / 100);
+  ordered_json document = to_json(newer);
+  document["against"] = options.against;
+  document["comparison"] = to_json(changes);
+  session.note_device(newer.device, 0);
+  if (!options.out.empty()) write_file(options.out, std::string_view(document.dump(2)));
+  if (!options.csv.empty()) write_file(options.csv, std::string_view(to_csv(newer)));
+  session.finish(document, to_text(changes, options.against, options.tolerance / 100));
+  return std::any_of(changes.begin(), changes.end(), [](const BenchChange& c) { return c.regression; }) ? 1
+                                                                                                        : 0;
+}
+
+int run(const CommonOptions& common, const BenchCommandOptions& options) {
+  if (!options.against.empty() && is_program(options.against)) return compare_programs(common, options);
+  std::optional<BenchResults> older;
+  if (!options.against.empty())
+    older = parse_bench(io::read_text_file(options.against, "an earlier JSON of bench"), options.against);
+  Session session(common);
+  const BenchResults results = measure(session, options);
+  ordered_json document = to_json(results);
+  std::string text = to_text(results);
+  bool slower = false;
+  if (older) {
+    const std::vector<BenchChange> changes = compare_bench(*older, results, options.tolerance / 100);
+    document["against"] = options.against;
+    document["comparison"] = to_json(changes);
+    text += to_text(changes, options.against, options.tolerance / 100);
+    slower = std::any_of(changes.begin(), changes.end(), [](const BenchChange& c) { return c.regression; });
+  }
+  if (!options.out.empty()) write_file(options.out, std::string_view(document.dump(2)));
+  if (!options.csv.empty()) write_file(options.csv, std::string_view(to_csv(results)));
+  session.finish(document, text);
+  return slower ? 1 : 0;
+}
+
+}  // namespace
+
+void add_bench(CommandList& commands, CLI::App& root) {
+  Command& command = add_command(
+      commands, root, "bench",
+      "time cases beside the copy bandwidth of the device; `bench startup` times the first kernel");
+  auto options = std::make_shared<BenchCommandOptions>();
+  add_positional(*command.app, "CASE", options->cases,
+                 "cases or prefixes of them; all if none is given; or startup");
+  add_text(*command.app, "--sizes", options->sizes,
+           "sizes instead of each case's own, such as 512x512,1024x1024", "S,S");
+  add_integer(*command.app, "--iterations", options->iterations,
+              "timed runs (default: enough for a steady median)", "N", 1, 1'000'000);
+  add_integer(*command.app, "--warmup", options->warmup, "runs before them (default: at least two and 0.1 s)",
+              "N", 1, 1'000'000);
+  add_file(*command.app, "--out", options->out, "write the JSON here too");
+  add_file(*command.app, "--csv", options->csv, "write one row a result here");
+  add_file(*command.app, "--against", options->against,
+           "another lockstep program, run in turn with this one, or an earlier JSON");
+  add_number(*command.app, "--tolerance", options->tolerance, "exit code 1 where slower by more than this",
+             "PERCENT", {0, 1e6});
+  add_integer(*command.app, "--rounds", options->rounds, "runs of each program with --against PROGRAM", "N",
+              1, 1000);
+  add_common(command, "lockstep bench engine.copy --device cpu --out today.json --against yesterday.json");
+  command.run = [&command, options] {
+    if (options->cases.size() == 1 && options->cases.front() == "startup")
+      return run_bench_startup(command.common);
+    return run(command.common, *options);
+  };
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,43 @@
+// Results of `lockstep bench`, their files, and the comparison of two of them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "lockstep/case.hpp"
+
+namespace lockstep::cli {
+
+struct BenchResults {
+  std::string device;
+  double copy_gbps = 0;
+  std::vector<BenchRow> rows;
+};
+
+nlohmann::ordered_json to_json(const BenchResults& results);
+std::string to_csv(const BenchResults& results);
+std::string to_text(const BenchResults& results);
+
+/// Reads what `--out` or `--json` wrote. Throws InputError naming `where`.
+BenchResults parse_bench(const std::string& text, const std::string& where);
+
+/// One case and size in both results.
+struct BenchChange {
+  std::string name, size, dtype;
+  double old_ms = 0, new_ms = 0;
+  /// New over old: above 1 is slower.
+  double ratio = 1;
+  bool regression = false;
+};
+/// Rows that both have; a regression is slower by more than `tolerance` (0.05 = 5 %).
+std::vector<BenchChange> compare_bench(const BenchResults& older, const BenchResults& newer,
+                                       double tolerance);
+std::string to_text(const std::vector<BenchChange>& changes, const std::string& against, double tolerance);
+nlohmann::ordered_json to_json(const std::vector<BenchChange>& changes);
+
+/// Seconds until the first kernel's result is there, with an empty and with a filled kernel cache, for each
+/// back end.
+int run_bench_startup(const struct CommonOptions& common);
+
+}  // namespace lockstep::cli

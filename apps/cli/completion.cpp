@@ -1,0 +1,83 @@
+// `lockstep completion bash|zsh`: a completion script made from the commands themselves.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+#include "lockstep/error.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+std::vector<CLI::App*> children(const CLI::App& app) {
+  return const_cast<CLI::App&>(app).get_subcommands([](CLI::App*) { return true; });
+}
+
+// One `case` branch per command path: the words that may follow it.
+void add_branches(const CLI::App& app, const std::string& path, std::string& out) {
+  std::vector<std::string> words;
+  for (const CLI::App* child : children(app)) words.push_back(child->get_name());
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  out += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, fmt::join(words, " "));
+  for (const CLI::App* child : children(app))
+    add_branches(*child, path.empty() ? child->get_name() : path + " " + child->get_name(), out);
+}
+
+void add_choices(const CLI::App& app, std::string& out, std::vector<std::string>& seen) {
+  for (const CLI::Option* option : app.get_options()) {
+    std::string choices = option->get_type_name();
+    if (option->get_lnames().empty() || choices.find('|') == std::string::npos) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    seen.push_back(name);
+    std::replace(choices.begin(), choices.end(), '|', ' ');
+    out +=
+        fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n", name, choices);
+  }
+  for (const CLI::App* child : children(app)) add_choices(*child, out, seen);
+}
+
+std::string script(const CLI::App& root, bool zsh) {
+  std::string branches, choices;
+  std::vector<std::string> seen;
+  add_branches(root, "", branches);
+  add_choices(root, choices, seen);
+  return fmt::format(R"({}_lockstep() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} path="" words="" k
+  COMPREPLY=()
+  case "$previous" in
+    --device) COMPREPLY=($(compgen -W "auto cpu cuda webgpu interp" -- "$current")); return ;;
+{}  esac
+  for ((k = 1; k < COMP_CWORD; ++k)); do
+    case "${{COMP_WORDS[k]}}" in -*) break ;; esac
+    path="${{path:+$path }}${{COMP_WORDS[k]}}"
+  done
+  case "$path" in
+{}  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -o bashdefault -F _lockstep lockstep
+)",
+                     zsh ? "#compdef lockstep\nautoload -U +X bashcompinit && bashcompinit\n" : "", choices,
+                     branches);
+}
+
+}  // namespace
+
+void add_completion(CommandList& commands, CLI::App& root) {
+  Command& command = add_command(commands, root, "completion", "print a completion script for bash or zsh");
+  auto shell = std::make_shared<std::string>();
+  add_positional(*command.app, "SHELL", *shell, "bash or zsh", true);
+  add_common(command, "eval \"$(lockstep completion bash)\"");
+  command.run = [shell, &root] {
+    if (*shell != "bash" && *shell != "zsh")
+      throw InputError(fmt::format("'{}'", *shell), "SHELL", "bash or zsh");
+    print_result(script(root, *shell == "zsh"));
+    return 0;
+  };
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,175 @@
+// `lockstep emit`: any kernel in any target, on stdout or in files.
+#include "compile/llvm/emit.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "compile/clike/nvrtc.hpp"
+#include "compile/clike/wgsl.hpp"
+#include "core/atomic_file.hpp"
+#include "core/progress.hpp"
+#include "lockstep/ir/function.hpp"
+#include "registry.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct EmitOptions {
+  std::string kernel, target = "ir", arch, out;
+  bool list = false, all = false;
+};
+
+constexpr int kDefaultCudaArch = 90;
+
+int cuda_arch(const std::string& arch) {
+  if (arch.empty()) return kDefaultCudaArch;
+  int number = 0;
+  const std::string digits = arch.starts_with("sm_") ? arch.substr(3) : arch;
+  const auto [at, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || at != digits.data() + digits.size() || number < 50 || number > 999) {
+    throw InputError(fmt::format("'{}'", arch), "--arch", "a CUDA architecture such as sm_90");
+  }
+  return number;
+}
+
+std::string suffix_of(const std::string& target) {
+  if (target == "asm") return "s";
+  if (target == "llvm") return "ll";
+  if (target == "cuda") return "cu";
+  return target;
+}
+
+std::string emit(const Kernel& kernel, const EmitOptions& options, Numerics numerics) {
+  const ir::Function& function = kernel.function();
+  if (options.target == "ir") return ir::print(function);
+  if (options.target == "llvm" || options.target == "asm") {
+    return compile::emit_llvm(function, numerics, options.target == "asm", options.arch);
+  }
+  if (options.target == "wgsl") return clike::emit_wgsl(function, numerics);
+  const int arch = cuda_arch(options.arch);
+  if (options.target == "cuda") return clike::emit_cuda(function, numerics, arch);
+  if (options.target == "ptx") return clike::emit_ptx(function, numerics, arch);
+  const std::vector<std::byte> code = clike::emit_cubin(function, numerics, arch);
+  return {reinterpret_cast<const char*>(code.data()), code.size()};
+}
+
+int list_kernels(const CommonOptions& common) {
+  ordered_json result;
+  std::string text;
+  result["kernels"] = ordered_json::array();
+  for (const Kernel& kernel : all_kernels()) {
+    result["kernels"].push_back(kernel.name());
+    text += kernel.name() + "\n";
+  }
+  print_result(common.json ? result.dump(2) : text);
+  return 0;
+}
+
+int emit_one(const CommonOptions& common, const EmitOptions& options) {
+  const Session session(common);
+  for (const Kernel& kernel : all_kernels()) {
+    if (kernel.name() != options.kernel) continue;
+    const std::string code = emit(kernel, options, session.numerics());
+    if (!options.out.empty()) {
+      write_file(options.out, std::string_view(code));
+      if (common.json)
+        print_result(
+            ordered_json{{"kernel", kernel.name()}, {"target", options.target}, {"file", options.out}}.dump(
+                2));
+    } else if (options.target == "cubin") {
+      throw InputError("a cubin is not text", "--target cubin", "--out FILE");
+    } else if (common.json) {
+      print_result(
+          ordered_json{{"kernel", kernel.name()}, {"target", options.target}, {"code", code}}.dump(2));
+    } else {
+      print_result(code);
+    }
+    return 0;
+  }
+  throw InputError(fmt::format("unknown kernel '{}'", options.kernel), "emit",
+                   "a name that `lockstep emit --list` prints");
+}
+
+int emit_all(const CommonOptions& common, const EmitOptions& options) {
+  if (options.out.empty()) throw InputError("no folder for the files", "--all", "--out DIR");
+  const Session session(common);
+  const std::vector<Kernel> kernels = all_kernels();
+  Progress progress("emit", static_cast<int64_t>(kernels.size()), "kernels");
+  ordered_json rows = ordered_json::array();
+  std::string text;
+  int64_t failed = 0, refused = 0;
+  for (const Kernel& kernel : kernels) {
+    const auto file =
+        std::filesystem::path(options.out) / fmt::format("{}.{}", kernel.name(), suffix_of(options.target));
+    ordered_json row = {{"kernel", kernel.name()}, {"status", "ok"}};
+    try {
+      write_file(file, std::string_view(emit(kernel, options, session.numerics())));
+      row["file"] = file.string();
+    } catch (const UnsupportedError& e) {
+      // A kernel that the target cannot express (f64 in WGSL) is no failure; a missing compiler is.
+      if (kernels.size() > 0 && (options.target == "wgsl" || options.target == "cuda")) {
+        row["status"] = "unsupported";
+        ++refused;
+      } else {
+        row["status"] = "failed";
+        ++failed;
+      }
+      row["reason"] = e.what();
+    } catch (const InputError&) { throw; } catch (const Error& e) {
+      row["status"] = "failed";
+      row["reason"] = e.what();
+      ++failed;
+    }
+    if (row["status"] != "ok")
+      text += fmt::format("{:<12} {}: {}\n", row["status"].get<std::string>(), kernel.name(),
+                          row["reason"].get<std::string>());
+    rows.push_back(row);
+    progress.add();
+  }
+  const int64_t done = static_cast<int64_t>(kernels.size()) - failed - refused;
+  text += fmt::format("{} of {} kernels written as {} to {}, {} unsupported, {} failed", done, kernels.size(),
+                      options.target, options.out, refused, failed);
+  print_result(common.json ? ordered_json{{"target", options.target},
+                                          {"kernels", rows},
+                                          {"written", done},
+                                          {"unsupported", refused},
+                                          {"failed", failed}}
+                                 .dump(2)
+                           : text);
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_emit(CommandList& commands, CLI::App& root) {
+  Command& command =
+      add_command(commands, root, "emit", "print a kernel as IR, LLVM, assembly, CUDA, PTX, cubin or WGSL");
+  auto options = std::make_shared<EmitOptions>();
+  add_positional(*command.app, "KERNEL", options->kernel, "name of a kernel; --list prints them", false);
+  add_choice(*command.app, "--target", options->target, "form",
+             {"ir", "llvm", "asm", "cuda", "ptx", "cubin", "wgsl"});
+  add_text(*command.app, "--arch", options->arch,
+           "CUDA architecture (default sm_90), or LLVM processor (default this machine's)", "ARCH");
+  add_file(*command.app, "--out", options->out, "file, or folder with --all");
+  add_flag(*command.app, "--list", options->list, "print the names of all kernels");
+  add_flag(*command.app, "--all", options->all, "every kernel; exit code 1 if one does not compile");
+  add_common(command, "lockstep emit --all --target cubin --arch sm_90 --out kernels");
+  command.run = [&command, options] {
+    const int modes = int{options->list} + int{options->all} + int{!options->kernel.empty()};
+    if (modes != 1) {
+      throw InputError(modes == 0 ? "no kernel" : "more than one of KERNEL, --list and --all", "emit",
+                       "one of KERNEL, --list and --all");
+    }
+    if (options->list) return list_kernels(command.common);
+    return options->all ? emit_all(command.common, *options) : emit_one(command.common, *options);
+  };
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,168 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+std::string range_text(const NumberRange& range) {
+  const bool has_low = std::isfinite(range.low), has_high = std::isfinite(range.high);
+  if (has_low && has_high) {
+    return fmt::format("a number {} {} and at most {}", range.low_open ? "above" : "of at least", range.low,
+                       range.high);
+  }
+  if (has_low) return fmt::format("a number {} {}", range.low_open ? "above" : "of at least", range.low);
+  if (has_high) return fmt::format("a number of at most {}", range.high);
+  return "a number";
+}
+
+double checked_number(const std::string& text, const std::string& option, const NumberRange& range) {
+  const auto number = parse_number(text);
+  const bool inside = number && std::isfinite(*number) && *number <= range.high &&
+                      (range.low_open ? *number > range.low : *number >= range.low);
+  if (!inside) throw InputError(fmt::format("'{}'", text), option, range_text(range));
+  return *number;
+}
+
+// The longest name without its dashes stands in messages with them.
+std::string shown_name(const std::string& names) {
+  const size_t at = names.rfind("--");
+  return at == std::string::npos ? names : names.substr(at);
+}
+
+CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::string& help,
+                         const std::string& placeholder, std::function<void(const std::string&)> set) {
+  return app.add_option_function<std::string>(names, std::move(set), help)
+      ->type_name(placeholder)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+}  // namespace
+
+std::optional<double> parse_number(const std::string& text) {
+  double number = 0;
+  const char* begin = text.c_str() + (text.starts_with('+') ? 1 : 0);
+  const char* end = text.c_str() + text.size();
+  const auto [at, error] = std::from_chars(begin, end, number);
+  if (begin == end || at != end || error != std::errc()) return std::nullopt;
+  return number;
+}
+
+void add_text(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
+              const std::string& placeholder) {
+  add_checked(app, names, help, placeholder, [&value, name = shown_name(names)](const std::string& text) {
+    if (text.empty()) throw InputError("an empty text", name, "a value");
+    value = text;
+  });
+}
+
+void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help) {
+  add_text(app, names, value, help, "FILE");
+}
+
+void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
+  app.add_flag(names, value, help);
+}
+
+void add_number(CLI::App& app, const std::string& names, double& value, const std::string& help,
+                const std::string& placeholder, NumberRange range) {
+  add_checked(app, names, help, placeholder,
+              [&value, range, name = shown_name(names)](const std::string& text) {
+                value = checked_number(text, name, range);
+              });
+}
+
+void add_number(CLI::App& app, const std::string& names, std::optional<double>& value,
+                const std::string& help, const std::string& placeholder, NumberRange range) {
+  add_checked(app, names, help, placeholder,
+              [&value, range, name = shown_name(names)](const std::string& text) {
+                value = checked_number(text, name, range);
+              });
+}
+
+void add_integer(CLI::App& app, const std::string& names, int64_t& value, const std::string& help,
+                 const std::string& placeholder, int64_t low, int64_t high) {
+  add_checked(
+      app, names, help, placeholder, [&value, low, high, name = shown_name(names)](const std::string& text) {
+        int64_t number = 0;
+        const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (text.empty() || at != text.data() + text.size() || error != std::errc() || number < low ||
+            number > high) {
+          throw InputError(fmt::format("'{}'", text), name,
+                           high == INT64_MAX ? fmt::format("a whole number of at least {}", low)
+                                             : fmt::format("a whole number from {} to {}", low, high));
+        }
+        value = number;
+      });
+}
+
+void add_choice(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
+                const std::vector<std::string>& choices) {
+  const std::string all = fmt::format("{}", fmt::join(choices, "|"));
+  add_checked(app, names, help, all,
+              [&value, choices, all, name = shown_name(names)](const std::string& text) {
+                if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+                  throw InputError(fmt::format("'{}'", text), name, "one of " + all);
+                }
+                value = text;
+              });
+}
+
+void add_positional(CLI::App& app, const std::string& name, std::string& value, const std::string& help,
+                    bool required) {
+  app.add_option(name, value, help)->required(required);
+}
+void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                    const std::string& help) {
+  app.add_option(name, values, help);
+}
+void require(CLI::App& app, const std::string& name) { app.get_option(name)->required(); }
+void set_footer(CLI::App& app, const std::string& text) { app.footer(text); }
+
+void add_common(Command& command, const std::string& example) {
+  CLI::App& app = *command.app;
+  CommonOptions& common = command.common;
+  add_text(app, "--device", common.device,
+           "auto, cpu, cuda[:N], webgpu[:N], interp, or a list of them; auto is the first of cuda, a "
+           "hardware webgpu adapter and cpu",
+           "NAME");
+  add_integer(app, "--threads", common.threads, "CPU threads; 0 = all", "N", 0, 65536);
+  add_flag(app, "--no-fallback", common.no_fallback,
+           "a stage that fails on the device is an error (exit code 3)");
+  add_choice(app, "--numerics", common.numerics,
+             "exact: the same bits on every device; fast: hardware functions", {"exact", "fast"});
+  add_flag(app, "--json", common.json, "one JSON document on stdout and nothing else");
+  add_flag(app, "--quiet", common.quiet, "errors and fallbacks only on stderr");
+  add_file(app, "--config", common.config, "options from a TOML file; those of the command line win");
+  add_file(app, "--telemetry", common.telemetry, "JSON lines, one object per stage");
+  add_file(app, "--trace", common.trace, "Chrome trace of the run, for Perfetto");
+  for (const char* name : {"--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet",
+                           "--config", "--telemetry", "--trace"}) {
+    app.get_option(name)->group("Common options");
+  }
+  set_footer(app, "Example:\n  " + example);
+}
+
+std::string command_path(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent ? command_path(*parent) + " " + app.get_name() : app.get_name();
+}
+
+std::vector<std::string> split_list(const std::string& text, const std::string& option) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end == begin) throw InputError(fmt::format("'{}'", text), option, "values between commas");
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace lockstep::cli

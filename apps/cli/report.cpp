@@ -1,0 +1,206 @@
+// `lockstep report DIR`: one HTML page, with everything inside, of what runs left in a folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "commands.hpp"
+#include "core/atomic_file.hpp"
+#include "core/log.hpp"
+#include "core/summary.hpp"
+#include "io/file.hpp"
+#include "lockstep/error.hpp"
+#include "report_html.hpp"
+#include "session.hpp"
+#include "version.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string text_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.5g}", value.get<double>());
+  if (value.is_null()) return "";
+  return value.dump();
+}
+
+// A list of objects as a table: the members of the first one, scalars only.
+html::Table table_of(const json& rows) {
+  html::Table table;
+  for (const auto& [key, value] : rows.front().items()) {
+    if (!value.is_structured()) table.head.push_back(key);
+  }
+  for (const json& row : rows) {
+    std::vector<std::string> cells;
+    for (const std::string& key : table.head) cells.push_back(row.contains(key) ? text_of(row[key]) : "");
+    const bool bad = (row.contains("pass") && row["pass"] == false) ||
+                     (row.contains("regression") && row["regression"] == true) ||
+                     (row.contains("fallbacks") && row["fallbacks"].is_number() && row["fallbacks"] != 0);
+    if (bad) table.marked.push_back(table.rows.size());
+    table.rows.push_back(cells);
+  }
+  return table;
+}
+
+bool is_table(const json& value) {
+  return value.is_array() && !value.empty() &&
+         std::all_of(value.begin(), value.end(), [](const json& row) { return row.is_object(); });
+}
+
+double problem_size(const std::string& size) {
+  double cells = 1;
+  std::istringstream parts(size);
+  for (std::string part; std::getline(parts, part, 'x');) {
+    const auto number = parse_number(part);
+    if (!number) return 0;
+    cells *= *number;
+  }
+  return cells;
+}
+
+std::string bench_plots(const json& results) {
+  std::map<std::string, html::Series> series;
+  std::map<std::string, double> shares;
+  for (const json& row : results) {
+    if (!row.contains("case") || !row.contains("size") || !row.contains("median_ms")) continue;
+    const std::string name = row["case"].get<std::string>();
+    series[name].name = name;
+    series[name].points.emplace_back(problem_size(row["size"].get<std::string>()),
+                                     row["median_ms"].get<double>());
+    if (row.contains("share_of_copy"))
+      shares[name] = std::max(shares[name], row["share_of_copy"].get<double>() * 100);
+  }
+  std::vector<html::Series> lines;
+  for (auto& [name, s] : series) {
+    std::sort(s.points.begin(), s.points.end());
+    if (s.points.size() > 1 && lines.size() < 14) lines.push_back(s);
+  }
+  return html::line_chart("Time over size", lines, "elements", "ms") +
+         html::bar_chart("Best share of the device's copy bandwidth", {shares.begin(), shares.end()}, "%");
+}
+
+std::string stage_plot(const json& stages) {
+  std::vector<std::pair<std::string, double>> bars;
+  for (const json& s : stages) {
+    if (s.contains("stage") && s.contains("seconds"))
+      bars.emplace_back(s["stage"].get<std::string>() + " on " + text_of(s.value("device", json(""))),
+                        s["seconds"].get<double>());
+  }
+  return html::bar_chart("Time by stage", bars, "s");
+}
+
+std::string json_section(const fs::path& file) {
+  const json document = json::parse(io::read_text_file(file), nullptr, false);
+  std::string body;
+  if (document.is_discarded()) return "<p>not a whole JSON document</p>\n";
+  if (!document.is_object()) return is_table(document) ? html::table(table_of(document)) : std::string();
+  html::Table facts{{"", ""}, {}, {}};
+  for (const auto& [key, value] : document.items()) {
+    if (!value.is_structured()) facts.rows.push_back({key, text_of(value)});
+  }
+  if (!facts.rows.empty()) body += html::table(facts);
+  for (const auto& [key, value] : document.items()) {
+    if (!is_table(value)) continue;
+    body += fmt::format("<h3>{}</h3>\n", html::escape(key));
+    if (key == "results") body += bench_plots(value);
+    if (key == "stages") body += stage_plot(value);
+    body += html::table(table_of(value));
+  }
+  return body;
+}
+
+std::string lines_section(const fs::path& file) {
+  json stages = json::array(), others = json::array();
+  std::istringstream lines(io::read_text_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    const json object = json::parse(line, nullptr, false);
+    if (object.is_object()) (object.contains("stage") ? stages : others).push_back(object);
+  }
+  std::string body;
+  if (!stages.empty()) body += html::table(table_of(stages));
+  for (const json& event : others) body += html::table(table_of(json::array({event})));
+  return body;
+}
+
+std::string csv_section(const fs::path& file) {
+  html::Table table;
+  std::istringstream lines(io::read_text_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> cells;
+    std::istringstream parts(line);
+    for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
+    if (table.head.empty()) {
+      table.head = cells;
+    } else {
+      table.rows.push_back(cells);
+    }
+  }
+  return table.head.empty() ? std::string() : html::table(table);
+}
+
+int run(const CommonOptions& common, const std::string& folder, const std::string& out_option) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw InputError("no such folder", folder, "a folder that a run wrote to");
+  Session session(common);
+  const fs::path out = out_option.empty() ? fs::path(folder) / "report.html" : fs::path(out_option);
+  std::map<std::string, std::vector<fs::path>> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && !entry.path().filename().string().starts_with("."))
+      files[entry.path().extension().string()].push_back(entry.path());
+  }
+  for (auto& [suffix, list] : files) std::sort(list.begin(), list.end());
+  std::string body;
+  if (!files[".png"].empty()) {
+    body += "<h2>Pictures</h2>\n<div class=\"maps\">\n";
+    for (const fs::path& file : files[".png"]) body += html::picture(file, file.stem().string());
+    body += "</div>\n";
+  }
+  int64_t sections = static_cast<int64_t>(files[".png"].size());
+  const std::pair<const char*, std::string (*)(const fs::path&)> kinds[] = {
+      {".json", json_section}, {".jsonl", lines_section}, {".csv", csv_section}};
+  for (const auto& [suffix, section] : kinds) {
+    for (const fs::path& file : files[suffix]) {
+      const std::string text = section(file);
+      if (text.empty()) continue;
+      body += fmt::format("<h2>{}</h2>\n{}", html::escape(file.filename().string()), text);
+      ++sections;
+    }
+  }
+  if (sections == 0) {
+    throw InputError("nothing to report", folder,
+                     "pictures (.png), JSON (.json), telemetry (.jsonl) or tables (.csv)");
+  }
+  body += fmt::format("<p>lockstep {}</p>\n", kVersion);
+  write_file(out, std::string_view(
+                      html::page("Lockstep: " + fs::weakly_canonical(folder).filename().string(), body)));
+  if (common.json) {
+    print_result(
+        nlohmann::ordered_json{{"file", out.string()}, {"sections", sections}, {"bytes", fs::file_size(out)}}
+            .dump(2));
+  } else {
+    print_result(out.string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CommandList& commands, CLI::App& root) {
+  Command& command = add_command(commands, root, "report",
+                                 "one HTML page, with everything inside, of what runs left in a folder");
+  auto folder = std::make_shared<std::string>();
+  auto out = std::make_shared<std::string>();
+  add_positional(*command.app, "DIR", *folder, "folder with pictures, JSON, telemetry and CSV files", true);
+  add_file(*command.app, "--out", *out, "the page (default: DIR/report.html)");
+  add_common(command, "lockstep report out/goteborg");
+  command.run = [&command, folder, out] { return run(command.common, *folder, *out); };
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,107 @@
+#include "session.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "core/telemetry.hpp"
+#include "core/trace.hpp"
+
+namespace lockstep::cli {
+
+void print_result(const std::string& text) {
+  std::string out = text;
+  if (!out.empty() && out.back() != '\n') out += '\n';
+  if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size() || std::fflush(stdout) != 0) {
+    throw InputError("the result cannot be written", "stdout", "an open stdout with room");
+  }
+}
+
+Session::Session(const CommonOptions& options) : options_(options) {
+  if (options.quiet) logging::set_level(logging::Level::error);
+  Progress::enable(!options.quiet);
+  if (!options.telemetry.empty()) Telemetry::global().open(options.telemetry);
+  if (!options.trace.empty()) Trace::global().open(options.trace);
+  summary_.set_numerics(options.numerics);
+}
+
+Numerics Session::numerics() const { return options_.numerics == "fast" ? Numerics::fast : Numerics::exact; }
+
+Context& Session::context() {
+  if (!context_) {
+    ContextOptions options;
+    options.device = options_.device;
+    options.numerics = numerics();
+    options.threads = static_cast<int>(options_.threads);
+    options.fallback = !options_.no_fallback;
+    try {
+      context_ = std::make_unique<Context>(std::move(options));
+    } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+  }
+  return *context_;
+}
+
+Device Session::open_device(const std::string& name) const {
+  DeviceOptions options;
+  options.numerics = numerics();
+  options.threads = static_cast<int>(options_.threads);
+  try {
+    return Device::open(name.empty() ? options_.device : name, options);
+  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+}
+
+void Session::note_device(const std::string& device, int64_t peak_bytes) {
+  summary_.set_device(device);
+  summary_.peak_device_bytes(static_cast<uint64_t>(std::max<int64_t>(peak_bytes, 0)));
+}
+
+Session::StageTimer::StageTimer(Session& session, std::string stage)
+    : session_(session), stage_(std::move(stage)), start_us_(Trace::now_us()) {}
+
+Session::StageTimer::~StageTimer() {
+  const double duration_us = Trace::now_us() - start_us_;
+  session_.summary_.add({stage_, "host", duration_us * 1e-6, 0, 0, 0, 0});
+  try {
+    Trace::global().span(stage_, "host", start_us_, duration_us);
+  } catch (const std::exception& e) { logging::error("the trace is incomplete: {}", e.what()); }
+}
+
+void Session::collect() {
+  if (context_) {
+    note_device(context_->device().info().name, context_->peak_device_bytes());
+    for (const StageRecord& record : context_->stages()) {
+      summary_.add({record.stage, record.device, record.seconds,
+                    static_cast<uint64_t>(record.bytes_to_device),
+                    static_cast<uint64_t>(record.bytes_from_device), static_cast<uint64_t>(record.launches),
+                    static_cast<uint64_t>(record.fallbacks)});
+    }
+  }
+  uint64_t fallback_count = 0;
+  for (const StageReport& report : summary_.stages()) {
+    fallback_count += report.fallbacks;
+    Telemetry::global().record(
+        report, {{"gpu_fallback_count", report.fallbacks}, {"gpu_stage_time_ms", report.seconds * 1e3}});
+  }
+  Telemetry::global().event("run", {{"seconds", summary_.seconds()},
+                                    {"numerics", options_.numerics},
+                                    {"fallbacks", fallback_count},
+                                    {"peak_device_bytes", summary_.peak_device_bytes()}});
+}
+
+void Session::finish(nlohmann::ordered_json result, const std::string& text) {
+  collect();
+  Telemetry::global().close();
+  Trace::global().close();
+  if (options_.json) {
+    summary_.add_to(result);
+    print_result(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  if (!text.empty()) print_result(text);
+  if (!options_.quiet) logging::line(summary_.table());
+}
+
+}  // namespace lockstep::cli

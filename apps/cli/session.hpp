@@ -1,0 +1,70 @@
+// One run of a command: log level, telemetry, trace, the context, the summary and the result on stdout.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "core/summary.hpp"
+#include "lockstep/context.hpp"
+#include "options.hpp"
+
+namespace lockstep::cli {
+
+/// A device that was asked for by name cannot be opened: exit code 3.
+class DeviceUnavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Session {
+ public:
+  /// Applies --quiet, --telemetry and --trace.
+  explicit Session(const CommonOptions& options);
+
+  /// Opened when first asked for. Throws InputError for an unknown name, DeviceUnavailable for one that does
+  /// not work.
+  Context& context();
+  /// A device of the same options without stages; empty name = --device.
+  Device open_device(const std::string& name = {}) const;
+  Numerics numerics() const;
+  const CommonOptions& options() const { return options_; }
+  bool json() const { return options_.json; }
+
+  /// Work on the host that the summary lists beside the context's stages.
+  template <class F>
+  auto host_stage(const std::string& stage, F work) {
+    const StageTimer timer(*this, stage);
+    return work();
+  }
+  /// For commands without a context.
+  void note(const StageReport& report) { summary_.add(report); }
+  void note_device(const std::string& device, int64_t peak_bytes);
+
+  /// With --json: `result` with the summary's members on stdout. Else: `text` on stdout and the summary on
+  /// stderr. Closes telemetry and trace.
+  void finish(nlohmann::ordered_json result, const std::string& text);
+
+ private:
+  class StageTimer {
+   public:
+    StageTimer(Session& session, std::string stage);
+    ~StageTimer();
+
+   private:
+    Session& session_;
+    const std::string stage_;
+    const double start_us_;
+  };
+  void collect();
+
+  const CommonOptions options_;
+  RunSummary summary_;
+  std::unique_ptr<Context> context_;
+};
+
+/// Writes text to stdout and checks that it arrived. Throws InputError otherwise.
+void print_result(const std::string& text);
+
+}  // namespace lockstep::cli

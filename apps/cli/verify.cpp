@@ -1,0 +1,148 @@
+// `lockstep verify`: runs cases on a device and compares them with another device or the plain reference.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "registry.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct VerifyOptions {
+  std::vector<std::string> cases;
+  std::string against, sizes = "small";
+  int64_t seed = 1;
+};
+
+// JSON has no NaN or infinity: they come as texts.
+ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+ordered_json to_json(const VerifyRow& row) {
+  const Comparison& c = row.comparison;
+  return {{"case", row.name},
+          {"size", row.size},
+          {"dtype", row.dtype},
+          {"elements", c.elements},
+          {"differing_bits", c.differing_bits},
+          {"differing_elements", c.differing_elements},
+          {"max_abs", number(c.max_abs)},
+          {"mean_abs", number(c.mean_abs)},
+          {"rel_l2", number(c.rel_l2)},
+          {"max_ulp", number(c.max_ulp)},
+          {"finite_equal", number(c.finite_equal)},
+          {"bound", row.bound},
+          {"pass", row.pass}};
+}
+
+std::string to_text(const VerifyRow& row) {
+  const Comparison& c = row.comparison;
+  return fmt::format(
+      "{:<4}  {:<34} {:>14} {:>5} {:>11} {:>10} {:>10} {:>9.3g} {:>9.3g} {:>9.3g} {:>8.3g} {:>7.5g} {}\n",
+      row.pass ? "ok" : "FAIL", row.name, row.size, row.dtype, c.elements, c.differing_bits,
+      c.differing_elements, c.max_abs, c.mean_abs, c.rel_l2, c.max_ulp, c.finite_equal, row.bound);
+}
+
+// What a device is compared with unless told: GPUs with the CPU, the CPU with the interpreter, that with the
+// CPU.
+std::string default_against(const Device& device) {
+  return device.info().kind == DeviceKind::cpu ? "interp" : "cpu";
+}
+
+int run(const CommonOptions& common, VerifyOptions options) {
+  const std::vector<const Case*> cases = select_cases(options.cases);
+  Session session(common);
+  const Device device = session.open_device();
+  if (options.against.empty()) options.against = default_against(device);
+  const Against against = options.against == "reference" ? Against::reference
+                          : options.against == "interp"  ? Against::interp
+                                                         : Against::cpu;
+  Device other;
+  if (against != Against::reference) {
+    DeviceOptions exact;
+    exact.threads = static_cast<int>(common.threads);
+    try {
+      other = Device::open(options.against, exact);
+    } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+  }
+  int64_t total = 0;
+  for (const Case* c : cases)
+    total += static_cast<int64_t>(c->small.size() + (options.sizes == "full" ? c->full.size() : 0));
+
+  Progress progress("verify", total, "problems");
+  ordered_json rows = ordered_json::array(), skipped = ordered_json::array();
+  std::string table =
+      fmt::format("{:<4}  {:<34} {:>14} {:>5} {:>11} {:>10} {:>10} {:>9} {:>9} {:>9} {:>8} {:>7} {}\n", "",
+                  "case", "size", "dtype", "elements", "diff.bits", "diff.elem", "max abs", "mean abs",
+                  "rel L2", "max ULP", "% equal", "bound");
+  int64_t passed = 0, failed = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (const Case* c : cases) {
+    std::vector<std::string> sizes = c->small;
+    if (options.sizes == "full") sizes.insert(sizes.end(), c->full.begin(), c->full.end());
+    std::string reason;
+    for (const std::string& size : sizes) {
+      const VerifyRow row =
+          verify_case(*c, size, device, against, other, static_cast<uint64_t>(options.seed));
+      progress.add();
+      if (!row.skipped.empty()) {
+        reason = row.skipped;
+        continue;
+      }
+      ++(row.pass ? passed : failed);
+      rows.push_back(to_json(row));
+      table += to_text(row);
+    }
+    if (!reason.empty()) {
+      skipped.push_back({{"case", c->name}, {"reason", reason}});
+      table += fmt::format("skip  {:<34} {}\n", c->name, reason);
+    }
+  }
+  const DeviceCounters counters = device.counters();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  session.note({"verify", device.info().name, seconds, static_cast<uint64_t>(counters.bytes_to_device),
+                static_cast<uint64_t>(counters.bytes_from_device), static_cast<uint64_t>(counters.launches),
+                0});
+  session.note_device(device.info().name, counters.peak_bytes);
+  table +=
+      fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", failed ? "FAILED" : "verified",
+                  device.info().name, options.against, passed, failed, skipped.size());
+  session.finish({{"device", device.info().name},
+                  {"against", options.against},
+                  {"cases", rows},
+                  {"passed", passed},
+                  {"failed", failed},
+                  {"skipped", skipped}},
+                 table);
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_verify(CommandList& commands, CLI::App& root) {
+  Command& command =
+      add_command(commands, root, "verify",
+                  "prove that a device gives the results of another one or of the plain reference");
+  auto options = std::make_shared<VerifyOptions>();
+  add_positional(*command.app, "CASE", options->cases,
+                 "cases or prefixes of them, such as engine or urban.svf; all if none is given");
+  add_choice(*command.app, "--against", options->against,
+             "what to compare with (default: cpu; for the CPU itself: interp)",
+             {"cpu", "interp", "reference"});
+  add_choice(*command.app, "--sizes", options->sizes, "small: odd and tiny ones; full: larger ones too",
+             {"small", "full"});
+  add_integer(*command.app, "--seed", options->seed, "fixes random inputs", "N", 0, INT64_MAX);
+  add_common(command, "lockstep verify engine --device cuda --against cpu");
+  command.run = [&command, options] { return run(command.common, *options); };
+}
+
+}  // namespace lockstep::cli
