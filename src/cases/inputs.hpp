@@ -1,6 +1,7 @@
 // Random inputs of cases: the same for a seed on every machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
