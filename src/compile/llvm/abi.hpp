@@ -31,6 +31,6 @@ inline constexpr int kAlignment = 64;
 /// Of scratch memory: a vector of 16 lanes of 64 bits.
 inline constexpr int kScratchAlignment = 128;
 /// Readable bytes behind and before a buffer's elements.
-inline constexpr int kPadding = 64;
+inline constexpr int kPadding = 128;
 
 }  // namespace lockstep::compile::simd

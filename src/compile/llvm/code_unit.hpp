@@ -16,7 +16,7 @@ namespace lockstep::compile::simd {
 struct VectorTarget {
   int lanes = 4;  // 32-bit lanes of the widest vector
   bool x86 = false;
-  bool permutes = false;  // AVX-512: permutation of 16 lanes by a vector of indices
+  bool permutes = false;  // a vector of 32-bit lanes can be permuted by a vector of indices (AVX2, AVX-512)
 };
 
 /// An array that generated code reads and writes.

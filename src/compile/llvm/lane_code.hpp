@@ -110,6 +110,8 @@ class LaneCode {
   Slot atomic(ir::Id id);
   llvm::Value* address(const MemoryPlace& place, llvm::Value* index, int64_t more = 0);
   llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
+  bool is_clamped_row(ir::Id id);
+  llvm::Value* permuted_load(const MemoryPlace& place, llvm::Value* index);
   llvm::Value* gather_narrow(const MemoryPlace& place, llvm::Value* index);
   void plain_store(const MemoryPlace& place, llvm::Value* pointer, llvm::Value* value, llvm::Value* mask,
                    bool streaming);

@@ -1,5 +1,6 @@
 // Loads, stores, atomics: vector accesses where the index is linear, scalar ones where it is uniform, gathers
 // else.
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include "compile/llvm/lane_code.hpp"
@@ -59,6 +60,39 @@ Value* LaneCode::gather(const MemoryPlace& place, Value* index) {
                                                  mask_ ? mask_ : full_mask(), llvm::PoisonValue::get(type));
   annotate(values, place);
   return values;
+}
+
+/// A clamped row position plus what the lanes share: the indices lie within one vector's length of the first
+/// lane's.
+bool LaneCode::is_clamped_row(Id id) {
+  const Instruction& i = f_[id];
+  const auto uniform = [&](int k) { return shapes_.uniform(i.args[k]); };
+  switch (i.op) {
+    case Op::clamp_index:
+      return shapes_[i.args[0]].kind == Shape::linear && shapes_[i.args[0]].stride == 1 && uniform(1);
+    case Op::convert:
+      return is_signed(i.type) && f_[i.args[0]].type == Type::i32 && is_clamped_row(i.args[0]);
+    case Op::iadd: return uniform(0) ? is_clamped_row(i.args[1]) : uniform(1) && is_clamped_row(i.args[0]);
+    case Op::isub: return uniform(1) && is_clamped_row(i.args[0]);
+    default: return false;
+  }
+}
+
+/// One vector load and a permutation instead of a gather; the padding around a buffer makes the vector
+/// readable.
+Value* LaneCode::permuted_load(const MemoryPlace& place, Value* index) {
+  llvm::Type* element = element_type(u_.context(), place.storage);
+  Value* first = b_.CreateExtractElement(index, uint64_t(0));
+  llvm::LoadInst* window =
+      b_.CreateAlignedLoad(vector_type(element), address(place, first), alignment(place.storage));
+  annotate(window, place);
+  llvm::Type* words = vector_type(b_.getInt32Ty());
+  Value* order = b_.CreateTrunc(b_.CreateSub(index, splat(first)), words);
+  Value* bits = size_of(place.storage) == 4 ? b_.CreateBitCast(window, words) : b_.CreateZExt(window, words);
+  const auto id = width_ == 16 ? llvm::Intrinsic::x86_avx512_permvar_si_512 : llvm::Intrinsic::x86_avx2_permd;
+  Value* chosen = b_.CreateIntrinsic(id, {}, {bits, order});
+  return size_of(place.storage) == 4 ? b_.CreateBitCast(chosen, vector_type(element))
+                                     : b_.CreateTrunc(chosen, vector_type(element));
 }
 
 /// Bytes and 16-bit words come out of gathered 32-bit words; the padding around a buffer makes them readable.
