@@ -94,10 +94,10 @@ HostArray core_array(const City& city, const std::vector<float>& values) {
   return HostArray::of(values, {city.rows, city.cols});
 }
 
-HostArray bit_array(const City& city, const std::vector<SkyState>& states, bool (*bit)(SkyState)) {
+std::vector<float> bits(const std::vector<SkyState>& states, bool (*bit)(SkyState)) {
   std::vector<float> values;
   for (SkyState s : states) values.push_back(bit(s) ? 1.0f : 0.0f);
-  return core_array(city, values);
+  return values;
 }
 
 /// Shade height and depth of missing pixels are what the kernel starts from: their own (no) height, and 0.
@@ -110,9 +110,7 @@ std::vector<float> own_where_missing(const City& city, std::vector<float> values
 Case shadow_case(bool plants, bool heights) {
   Case c = urban_case(std::string("urban.shadow") + (plants ? ".plants" : "") + (heights ? ".heights" : ""),
                       kRaySizes, bench_sizes());
-  c.kernels = [=] {
-    return std::vector{heights ? kernels::shadow_with_heights(plants) : kernels::shadow(plants)};
-  };
+  c.kernels = [=] { return std::vector{kernels::shadow(plants, heights)}; };
   c.make = [=](const std::string& size, uint64_t seed) {
     const City_ city = shared_city(size, seed, plants);
     const Ray ray = plan_ray(*city, {200.0 + 37.0 * static_cast<double>(seed % 5), 25.0}, {});
@@ -121,27 +119,24 @@ Case shadow_case(bool plants, bool heights) {
         static_cast<double>(city->pixels()) * 4.0 * ((plants ? 6 : 2) + (heights ? (plants ? 2 : 1) : 0));
     p.reference = [=] {
       const auto rays = reference::cast<float>(*city, ray.steps, heights);
-      std::vector<HostArray> out = {bit_array(*city, rays.state, reference::sees_past_buildings)};
+      std::vector<float> planes = bits(rays.state, reference::sees_past_buildings);
+      const auto append = [&](const std::vector<float>& plane) {
+        planes.insert(planes.end(), plane.begin(), plane.end());
+      };
       if (plants) {
-        out.push_back(bit_array(*city, rays.state, reference::sees_past_vegetation));
-        out.push_back(bit_array(*city, rays.state, reference::no_vegetation_before_building));
+        append(bits(rays.state, reference::sees_past_vegetation));
+        append(bits(rays.state, reference::no_vegetation_before_building));
       }
-      if (heights) out.push_back(core_array(*city, own_where_missing(*city, rays.shade_height)));
-      if (heights && plants) out.push_back(core_array(*city, rays.canopy_depth));
-      return out;
+      if (heights) append(own_where_missing(*city, rays.shade_height));
+      if (heights && plants) append(rays.canopy_depth);
+      return std::vector{
+          HostArray::of(planes, {kernels::ShadowPlanes{plants, heights}.count(), city->rows, city->cols})};
     };
     p.bind = [=](const Device& device) {
       const Scene scene = resident_scene(device, *city);
       const ShadowBuffers buffers = allocate_shadow(device, ray, *city, scene, heights);
       return CaseRun{[=] { cast_shadow(device, {}, scene, buffers); },
-                     [=] {
-                       std::vector<HostArray> out;
-                       const Buffer* const all[] = {&buffers.sun, &buffers.vegetation, &buffers.before,
-                                                    &buffers.shade, &buffers.depth};
-                       for (const Buffer* buffer : all)
-                         if (*buffer) out.push_back(HostArray::of(device, *buffer));
-                       return out;
-                     }};
+                     [=] { return std::vector{HostArray::of(device, buffers.planes)}; }};
     };
     return p;
   };
@@ -334,7 +329,9 @@ Case wall_shade_case(bool plants) {
     p.reference = [=] {
       const auto rays = reference::cast<float>(*city, ray.steps, true);
       const auto lit = reference::shade_walls<float>(*city, rays, grids->walls, grids->aspect, azimuth);
-      return std::vector{core_array(*city, lit.sun), core_array(*city, lit.shadow)};
+      std::vector<float> planes = lit.sun;
+      planes.insert(planes.end(), lit.shadow.begin(), lit.shadow.end());
+      return std::vector{HostArray::of(planes, {2, city->rows, city->cols})};
     };
     p.bind = [=](const Device& device) {
       const Shape core{city->rows, city->cols};
@@ -343,10 +340,9 @@ Case wall_shade_case(bool plants) {
       cast_shadow(device, {}, scene, buffers);
       const Buffer walls = device.upload(std::span<const float>(grids->walls), core);
       const Buffer aspect = device.upload(std::span<const float>(grids->aspect), core);
-      const Buffer sun = device.allocate<f32>(core), shadow = device.allocate<f32>(core);
-      return CaseRun{
-          [=] { shade_walls(device, {}, scene, buffers, walls, aspect, sun_side(azimuth), sun, shadow); },
-          [=] { return std::vector{HostArray::of(device, sun), HostArray::of(device, shadow)}; }};
+      const Buffer lit = device.allocate<f32>({2, city->rows, city->cols});
+      return CaseRun{[=] { shade_walls(device, {}, scene, buffers, walls, aspect, sun_side(azimuth), lit); },
+                     [=] { return std::vector{HostArray::of(device, lit)}; }};
     };
     return p;
   };

@@ -212,34 +212,34 @@ Kernel wall_aspect(int side) {
   });
 }
 
+namespace {
+
+Kernel make_wall_shade(bool plants) {
+  return kernel(plants ? "urban.walls.shade.plants" : "urban.walls.shade",
+                [plants](At<2> at, Grid<f32, 3> planes, Heights dsm, Plane walls, Plane aspect,
+                         Out<f32, 3> out, Int branch, Real low, Real high, Int row, Int col, Int pitch) {
+                  const ShadowPlanes which{plants, true};
+                  const Val<f32> shade = planes(which.shade(), at);
+                  const Val<f32> depth = plants ? planes(which.depth(), at) : Val<f32>(0.0f);
+                  const Val<f32> ground = dsm[padded_index(at.y + row, at.x + col, pitch)];
+                  const Val<f32> wall = walls[at], direction = aspect[at] * float(std::numbers::pi / 180);
+                  // Branch 0: the sun stands between east and west by south; 1: by north.
+                  const Val<bool> outside = (direction < low) | (direction >= high);
+                  const Val<bool> across = !((direction > low) | (direction <= high));
+                  const Val<bool> away = (wall > 0.0f) & select(Val<i32>(branch) == 0, outside, across);
+                  const Val<f32> lit =
+                      select(away, Val<f32>(0.0f), max(Val<f32>(0.0f), wall - (shade - ground)));
+                  const Val<f32> dark = wall - lit;
+                  const Val<f32> leaves = min(max(depth - dark, 0.0f), wall);
+                  out(0, at) = max(lit - leaves, 0.0f);
+                  out(1, at) = dark;
+                });
+}
+
+}  // namespace
+
 const Kernel& wall_shade(bool plants) {
-  static const auto body = [](const At<2>& at, const Val<f32>& shade, const Val<f32>& depth,
-                              const Heights& dsm, const Grid<f32, 2>& walls, const Grid<f32, 2>& aspect,
-                              const Field& sun, const Field& shadow, const Int& branch, const Real& low,
-                              const Real& high, const Val<i32>& p) {
-    const Val<f32> wall = walls[at], direction = aspect[at] * float(std::numbers::pi / 180);
-    const Val<bool> outside = (direction < low) | (direction >= high);    // sun between 90° and 270°
-    const Val<bool> across = !((direction > low) | (direction <= high));  // sun in the north
-    const Val<bool> away = (wall > 0.0f) & select(Val<i32>(branch) == 0, outside, across);
-    const Val<f32> lit = select(away, Val<f32>(0.0f), max(Val<f32>(0.0f), wall - (shade - dsm[p])));
-    const Val<f32> dark = wall - lit;
-    const Val<f32> leaves = min(max(depth - dark, 0.0f), wall);
-    sun[at] = max(lit - leaves, 0.0f);
-    shadow[at] = dark;
-  };
-  static const Kernel with =
-      kernel("urban.walls.shade.plants",
-             [](At<2> at, Plane shade, Plane depth, Heights dsm, Plane walls, Plane aspect, Field sun,
-                Field shadow, Int branch, Real low, Real high, Int row, Int col, Int pitch) {
-               body(at, shade[at], depth[at], dsm, walls, aspect, sun, shadow, branch, low, high,
-                    padded_index(at.y + row, at.x + col, pitch));
-             });
-  static const Kernel without = kernel(
-      "urban.walls.shade", [](At<2> at, Plane shade, Heights dsm, Plane walls, Plane aspect, Field sun,
-                              Field shadow, Int branch, Real low, Real high, Int row, Int col, Int pitch) {
-        body(at, shade[at], Val<f32>(0.0f), dsm, walls, aspect, sun, shadow, branch, low, high,
-             padded_index(at.y + row, at.x + col, pitch));
-      });
+  static const Kernel with = make_wall_shade(true), without = make_wall_shade(false);
   return plants ? with : without;
 }
 

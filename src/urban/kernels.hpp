@@ -18,13 +18,20 @@ const Kernel& far_max_along_cols();  // (At<2>, in, out)
 /// Scalars that say where a core lies in its window: padded index = (y + row + kPad) · pitch + x + col +
 /// kPad. All ray kernels take (…, i32 row, i32 col, i32 pitch, f32 highest).
 
-/// States of one ray (number 0 of the table) at every core pixel, as three grids of 0 and 1.
-/// Plants: (At<2>, dsm, near_dsm, far, canopy, trunk, near_canopy, table, out sun, out vegetation, out
-/// before, scalars). Without: (At<2>, dsm, near_dsm, far, table, out sun, scalars).
-const Kernel& shadow(bool plants);
-/// The same and the height of shade and the depth of the canopy's shade: two more outputs (one without
-/// plants).
-const Kernel& shadow_with_heights(bool plants);
+/// Planes of the shadow kernels' output, f32 (count, rows, cols): 1 and 0; then, with heights, up to where
+/// buildings shade the pixel (m, absolute) and how far the shade of plants reaches above it (m).
+struct ShadowPlanes {
+  bool plants, heights;
+  static constexpr int kSun = 0, kVegetation = 1, kBefore = 2;  // the last two with plants only
+  constexpr int shade() const { return plants ? 3 : 1; }
+  constexpr int depth() const { return 4; }
+  constexpr int count() const { return (plants ? 3 : 1) + (heights ? (plants ? 2 : 1) : 0); }
+};
+
+/// Ray number 0 of the table from every core pixel.
+/// (At<2>, dsm, near_dsm, far, [canopy, trunk, near_canopy,] table, out planes, scalars); the bracket with
+/// plants only.
+const Kernel& shadow(bool plants, bool heights);
 
 /// Sky states of 16 patches in one word, from patch `first` (a multiple of 16) on, of `patches` in all.
 /// (At<3> x, y, word; inputs as shadow; out words (words, rows, cols); i32 first, patches; scalars)
@@ -50,8 +57,8 @@ Kernel wall_aspect(int side);
 /// Words that hold side × side bits.
 constexpr int template_words(int side) { return (side * side + 31) / 32; }
 
-/// Sunlit and shaded height of walls. (At<2>, shade height, [depth,] padded dsm, walls, aspect, out sun, out
-/// shadow, i32 branch, f32 low, f32 high, scalars row, col, pitch)
+/// Sunlit and shaded height of walls. (At<2>, shadow planes with heights, padded dsm, walls, aspect,
+/// out planes sun and shadow (2, rows, cols), i32 branch, f32 low, f32 high, scalars row, col, pitch)
 const Kernel& wall_shade(bool plants);
 
 }  // namespace lockstep::urban::kernels

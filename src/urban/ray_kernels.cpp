@@ -128,63 +128,47 @@ Val<bool> bush(const Fields& f, const Val<i32>& pixel) {
 }
 Val<bool> is_missing(const Val<f32>& height) { return height < 0.5f * kNoHeight; }
 
-/// Shared body of the shadow kernels.
-struct ShadowOutputs {
-  Out<f32, 2> sun;
-  std::optional<Out<f32, 2>> vegetation, before, shade, depth;
-};
-void shadow_body(const At<2>& at, const Fields& f, const Table& table, const ShadowOutputs& out,
+using Table1 = Grid<i32, 1>;
+using Planes = Out<f32, 3>;
+using Int = Param<i32>;
+using Real = Param<f32>;
+
+/// Shared body of the shadow kernels; planes as ShadowPlanes has them.
+void shadow_body(const At<2>& at, const Fields& f, const Table& table, const Planes& out, bool heights,
                  const Pixel& p, const Param<f32>& highest) {
+  const ShadowPlanes planes{f.plants(), heights};
   const Val<f32> height = f.dsm[p.index];
   const Val<bool> missing = is_missing(height);
   Meeting m{Var<bool>(false), Var<bool>(f.plants() ? bush(f, p.index) & !missing : Val<bool>(false)), {}, {}};
-  if (out.shade) m.shade.emplace(height);
-  if (out.depth) m.crown.emplace(height);
+  if (heights) m.shade.emplace(height);
+  if (heights && f.plants()) m.crown.emplace(height);
   if_(!missing, [&] { cast_ray(f, table, Val<i32>(0), p, height, highest, m); });
   const Val<bool> building = m.building, plants = m.plants;
   const auto bit = [](const Val<bool>& yes) { return select(yes, Val<f32>(1.0f), Val<f32>(0.0f)); };
-  out.sun[at] = bit(!building);
+  out(ShadowPlanes::kSun, at) = bit(!building);
   if (f.plants()) {
-    (*out.vegetation)[at] = bit(building | !plants);
-    (*out.before)[at] = bit(!(building & plants));
+    out(ShadowPlanes::kVegetation, at) = bit(building | !plants);
+    out(ShadowPlanes::kBefore, at) = bit(!(building & plants));
   }
-  if (out.shade) (*out.shade)[at] = Val<f32>(*m.shade);
-  if (out.depth) (*out.depth)[at] = select(plants & !building, Val<f32>(*m.crown) - height, Val<f32>(0.0f));
+  if (heights) out(planes.shade(), at) = Val<f32>(*m.shade);
+  if (heights && f.plants())
+    out(planes.depth(), at) = select(plants & !building, Val<f32>(*m.crown) - height, Val<f32>(0.0f));
 }
-
-using Table1 = Grid<i32, 1>;
-using Field = Out<f32, 2>;
-using Int = Param<i32>;
-using Real = Param<f32>;
 
 Kernel make_shadow(bool plants, bool heights) {
   const std::string name =
       std::string("urban.shadow") + (plants ? ".plants" : "") + (heights ? ".heights" : "");
-  if (plants && heights)
-    return kernel(
-        name, [](At<2> at, Heights dsm, Heights near_dsm, Heights far, Heights canopy, Heights trunk,
-                 Heights near_canopy, Table1 table, Field sun, Field vegetation, Field before, Field shade,
-                 Field depth, Int row, Int col, Int pitch, Real highest) {
-          shadow_body(at, {dsm, near_dsm, far, canopy, trunk, near_canopy}, {table},
-                      {sun, vegetation, before, shade, depth}, {at.y, at.x, row, col, pitch}, highest);
-        });
   if (plants)
-    return kernel(name, [](At<2> at, Heights dsm, Heights near_dsm, Heights far, Heights canopy,
-                           Heights trunk, Heights near_canopy, Table1 table, Field sun, Field vegetation,
-                           Field before, Int row, Int col, Int pitch, Real highest) {
-      shadow_body(at, {dsm, near_dsm, far, canopy, trunk, near_canopy}, {table},
-                  {sun, vegetation, before, {}, {}}, {at.y, at.x, row, col, pitch}, highest);
-    });
-  if (heights)
-    return kernel(name, [](At<2> at, Heights dsm, Heights near_dsm, Heights far, Table1 table, Field sun,
-                           Field shade, Int row, Int col, Int pitch, Real highest) {
-      shadow_body(at, {dsm, near_dsm, far, {}, {}, {}}, {table}, {sun, {}, {}, shade, {}},
+    return kernel(name, [heights](At<2> at, Heights dsm, Heights near_dsm, Heights far, Heights canopy,
+                                  Heights trunk, Heights near_canopy, Table1 table, Planes out, Int row,
+                                  Int col, Int pitch, Real highest) {
+      shadow_body(at, {dsm, near_dsm, far, canopy, trunk, near_canopy}, {table}, out, heights,
                   {at.y, at.x, row, col, pitch}, highest);
     });
-  return kernel(name, [](At<2> at, Heights dsm, Heights near_dsm, Heights far, Table1 table, Field sun,
-                         Int row, Int col, Int pitch, Real highest) {
-    shadow_body(at, {dsm, near_dsm, far, {}, {}, {}}, {table}, {sun, {}, {}, {}, {}},
-                {at.y, at.x, row, col, pitch}, highest);
+  return kernel(name, [heights](At<2> at, Heights dsm, Heights near_dsm, Heights far, Table1 table,
+                                Planes out, Int row, Int col, Int pitch, Real highest) {
+    shadow_body(at, {dsm, near_dsm, far, {}, {}, {}}, {table}, out, heights, {at.y, at.x, row, col, pitch},
+                highest);
   });
 }
 
@@ -224,13 +208,10 @@ Kernel make_sky_states(bool plants) {
 
 }  // namespace
 
-const Kernel& shadow(bool plants) {
-  static const Kernel with = make_shadow(true, false), without = make_shadow(false, false);
-  return plants ? with : without;
-}
-const Kernel& shadow_with_heights(bool plants) {
-  static const Kernel with = make_shadow(true, true), without = make_shadow(false, true);
-  return plants ? with : without;
+const Kernel& shadow(bool plants, bool heights) {
+  static const Kernel all[2][2] = {{make_shadow(false, false), make_shadow(false, true)},
+                                   {make_shadow(true, false), make_shadow(true, true)}};
+  return all[plants][heights];
 }
 const Kernel& sky_states(bool plants) {
   static const Kernel with = make_sky_states(true), without = make_sky_states(false);

@@ -17,33 +17,19 @@ namespace lockstep::urban {
 
 ShadowBuffers allocate_shadow(const Device& device, const Ray& ray, const City& city, const Scene& scene,
                               bool heights) {
-  const auto grid = [&] { return device.allocate<f32>({scene.tile.rows, scene.tile.cols}); };
-  ShadowBuffers b;
-  b.rays = device.upload(pack_rays({&ray, 1}, scene.shape, city.pixel_size_m));
-  b.sun = grid();
-  if (heights) b.shade = grid();
-  if (!scene.plants) return b;
-  b.vegetation = grid();
-  b.before = grid();
-  if (heights) b.depth = grid();
-  return b;
+  const kernels::ShadowPlanes planes{scene.plants, heights};
+  return {device.upload(pack_rays({&ray, 1}, scene.shape, city.pixel_size_m)),
+          device.allocate<f32>({planes.count(), scene.tile.rows, scene.tile.cols}), heights};
 }
 
 void cast_shadow(const Device& device, const Stream& stream, const Scene& s, const ShadowBuffers& b) {
-  const bool heights = static_cast<bool>(b.shade);
-  const Kernel& kernel = heights ? kernels::shadow_with_heights(s.plants) : kernels::shadow(s.plants);
+  const Kernel& kernel = kernels::shadow(s.plants, b.heights);
   const int64_t row = s.row_offset(), col = s.col_offset(), pitch = s.shape.pitch;
-  if (s.plants && heights)
+  if (s.plants)
     device.launch_on(stream, kernel, s.core(), s.dsm, s.near_dsm, s.far, s.canopy, s.trunk, s.near_canopy,
-                     b.rays, b.sun, b.vegetation, b.before, b.shade, b.depth, row, col, pitch, s.highest);
-  else if (s.plants)
-    device.launch_on(stream, kernel, s.core(), s.dsm, s.near_dsm, s.far, s.canopy, s.trunk, s.near_canopy,
-                     b.rays, b.sun, b.vegetation, b.before, row, col, pitch, s.highest);
-  else if (heights)
-    device.launch_on(stream, kernel, s.core(), s.dsm, s.near_dsm, s.far, b.rays, b.sun, b.shade, row, col,
-                     pitch, s.highest);
+                     b.rays, b.planes, row, col, pitch, s.highest);
   else
-    device.launch_on(stream, kernel, s.core(), s.dsm, s.near_dsm, s.far, b.rays, b.sun, row, col, pitch,
+    device.launch_on(stream, kernel, s.core(), s.dsm, s.near_dsm, s.far, b.rays, b.planes, row, col, pitch,
                      s.highest);
 }
 
@@ -60,15 +46,9 @@ SunSide sun_side(double azimuth_deg) {
 }
 
 void shade_walls(const Device& device, const Stream& stream, const Scene& s, const ShadowBuffers& b,
-                 const Buffer& walls, const Buffer& aspect, const SunSide& side, const Buffer& sun,
-                 const Buffer& shadow) {
-  const int64_t row = s.row_offset(), col = s.col_offset(), pitch = s.shape.pitch;
-  if (s.plants)
-    device.launch_on(stream, kernels::wall_shade(true), s.core(), b.shade, b.depth, s.dsm, walls, aspect, sun,
-                     shadow, side.branch, side.low, side.high, row, col, pitch);
-  else
-    device.launch_on(stream, kernels::wall_shade(false), s.core(), b.shade, s.dsm, walls, aspect, sun, shadow,
-                     side.branch, side.low, side.high, row, col, pitch);
+                 const Buffer& walls, const Buffer& aspect, const SunSide& side, const Buffer& lit) {
+  device.launch_on(stream, kernels::wall_shade(s.plants), s.core(), b.planes, s.dsm, walls, aspect, lit,
+                   side.branch, side.low, side.high, s.row_offset(), s.col_offset(), s.shape.pitch);
 }
 
 namespace {
@@ -93,29 +73,28 @@ Grids compute_tile(const Device& device, bool own_stream, const City& city, cons
   build_maxima(device, stream, scene);
   const ShadowBuffers buffers = allocate_shadow(device, ray, city, scene, walls != nullptr);
   cast_shadow(device, stream, scene, buffers);
-  const Shape core{tile.rows, tile.cols};
-  Buffer sun, shadow;
+  const size_t pixels = static_cast<size_t>(tile.core_pixels());
+  Grids grids(walls ? 5 : 3, std::vector<float>(pixels, 1.0f));
+  Buffer lit;
   if (walls) {
     const auto upload = [&](const Raster& raster) {
       std::vector<float> values = core_of(raster, tile);
       for (float& v : values)
         if (!std::isfinite(v)) v = 0;
-      const Buffer buffer = device.allocate<f32>(core);
+      const Buffer buffer = device.allocate<f32>({tile.rows, tile.cols});
       device.write(buffer, values.data(), buffer.bytes(), stream);
       return buffer;
     };
     const Buffer height = upload(walls->height), aspect = upload(walls->aspect);
-    sun = device.allocate<f32>(core);
-    shadow = device.allocate<f32>(core);
-    shade_walls(device, stream, scene, buffers, height, aspect, sun_side(ray.direction.azimuth_deg), sun,
-                shadow);
+    lit = device.allocate<f32>({2, tile.rows, tile.cols});
+    shade_walls(device, stream, scene, buffers, height, aspect, sun_side(ray.direction.azimuth_deg), lit);
   }
-  Grids grids;
-  const Buffer* const results[] = {&buffers.sun, &buffers.vegetation, &buffers.before, &sun, &shadow};
-  for (const Buffer* buffer : results) {
-    grids.emplace_back(static_cast<size_t>(tile.core_pixels()), 1.0f);
-    if (*buffer) device.read(*buffer, grids.back().data(), buffer->bytes(), stream);
-  }
+  const auto read = [&](const Buffer& planes, int64_t plane, std::vector<float>& to) {
+    const Buffer one = planes.rows(plane, 1);
+    device.read(one, to.data(), one.bytes(), stream);
+  };
+  for (int k = 0; k < (scene.plants ? 3 : 1); ++k) read(buffers.planes, k, grids[static_cast<size_t>(k)]);
+  for (int k = 0; k < (walls ? 2 : 0); ++k) read(lit, k, grids[static_cast<size_t>(3 + k)]);
   return grids;
 }
 
@@ -136,7 +115,7 @@ ShadowsWithWalls run(Context& context, const CityInput& input, const Walls* wall
                          fmt::format("{} x {} as the DSM", city.rows, city.cols));
   const Ray ray = plan_ray(city, sun, rays);
   const TileCost cost{scene_bytes(city.has_vegetation()), walls ? 9 * 4ull : 3 * 4ull, 4};
-  const TilePlan plan = plan_tiles(context, city, reach_of(ray.steps), cost, tiling);
+  const TilePlan plan = plan_tiles(context, kShadowStage, city, reach_of(ray.steps), cost, tiling);
 
   ShadowsWithWalls out;
   Raster* const wholes[] = {&out.shadows.buildings, &out.shadows.vegetation,

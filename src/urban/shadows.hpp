@@ -9,11 +9,11 @@ namespace lockstep::urban {
 
 inline constexpr char kShadowStage[] = "urban.shadow";
 
-/// Core grids of one direction, f32 (rows, cols).
+/// One direction over a core.
 struct ShadowBuffers {
-  Buffer rays;
-  Buffer sun, vegetation, before;  ///< 1 or 0; the last two empty without plants
-  Buffer shade, depth;             ///< heights (m), where asked for; depth empty without plants
+  Buffer rays;    ///< table of the ray for the scene's shape
+  Buffer planes;  ///< f32 (planes, rows, cols) as kernels::ShadowPlanes
+  bool heights = false;
 };
 ShadowBuffers allocate_shadow(const Device& device, const Ray& ray, const City& city, const Scene& scene,
                               bool heights);
@@ -27,9 +27,9 @@ struct SunSide {
 };
 SunSide sun_side(double azimuth_deg);
 
-/// Sunlit and shaded heights; walls and aspect are core grids.
+/// Sunlit and shaded heights into `lit`, f32 (2, rows, cols); walls and aspect are core grids; buffers with
+/// heights.
 void shade_walls(const Device& device, const Stream& stream, const Scene& scene, const ShadowBuffers& buffers,
-                 const Buffer& walls, const Buffer& aspect, const SunSide& side, const Buffer& sun,
-                 const Buffer& shadow);
+                 const Buffer& walls, const Buffer& aspect, const SunSide& side, const Buffer& lit);
 
 }  // namespace lockstep::urban

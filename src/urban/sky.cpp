@@ -196,7 +196,7 @@ void run_sky(
       scene_bytes(city.has_vegetation()),
       static_cast<uint64_t>(words) * 4 + (city.has_vegetation() ? kSkyViewGrids : kSectors) * 4ull,
       std::max<uint64_t>(static_cast<uint64_t>(words) * 4, kSkyViewGrids * 4ull)};
-  const TilePlan tiles = plan_tiles(context, city, plan.reach, cost, tiling, store.side());
+  const TilePlan tiles = plan_tiles(context, kSkyStage, city, plan.reach, cost, tiling, store.side());
   store.begin(tiles.side);
 
   TileReport report;

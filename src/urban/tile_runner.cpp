@@ -1,17 +1,24 @@
 #include "urban/tile_runner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <thread>
 
+#include "lockstep/error.hpp"
 #include "urban/ray_table.hpp"
 
 namespace lockstep::urban {
 
-TilePlan plan_tiles(Context& context, const City& city, const Reach& reach, const TileCost& cost,
-                    const TileOptions& options, int64_t side_hint) {
-  const Device& device = context.device();
-  const bool on_gpu = device.info().kind == DeviceKind::cuda || device.info().kind == DeviceKind::webgpu;
+namespace {
+
+bool is_gpu(const Device& device) {
+  return device.info().kind == DeviceKind::cuda || device.info().kind == DeviceKind::webgpu;
+}
+
+TilePlan plan_on(const Device& device, const City& city, const Reach& reach, const TileCost& cost,
+                 const TileOptions& options, int64_t side_hint) {
   const Limits& limits = device.info().limits;
   constexpr uint64_t index_limit = uint64_t{1} << 33;  // kernels index padded windows of f32 with i32
 
@@ -24,7 +31,7 @@ TilePlan plan_tiles(Context& context, const City& city, const Reach& reach, cons
   budget.widest_window_bytes = sizeof(float);
   budget.widest_core_bytes = cost.widest_core_bytes;
   budget.pad = kPad;
-  budget.in_flight = options.workers > 0 ? options.workers : on_gpu ? 2 : 1;
+  budget.in_flight = options.workers > 0 ? options.workers : is_gpu(device) ? 2 : 1;
 
   TilePlan plan;
   plan.side = tile_side(city.rows, city.cols, reach, budget, options.side != 0 ? options.side : side_hint);
@@ -33,6 +40,22 @@ TilePlan plan_tiles(Context& context, const City& city, const Reach& reach, cons
   plan.predicted_bytes =
       tile_bytes(plan.side, city.rows, city.cols, reach, budget) * static_cast<uint64_t>(plan.workers);
   return plan;
+}
+
+}  // namespace
+
+TilePlan plan_tiles(Context& context, std::string_view stage, const City& city, const Reach& reach,
+                    const TileCost& cost, const TileOptions& options, int64_t side_hint) {
+  if (options.workers < 0)
+    throw InputError(fmt::format("{} tile workers", options.workers), "tiles", "none or a positive number");
+  const Device& device = context.device();
+  const auto plan = [&](const Device& on) { return plan_on(on, city, reach, cost, options, side_hint); };
+  try {
+    return plan(device);
+  } catch (const UnsupportedError&) {
+    if (!is_gpu(device)) throw;
+  }
+  return context.stage(stage, plan);
 }
 
 void for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run,

@@ -29,10 +29,10 @@ struct TilePlan {
   uint64_t predicted_bytes = 0;
 };
 
-/// Applies the rule of docs/urban.md to the context's device. `side_hint` > 0 replaces an automatic side if
-/// it fits.
-TilePlan plan_tiles(Context& context, const City& city, const Reach& reach, const TileCost& cost,
-                    const TileOptions& options, int64_t side_hint = 0);
+/// Applies the rule of docs/urban.md to the context's device. Where not one tile fits a GPU, that is a
+/// failure of the stage, and the CPU's memory counts. `side_hint` > 0 replaces an automatic side if it fits.
+TilePlan plan_tiles(Context& context, std::string_view stage, const City& city, const Reach& reach,
+                    const TileCost& cost, const TileOptions& options, int64_t side_hint = 0);
 
 /// Calls `run(worker's tile number)` for every number, at most `workers` at a time; the first exception stops
 /// the rest and is thrown on. Fills in workers and queue_depth_peak.

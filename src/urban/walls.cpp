@@ -104,7 +104,7 @@ Walls compute_walls(Context& context, const CityInput& input, const WallOptions&
                      "a positive height");
   const City city = prepare_city(input);
   const WallTemplates templates = wall_templates(city.pixel_size_m);
-  const TilePlan plan = plan_tiles(context, city, wall_reach(templates.side), {8, 4, 4}, tiling);
+  const TilePlan plan = plan_tiles(context, kWallStage, city, wall_reach(templates.side), {8, 4, 4}, tiling);
   Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
   std::vector<size_t> numbers(plan.tiles.size());
   std::iota(numbers.begin(), numbers.end(), size_t{0});
