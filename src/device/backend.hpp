@@ -10,6 +10,7 @@
 
 #include "lockstep/device.hpp"
 #include "lockstep/ir/function.hpp"
+#include "lockstep/native.hpp"
 
 namespace lockstep::device {
 
@@ -69,6 +70,8 @@ struct CompileOptions {
   Numerics numerics = Numerics::exact;
   /// Per buffer, in how many equal windows of `binding_bytes` it is bound (WebGPU); all 1 elsewhere.
   std::vector<int> windows;
+  /// CUDA only: this source instead of the function, whose parameters and domain it has.
+  const NativeForm* native = nullptr;
 };
 
 class Backend {

@@ -24,10 +24,13 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
   }
   check_fault(DeviceFault::compile);
   const ir::Function& function = kernel.function(index);
+  if (native_form(kernel) && info.kind != DeviceKind::cuda)
+    throw UnsupportedError(fmt::format("kernel {} on {}: a native CUDA kernel", kernel.name(), info.name), "Device::launch",
+                           "a CUDA device, or the portable kernel");
   if (Support support = backend->supports(function); !support.ok)
     throw UnsupportedError(fmt::format("kernel {} on {}: {}", kernel.name(), info.name, support.reason),
                            "Device::launch", "a kernel that the device supports");
-  std::shared_ptr<Module> module = backend->compile(function, {options.numerics, windows});
+  std::shared_ptr<Module> module = backend->compile(function, {options.numerics, windows, native_form(kernel)});
   ++(module->from_cache ? cache_hits : kernels_compiled);
   std::unique_lock lock(modules_mutex);
   auto& slot = windows.empty() ? modules[key] : windowed[{key, windows}];
@@ -94,7 +97,10 @@ DeviceCounters Device::counters() const {
           state_->cache_hits};
 }
 
-Support Device::supports(const Kernel& kernel) const { return state_->backend->supports(kernel.function()); }
+Support Device::supports(const Kernel& kernel) const {
+  if (native_form(kernel) && state_->info.kind != DeviceKind::cuda) return {false, "a native CUDA kernel"};
+  return state_->backend->supports(kernel.function());
+}
 void Device::prepare(const Kernel& kernel) const { state_->module(kernel, Type::i32, {}); }
 
 void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lockstep/error.hpp"
+#include "lockstep/native.hpp"
 
 namespace lockstep {
 
@@ -119,6 +120,7 @@ struct Kernel::State {
   uint64_t id;
   std::mutex mutex;
   std::optional<ir::Function> narrow, wide;
+  std::optional<NativeForm> native;
 };
 
 namespace {
@@ -170,6 +172,19 @@ Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOption
   state.id = next_id++;
   kernel.function();
   return kernel;
+}
+
+Kernel native_kernel(const Kernel& portable, NativeForm form) {
+  const Kernel::State& from = portable.state();
+  if (form.cuda.source.empty() || form.cuda.entry.empty())
+    throw InputError("a native kernel without source or entry", fmt::format("kernel {}", from.name), "CUDA C++ and the name of its kernel");
+  Kernel kernel = Kernel::trace(from.name + ".native", from.domain, from.rank, from.options, from.trace);
+  kernel.state().native = std::move(form);
+  return kernel;
+}
+const NativeForm* native_form(const Kernel& kernel) {
+  const auto& native = kernel.state().native;
+  return native ? &*native : nullptr;
 }
 
 }  // namespace lockstep

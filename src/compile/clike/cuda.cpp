@@ -62,7 +62,7 @@ class CudaPrinter final : public Printer {
   CudaSource print() {
     const ir::Function& f = function();
     CudaSource source;
-    source.block = group_;
+    source.block = source.covered = group_;
     source.entry = identifier(f.name);
     source.arguments = argument_layout(f);
     const int64_t shared = cuda_shared_bytes(f);
@@ -79,6 +79,7 @@ class CudaPrinter final : public Printer {
       code = head(source.entry) + shared_declarations(is_dynamic) + group_places() + body + "}\n";
     } else {
       source.points = options_.points.value_or(choose_points(f));
+      source.covered[size_t(source.points.axis)] *= source.points.points;
       code = print_points(source, head);
     }
     std::string kernel = argument_struct(f, source.arguments) + "\n";
@@ -379,7 +380,7 @@ class CudaPrinter final : public Printer {
     std::string code = point("point", print_body());
     const StencilReach reach = stencil_reach(f);
     std::vector<std::string> extents;
-    if (options_.inner_path && reach.complete && !reach.reaches.empty()) {
+    if (options_.inner_path.value_or(source.points.axis == 1) && reach.complete && !reach.reaches.empty()) {
       for (const StencilReach::Reach& r : reach.reaches) extents.push_back(extent_text(f[r.extent]));
       code += point("inner_point", CudaPrinter(f, options_, true).print_body());
     }
@@ -432,7 +433,7 @@ std::array<int32_t, 3> cuda_group(const ir::Function& f) {
   if (f.group[0] > 0) return {f.group[0], std::max(f.group[1], 1), std::max(f.group[2], 1)};
   switch (f.rank) {
     case 1: return {256, 1, 1};
-    case 2: return {32, 8, 1};
+    case 2: return {64, 4, 1};
     default: return {32, 4, 2};
   }
 }

@@ -39,8 +39,9 @@ struct CudaSource {
   std::string text;
   std::string entry;
   std::string fine_entry;  // the same with one point per lane, for small domains; empty where it is `entry`
-  std::array<int32_t, 3> block{1, 1, 1};  // threads
-  PointsPlan points;                      // of `entry`
+  std::array<int32_t, 3> block{1, 1, 1};    // threads
+  std::array<int32_t, 3> covered{1, 1, 1};  // points of a block of `entry`; `block` for groups kernels
+  PointsPlan points;                        // of `entry`
   int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   ArgumentLayout arguments;
 };
@@ -49,7 +50,7 @@ struct CudaOptions {
   Numerics numerics = Numerics::exact;
   int arch = 90;                     // 10 * compute capability
   std::optional<PointsPlan> points;  // of points kernels; empty: the printer chooses
-  bool inner_path = true;            // points kernels: a second body without clamps
+  std::optional<bool> inner_path;  // points kernels: a second body without clamps; empty: the printer chooses
 };
 /// `lowered` has gone through compile::lower for Target::cuda.
 CudaSource print_cuda(const ir::Function& lowered, const CudaOptions& options);

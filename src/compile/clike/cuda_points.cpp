@@ -81,7 +81,11 @@ PointsPlan choose_points(const ir::Function& f) {
     ++instructions;
   }
   if (accesses == 0 || instructions > kMaxInstructionsRepeated) return {};
-  return {f.rank == 3 ? 2 : 0, 4};
+  // A stencil that reaches across rows shares them between the points of a lane.
+  const StencilReach reach = stencil_reach(f);
+  const bool across = std::any_of(reach.reaches.begin(), reach.reaches.end(),
+                                  [](const auto& r) { return r.axis > 0 && r.low < r.high; });
+  return {across ? 1 : 0, 4};
 }
 
 StencilReach stencil_reach(const ir::Function& f) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 #include "device/cuda/staging.hpp"
 #include "lockstep/error.hpp"
@@ -17,16 +17,20 @@ class LostDevices {
  public:
   void add(int number) {
     std::lock_guard lock(mutex_);
-    lost_[number] = true;
+    lost_.insert(number);
   }
-  bool take(int number) {
+  bool contains(int number) {
     std::lock_guard lock(mutex_);
-    return std::exchange(lost_[number], false);
+    return lost_.contains(number);
+  }
+  void remove(int number) {
+    std::lock_guard lock(mutex_);
+    lost_.erase(number);
   }
 
  private:
   std::mutex mutex_;
-  std::map<int, bool> lost_;
+  std::set<int> lost_;
 };
 LostDevices& lost_devices() {
   static LostDevices devices;
@@ -93,8 +97,18 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
     throw UnsupportedError(fmt::format("device cuda:{}", number), "--device",
                            fmt::format("cuda:0 to cuda:{}", count - 1));
   check(driver_.device_get(&device_, number), DeviceFault::launch, "opening the device");
-  if (lost_devices().take(number)) driver_.primary_reset(device_);
-  check(driver_.primary_retain(&context_, device_), DeviceFault::launch, "making a context");
+  // Some drivers give no new context to a process after a fault: then only a new process can use the device
+  // again.
+  const bool was_lost = lost_devices().contains(number);
+  if (was_lost) driver_.primary_reset(device_);
+  const Result retained = driver_.primary_retain(&context_, device_);
+  if (was_lost && retained != kSuccess)
+    throw DeviceError(DeviceFault::device_lost,
+                      fmt::format("cuda:{} was lost earlier in this process and its driver gives no new "
+                                  "context ({}); start the program again",
+                                  number_, driver_.describe(retained)));
+  lost_devices().remove(number);
+  check(retained, DeviceFault::launch, "making a context");
   check(driver_.context_set(context_), DeviceFault::launch, "making a context");
   int major = 0, minor = 0, pools = 0;
   driver_.device_attribute(&major, kCapabilityMajor, device_);

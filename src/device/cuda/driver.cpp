@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -21,12 +22,15 @@ struct Found {
 Found* load() {
   auto* found = new Found;  // never freed: the driver must outlive every static object
   Driver& d = found->driver;
-  const LibrarySearch search{
-      {"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"},
-      {}};
-  d.library = search.load(&found->why);
+  std::vector<std::string> names = {"libcuda.so.1", "libcuda.so"};
+  for (const char* file : {"/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"}) {
+    std::error_code error;
+    if (std::filesystem::exists(file, error)) names.emplace_back(file);
+  }
+  const LibrarySearch search{names, {}};
+  d.library = search.load();
   if (!d.library) {
-    found->why = fmt::format("no CUDA driver ({})", found->why);
+    found->why = "no CUDA driver (libcuda.so.1)";
     return found;
   }
   const char* missing = nullptr;

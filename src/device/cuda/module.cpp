@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "compile/clike/nvrtc.hpp"
@@ -15,7 +16,24 @@ namespace lockstep::device::cuda {
 using clike::ArgumentField;
 using clike::ArgumentKind;
 
+namespace {
+clike::CudaSource native_source(const ir::Function& traced, const NativeForm& form) {
+  clike::CudaSource source;
+  source.arguments = clike::argument_layout(traced, true);
+  source.text = fmt::format(
+      "// {}\ntypedef unsigned int u32;\ntypedef long long i64;\ntypedef unsigned long long u64;\n{}\n{}",
+      traced.name, clike::argument_struct(traced, source.arguments), form.cuda.source);
+  source.entry = form.cuda.entry;
+  source.block = form.block[0] > 0 ? form.block : clike::cuda_group(traced);
+  for (auto& size : source.block) size = std::max(size, 1);
+  source.covered = form.points[0] > 0 ? form.points : source.block;
+  source.dynamic_shared_bytes = form.dynamic_shared_bytes;
+  return source;
+}
+}  // namespace
+
 clike::CudaSource source_of(const ir::Function& traced, const CompileOptions& options, int arch) {
+  if (options.native) return native_source(traced, *options.native);
   return clike::print_cuda(compile::lower(traced, {compile::Target::cuda, options.numerics}),
                            {options.numerics, arch});
 }
@@ -62,8 +80,7 @@ CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& sour
     throw DeviceError(DeviceFault::compile,
                       fmt::format("kernel {} takes {} bytes of arguments, {} are possible", source.entry,
                                   arguments_.bytes, kMaxArgumentBytes));
-  group = block_;
-  group[size_t(points_.axis)] *= points_.points;
+  group = source.covered;
   const std::vector<std::byte> code = machine_code(*core_, source, numerics, from_cache);
   core_->enter();
   const Driver& d = core_->driver();

@@ -1,0 +1,32 @@
+// Native kernels: a kernel written in CUDA C++ that stands beside a portable one and takes the same
+// arguments.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lockstep/kernel.hpp"
+
+namespace lockstep {
+
+/// CUDA form of a kernel. The source is compiled by NVRTC without headers; it holds
+/// `extern "C" __global__ void <entry>(const __grid_constant__ Arguments a)`. The engine puts `struct
+/// Arguments` before it, with all arguments of the portable kernel: b0, b1 … pointers of the buffers, b0_n0 …
+/// shapes and b0_s0 … strides (slowest axis first), p0, p1 … scalars, extent_x … of the whole domain and
+/// offset_x … of this launch (first point or first group).
+struct NativeForm {
+  NativeCuda cuda;
+  /// Threads of a block; zeros: the group of the portable kernel.
+  std::array<int32_t, 3> block{0, 0, 0};
+  /// Points that a block covers along each axis (points kernels); zeros: one per thread.
+  std::array<int32_t, 3> points{0, 0, 0};
+  int64_t dynamic_shared_bytes = 0;
+};
+
+/// A kernel with the name `<portable>.native` and the portable kernel's parameters and domain, which runs on
+/// CUDA only. It replaces nothing: a case launches both and compares them.
+Kernel native_kernel(const Kernel& portable, NativeForm form);
+/// The native form, or null for a portable kernel.
+const NativeForm* native_form(const Kernel& kernel);
+
+}  // namespace lockstep
