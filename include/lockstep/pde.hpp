@@ -1,0 +1,241 @@
+// Losses from residuals of partial differential equations on structured grids, with exact gradients.
+//
+//   pde::System heat(2);                                     // two space axes
+//   const auto t = heat.field("t");
+//   const auto nu = heat.parameter("nu");
+//   heat.residual("heat", heat.dt(t) - nu * heat.laplacian(t));
+//   pde::Mesh mesh{.cells = {256, 256, 1}, .spacing = {h, h, h}, .dt = dt, .boundary =
+//   pde::Boundary::parse("clamp")}; pde::Loss loss(heat, mesh); auto bound = loss.bind(device, {.fields =
+//   {{"t", {t0, t1, t2}}}, .parameters = {{"nu", 0.1}}}); bound.run(); bound.loss(); bound.gradient("t", 0);
+//
+// The loss is L = sum_k w_k / N sum_i m_i R_k,i^2 over the N cells i, with an optional mask m. A residual is
+// an expression over fields at three time levels (-1, 0, +1), difference operators and parameters. The
+// gradient is the exact transpose of the discrete residual, gathered cell by cell: its bits depend on nothing
+// but the problem. Mathematics: docs/pde.md.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/autodiff.hpp"
+#include "lockstep/device.hpp"
+
+namespace lockstep::pde {
+
+using autodiff::Value;
+
+/// What a field is beyond the edge of the grid. f[-1] is the first ghost, f[0] the first cell.
+enum class Rule : uint8_t {
+  periodic,
+  clamp,           // zero gradient: f[-m] = f[m-1]
+  reflect_even,    // the same mirror
+  reflect_odd,     // f[-m] = -f[m-1]
+  free_slip,       // the component of a vector field normal to the wall is odd, all else even
+  no_slip,         // vector fields are odd, all else even
+  dirichlet_face,  // f[-m] = 2b - f[m-1]
+  ghost,           // f[-m] = b
+  node_mirror,     // f[-m] = f[m]
+  one_sided1,      // line through f[0], f[1]
+  one_sided2,      // parabola through f[0], f[1], f[2]
+};
+struct Side {
+  Rule rule = Rule::periodic;
+  double value = 0;  // b
+  friend bool operator==(const Side&, const Side&) = default;
+};
+
+/// Rules of all six sides. Default: periodic.
+struct Boundary {
+  std::array<std::array<Side, 2>, 3> sides{};  // [axis, 0 = x][0 = low, 1 = high]
+
+  /// "clamp", "x=clamp,y=reflect_odd,z=one_sided2", "x-=dirichlet_face:1.0,x+=clamp". Axes that are not named
+  /// stay periodic. Throws InputError for an unknown name, a missing or needless value, or one periodic side
+  /// alone.
+  static Boundary parse(std::string_view text);
+  std::string text() const;
+};
+
+struct Mesh {
+  std::array<int64_t, 3> cells{1, 1, 1};  // x, y, z; axes beyond the system's dimensions have one cell
+  std::array<double, 3> spacing{1, 1, 1};
+  double dt = 1;
+  Boundary boundary;
+  int order = 2;  // of central differences: 2, 4, 6, 8
+  int64_t count() const { return cells[0] * cells[1] * cells[2]; }
+};
+
+/// A field of a System: a scalar or a vector of components.
+struct Field {
+  int index = 0;
+  int components = 1;
+};
+
+struct Plan;
+
+/// Residuals as expressions over fields and difference operators. A cheap handle; frozen once a Loss is made
+/// of it.
+class System {
+ public:
+  /// `dimensions`: 1, 2 or 3 space axes.
+  explicit System(int dimensions);
+
+  /// A field given at the levels that the residuals mention. `boundary` overrides the mesh's; both must be
+  /// periodic along the same axes.
+  Field field(std::string name, int components = 1);
+  Field field(std::string name, int components, const Boundary& boundary);
+  /// A field with one component for each axis, which free_slip and no_slip reflect as a vector.
+  Field vector(std::string name);
+  /// A number that is given with the data.
+  Value parameter(std::string name);
+
+  /// The field's own value. Levels: -1, 0, +1.
+  Value at(Field f, int component = 0, int level = 0);
+  /// (f[+1] - f[-1]) / (2 dt).
+  Value dt(Field f, int component = 0);
+  /// (f[+1] - f[0]) / dt.
+  Value dt_forward(Field f, int component = 0);
+  /// (f[+1] - 2 f[0] + f[-1]) / dt^2.
+  Value dtt(Field f, int component = 0);
+  /// Central first and second difference along axis 0 = x, 1 = y, 2 = z, at a level, of the mesh's order.
+  Value d(Field f, int axis, int component = 0, int level = 0);
+  Value d2(Field f, int axis, int component = 0, int level = 0);
+  Value dx(Field f, int component = 0) { return d(f, 0, component); }
+  Value dy(Field f, int component = 0) { return d(f, 1, component); }
+  Value dz(Field f, int component = 0) { return d(f, 2, component); }
+  /// First-order one-sided differences (f[i+1] - f[i]) / h and (f[i] - f[i-1]) / h.
+  Value forward(Field f, int axis, int component = 0, int level = 0);
+  Value backward(Field f, int axis, int component = 0, int level = 0);
+  /// max(v, 0) backward + min(v, 0) forward: v times the upwind difference.
+  Value upwind(const Value& velocity, Field f, int axis, int component = 0);
+
+  std::vector<Value> grad(Field f, int component = 0);
+  Value div(Field f);
+  Value laplacian(Field f, int component = 0);
+  /// Sum over axes of velocity component times central (or upwind) difference.
+  Value advect(Field velocity, Field f, int component = 0, bool with_upwind = false);
+
+  /// Adds weight / N sum m R^2 to the loss. Residuals of one name are reported as one term.
+  void residual(std::string name, const Value& r, double weight = 1);
+
+  int dimensions() const;
+  /// What follows from the residuals; freezes the system. For the engine and tests.
+  std::shared_ptr<const Plan> plan() const;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Switches of the built-in transport loss.
+struct TransportOptions {
+  double weight_sigma = 1, weight_u = 1;
+  bool sigma_transport = true;   // dt sigma + u . grad sigma
+  bool sigma_divergence = true;  // + sigma div u
+  bool momentum = true;          // dt u + (u . grad) u
+  bool upwind = false;           // advection by upwind differences
+  double viscosity = 0;          // momentum: - nu laplacian u
+  bool pressure = false;         // momentum: + grad p; field "p" (level 0)
+  bool forcing = false;          // momentum: - f; field "force" (level 0)
+  double weight_divergence = 0;  // (div u)^2, term "divergence"
+  double weight_speed = 0;       // |u|^2, term "speed"
+};
+/// The loss of docs/pde.md: a density sigma and a velocity u (fields "sigma", "u"; terms "sigma", "u",
+/// "divergence", "speed").
+System transport(int dimensions, const TransportOptions& options = {});
+
+enum class Gradients : uint8_t {
+  none,
+  t1,    // level 0
+  t1t2,  // levels 0 and +1
+  all,   // every level
+};
+enum class Path : uint8_t {
+  automatic,
+  two_kernel,  // cotangents of the residuals pass through memory
+  fused,       // one sweep along z with planes in shared memory
+};
+std::string_view name(Path path);
+
+/// Data of one evaluation, on one device.
+struct Inputs {
+  /// Levels -1, 0, +1 of each field; those that the residuals do not mention may be empty. Shape (nz, ny,
+  /// nx), or (components, nz, ny, nx) with component 0 = x. All of one storage: f32, f64, f16 or bf16
+  /// (computed in f32).
+  std::map<std::string, std::array<Buffer, 3>> fields;
+  std::map<std::string, double> parameters;
+  Buffer mask;      // (nz, ny, nx) of the fields' storage, or empty
+  double seed = 1;  // derivative of what follows with respect to this loss
+};
+
+struct LossOptions {
+  Gradients gradients = Gradients::all;
+  Path path = Path::automatic;
+  /// Fields whose gradients are wanted; empty: all.
+  std::vector<std::string> wanted;
+  /// Cells along z of a slab that passes both kernels while its cotangents are in the cache; 0: by the
+  /// device.
+  int64_t slab = 0;
+  /// Lanes of a fused tile along x and y, rows of a lane, planes of a chunk; 0: by the device.
+  int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0;
+};
+
+/// A loss with its buffers on a device: results and scratch are allocated once.
+class BoundLoss {
+ public:
+  /// Launches everything on the default stream; may be recorded into a Graph.
+  void run() const;
+  /// Weighted loss of each term, in the order of first mention; waits.
+  std::vector<double> terms() const;
+  const std::vector<std::string>& term_names() const;
+  double loss() const;
+  /// Gradient of a field at a level, of the field's storage and the shape it was given in. Empty where not
+  /// asked for.
+  Buffer gradient(std::string_view field, int level) const;
+  /// The path taken.
+  Path path() const;
+  /// Bytes that must be touched at least once by a run.
+  double bytes() const;
+
+  struct State;
+  explicit BoundLoss(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// A system on a mesh: traces its kernels on first use and keeps them. Safe for several threads.
+class Loss {
+ public:
+  /// Throws InputError for spacing or dt not above 0, unknown order, a grid too small for a stencil.
+  Loss(const System& system, const Mesh& mesh);
+
+  /// Throws InputError for missing, misshapen or mixed arrays and unknown names; UnsupportedError where the
+  /// asked path cannot do the problem.
+  BoundLoss bind(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
+
+  /// The residuals of all terms, one array (nz, ny, nx) per residual stacked as (K, nz, ny, nx), in f32 or
+  /// f64.
+  Buffer residuals(const Device& device, const Inputs& inputs) const;
+  /// Vector-Jacobian product: gradients for cotangents (K, nz, ny, nx) of the residuals, by field name and
+  /// level + 1.
+  std::map<std::string, std::array<Buffer, 3>> vjp(const Device& device, const Inputs& inputs,
+                                                   const Buffer& cotangents,
+                                                   const LossOptions& options = {}) const;
+  /// Jacobian-vector product of the residuals: (K, nz, ny, nx) for tangents of the fields (shapes as the
+  /// fields; missing ones are zero).
+  Buffer jvp(const Device& device, const Inputs& inputs,
+             const std::map<std::string, std::array<Buffer, 3>>& tangents) const;
+
+  const Mesh& mesh() const;
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace lockstep::pde

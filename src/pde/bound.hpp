@@ -1,0 +1,28 @@
+// A loss bound to its buffers: the list of launches.
+#pragma once
+
+#include <vector>
+
+#include "pde/kernels.hpp"
+
+namespace lockstep::pde {
+
+struct Launch {
+  Kernel kernel;
+  Extent extent;
+  std::vector<Argument> arguments;
+};
+
+struct BoundLoss::State {
+  std::shared_ptr<const Discretisation> d;
+  Device device;
+  Path path = Path::two_kernel;
+  std::vector<Launch> launches;
+  std::vector<FieldLevel> outputs;
+  std::vector<Buffer> gradients;    // by outputs
+  Buffer totals;                    // one sum per residual
+  std::vector<double> total_scale;  // from that sum to the weighted mean square
+  double bytes = 0;
+};
+
+}  // namespace lockstep::pde

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "lockstep/error.hpp"
+#include "lockstep/pde.hpp"
+
+namespace lockstep::pde {
+
+namespace {
+
+struct RuleName {
+  std::string_view name;
+  Rule rule;
+  bool value;  // takes a number
+};
+constexpr RuleName kRules[] = {
+    {"periodic", Rule::periodic, false},         {"clamp", Rule::clamp, false},
+    {"reflect_even", Rule::reflect_even, false}, {"reflect_odd", Rule::reflect_odd, false},
+    {"reflect", Rule::reflect_even, false},      {"free_slip", Rule::free_slip, false},
+    {"no_slip", Rule::no_slip, false},           {"dirichlet_face", Rule::dirichlet_face, true},
+    {"ghost_zero", Rule::ghost, false},          {"ghost", Rule::ghost, true},
+    {"node_mirror", Rule::node_mirror, false},   {"one_sided1", Rule::one_sided1, false},
+    {"one_sided2", Rule::one_sided2, false},
+};
+constexpr std::string_view kKnown =
+    "periodic, clamp, reflect_even, reflect_odd, free_slip, no_slip, dirichlet_face:b, ghost_zero, ghost:c, "
+    "node_mirror, one_sided1, one_sided2";
+
+Side parse_side(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view rule = text.substr(0, colon);
+  for (const RuleName& r : kRules) {
+    if (r.name != rule) continue;
+    if (!r.value) {
+      if (colon != std::string_view::npos)
+        throw InputError(fmt::format("boundary {} with a value", rule), fmt::format("boundary {}", text),
+                         "no value");
+      return {r.rule, 0};
+    }
+    double value = NAN;
+    if (colon != std::string_view::npos) {
+      const std::string_view digits = text.substr(colon + 1);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (error != std::errc() || end != digits.data() + digits.size()) value = NAN;
+    }
+    if (!std::isfinite(value))
+      throw InputError(fmt::format("boundary {} without a number", rule), fmt::format("boundary {}", text),
+                       fmt::format("{}:NUMBER", rule));
+    return {r.rule, value};
+  }
+  throw InputError(fmt::format("unknown boundary \"{}\"", rule), "boundary", std::string(kKnown));
+}
+
+std::string side_text(const Side& s) {
+  if (s.rule == Rule::ghost && s.value == 0) return "ghost_zero";
+  for (const RuleName& r : kRules)
+    if (r.rule == s.rule && r.name != "ghost_zero")
+      return r.value ? fmt::format("{}:{}", r.name, s.value) : std::string(r.name);
+  return "?";
+}
+
+}  // namespace
+
+Boundary Boundary::parse(std::string_view text) {
+  Boundary b;
+  std::array<std::array<std::optional<Side>, 2>, 3> given;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const std::string_view part = text.substr(at, comma - at);
+    at = comma + 1;
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos) {
+      const Side side = parse_side(part);
+      for (auto& axis : given) axis = {side, side};
+      continue;
+    }
+    const std::string_view where = part.substr(0, equals);
+    const int axis = where.empty() ? -1 : where[0] - 'x';
+    const bool one = where.size() == 2 && (where[1] == '-' || where[1] == '+');
+    if (axis < 0 || axis > 2 || (where.size() != 1 && !one))
+      throw InputError(fmt::format("unknown side \"{}\"", where), fmt::format("boundary {}", text),
+                       "x, y, z, x-, x+, y-, y+, z- or z+");
+    const Side side = parse_side(part.substr(equals + 1));
+    for (int end = 0; end < 2; ++end)
+      if (!one || (where[1] == '+') == (end == 1)) given[size_t(axis)][size_t(end)] = side;
+  }
+  for (size_t axis = 0; axis < 3; ++axis)
+    for (size_t end = 0; end < 2; ++end) {
+      // A side that is not named follows the other side's rule only where both are periodic.
+      b.sides[axis][end] = given[axis][end].value_or(Side{});
+      if ((b.sides[axis][0].rule == Rule::periodic) != (b.sides[axis][1].rule == Rule::periodic) && end == 1)
+        throw InputError(fmt::format("one side of {} is periodic", char('x' + axis)),
+                         fmt::format("boundary {}", text), "both sides of an axis periodic, or none");
+    }
+  return b;
+}
+
+std::string Boundary::text() const {
+  std::string out;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const char letter = char('x' + axis);
+    if (sides[axis][0] == sides[axis][1])
+      out += fmt::format("{}{}={}", out.empty() ? "" : ",", letter, side_text(sides[axis][0]));
+    else
+      out += fmt::format("{}{}-={},{}+={}", out.empty() ? "" : ",", letter, side_text(sides[axis][0]), letter,
+                         side_text(sides[axis][1]));
+  }
+  if (sides[0] == sides[1] && sides[1] == sides[2] && sides[0][0] == sides[0][1])
+    return side_text(sides[0][0]);
+  return out;
+}
+
+std::string_view name(Path path) {
+  return path == Path::fused ? "fused" : path == Path::two_kernel ? "two-kernel" : "automatic";
+}
+
+}  // namespace lockstep::pde

@@ -1,0 +1,57 @@
+// The kernels of a discretised plan.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "lockstep/kernel.hpp"
+#include "pde/tracer.hpp"
+
+namespace lockstep::pde {
+
+/// A field at a level (-1, 0, +1).
+struct FieldLevel {
+  int field_index, level;
+  friend bool operator==(const FieldLevel&, const FieldLevel&) = default;
+};
+
+/// What a kernel is made for.
+struct KernelForm {
+  Storage storage = Storage::f32;  // of fields, mask and gradients
+  bool mask = false;
+  Type type() const { return storage == Storage::f64 ? Type::f64 : Type::f32; }
+  Storage scratch() const { return storage == Storage::f64 ? Storage::f64 : Storage::f32; }
+};
+
+/// Fields that values read, in the order of field and level.
+std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> values, Access::Kind kind);
+/// Targets of a field at a level.
+std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where);
+
+enum class ResidualKind : uint8_t {
+  cotangent,  // seed_k * mask * R_k into a ring of planes
+  plain,      // R_k
+  tangent,    // the derivative of R_k along the tangent fields
+};
+
+/// Points kernel over a slab of planes; plane z of the result is (z + shift) mod ring. Arguments: fields
+/// (rank 4), tangent fields for `tangent`, [mask], result (rank 4), z_first, ring, shift, cells along z,
+/// scales, parameters, seeds (cotangent only).
+Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind);
+
+/// Points kernel over a slab of planes. Arguments: fields, cotangents (rank 4), gradients by `outputs`,
+/// z_first, ring, shift, cells along z, scales, parameters.
+Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
+                      std::vector<FieldLevel> outputs);
+
+inline constexpr int kReduceLanes = 256, kReduceChunk = 4096;
+/// Sums of (norm c)^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents
+/// (K, ring, plane), [mask (nz, plane)], partial sums (K, nz, chunks), z_first, ring, shift, norm.
+Kernel partial_kernel(const KernelForm& form, Type sum);
+/// Sums of rows of (K, M); one group each. Arguments: partial sums, results (K).
+Kernel total_kernel(Type sum);
+
+/// Adds `b` to `a`. Arguments: a (read and written), b.
+Kernel add_kernel(Storage storage);
+
+}  // namespace lockstep::pde

@@ -1,0 +1,88 @@
+// Traces the cell-wise parts of a discretised plan into a kernel: loads at neighbours, differences with their
+// boundary rows, residuals, and gradients by the transposed differences.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "lockstep/control.hpp"
+#include "pde/discretisation.hpp"
+
+namespace lockstep::pde {
+
+using Offset = std::array<int, 3>;  // of a neighbour: x, y, z
+
+/// A buffer of rank 4 or less that is indexed explicitly.
+class RawBuffer : public lockstep::detail::BufferRef {
+ public:
+  RawBuffer(std::string name, Storage storage, int rank, ir::Access access);
+  ir::Id load(std::initializer_list<ir::Id> at, bool streaming = false) const;
+  void store(std::initializer_list<ir::Id> at, ir::Id value, bool streaming = false) const;
+
+ private:
+  Storage storage_;
+};
+ir::Id add_scalar(std::string name, Type type);
+
+/// What a tracer asks for a value in memory: a field, a tangent or a cotangent at a neighbour.
+struct Datum {
+  Access::Kind kind;
+  int field_index, component, level;  // component: the residual's number for cotangents
+  Offset at;
+  auto key() const { return std::make_tuple(int(kind), field_index, component, level, at[0], at[1], at[2]); }
+};
+
+class Tracer {
+ public:
+  using Load = std::function<ir::Id(const Datum&)>;
+  /// Parameters common to all kernels: the scales and the plan's parameters, declared in this order.
+  struct Scalars {
+    std::vector<ir::Id> scales, parameters;
+  };
+  static Scalars declare(const Discretisation& d, Type type);
+
+  /// `own`: coordinates of the lane's cell, already inside the grid along wrapping axes; `size`: cells along
+  /// each axis.
+  Tracer(const Discretisation& d, Type type, const Scalars& scalars, std::array<ir::Id, 3> own,
+         std::array<ir::Id, 3> size, Load load);
+
+  /// Coordinate of a neighbour: wrapped, or clamped to the grid.
+  ir::Id coordinate(int axis, int offset);
+  /// A value of the plan's graph at a neighbour.
+  ir::Id value(const Value& v, const Offset& at = {0, 0, 0});
+  /// Gradient of a target, summed in the canonical order: planes below, the own plane, planes above.
+  ir::Id gradient(const Target& target);
+
+  /// The parts of `gradient` for kernels that sweep along z: what the own plane adds to `sum` (kNone: nothing
+  /// yet), and what this plane adds to the plane `to` above (positive) or below.
+  ir::Id add_own_plane(const Target& target, ir::Id sum);
+  ir::Id add_to_plane(const Target& target, int to, ir::Id sum);
+  /// Whether sums of the target begin with 0 instead of their first part.
+  bool starts_at_zero(const Target& target) const;
+  /// Whether any z term of the target reaches `to` planes away.
+  bool reaches(const Target& target, int to) const;
+
+ private:
+  ir::Id datum(const Datum& d);
+  ir::Id access(const Access& a, const Offset& at);
+  ir::Id combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
+                 bool affine, const std::function<ir::Id(int)>& get);
+  ir::Id row_condition(const Row& row, int axis, int offset);
+  /// Weight of plane z + k in the transposed operator's row of plane z, times the scale.
+  ir::Id plane_weight(const Target& target, const Term& term, int k, int row_offset);
+
+  const Discretisation& d_;
+  Type type_;
+  Scalars scalars_;
+  std::array<ir::Id, 3> own_, size_;
+  Load load_;
+  std::map<std::pair<int, int>, ir::Id> coordinates_;
+  std::map<std::tuple<int, bool, int>, ir::Id> conditions_;
+  std::map<std::tuple<int, int, int, int, int, int, int>, ir::Id> data_;
+  std::map<Offset, std::unique_ptr<autodiff::Lowering>> at_;
+};
+
+}  // namespace lockstep::pde
