@@ -1,0 +1,107 @@
+// Device-wide operations on buffers: fill, copy, vector updates, transpose, reductions, scans, gather over
+// CSR rows, histograms. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
+// every thread count.
+//
+// Buffers are f32, f64, i32 or u32 where nothing else is said, contiguous, of any shape; an operation sees
+// their elements in row-major order and takes any count, also none and more than 2^31. Wrong storage, count
+// or overlap is an InputError. Every operation is put on `stream` (the default one where none is given) and
+// returns before it is done; only those that give a number wait.
+#pragma once
+
+#include "lockstep/device.hpp"
+
+namespace lockstep::primitives {
+
+// ── elements ──
+
+/// x = value. The value must be one that the storage holds.
+void fill(const Device& device, const Buffer& x, double value, const Stream& stream = {});
+/// to = from: same storage and shape, rank 1 to 3, windows included.
+void copy(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
+/// x = a x. Floats.
+void scale(const Device& device, double a, const Buffer& x, const Stream& stream = {});
+/// y = a x + y, one rounding. Floats.
+void axpy(const Device& device, double a, const Buffer& x, const Buffer& y, const Stream& stream = {});
+/// y = a x + b y, the product b y rounded first. Floats.
+void axpby(const Device& device, double a, const Buffer& x, double b, const Buffer& y,
+           const Stream& stream = {});
+/// r = x y, element by element.
+void multiply(const Device& device, const Buffer& x, const Buffer& y, const Buffer& r,
+              const Stream& stream = {});
+/// to[j, i] = from[i, j]; rank 2.
+void transpose(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
+
+// ── reductions ──
+//
+// One tree for every device, which depends on the count only. The elements form chunks of 8192. Lane l of 256
+// has four accumulators; accumulator j takes the elements 1024 r + 4 l + j of its chunk for r = 0 … 7 in
+// order. The lane's value is (a0 + a1) + (a2 + a3), the chunk's that of a tree over the lanes: for s = 128,
+// 64 … 1: v[l] += v[l + s]. The chunks' values are reduced in the same way until one is left. Elements past
+// the end count -0 (the neutral of addition), the largest or the smallest value.
+
+/// Largest of chunk, lanes and accumulators named above.
+inline constexpr int64_t kReduceChunk = 8192;
+
+enum class Reduce : uint8_t { sum, min, max };
+/// result[0] = sum, least or greatest element. Integers wrap. A NaN among the elements gives NaN. Of no
+/// elements: 0, the largest value (infinity), the smallest value. `result` has one element of the storage of
+/// x.
+void reduce(const Device& device, Reduce how, const Buffer& x, const Buffer& result,
+            const Stream& stream = {});
+/// result[0] = sum of x[i] y[i], each accumulator by fma. Floats.
+void dot(const Device& device, const Buffer& x, const Buffer& y, const Buffer& result,
+         const Stream& stream = {});
+/// result[0] = square root of dot(x, x): squares beyond the type's range overflow. Floats.
+void norm(const Device& device, const Buffer& x, const Buffer& result, const Stream& stream = {});
+
+/// The same as numbers on the host. T is the storage's type: f32, f64, i32 or u32.
+template <class T>
+T sum(const Device& device, const Buffer& x);
+template <class T>
+T min(const Device& device, const Buffer& x);
+template <class T>
+T max(const Device& device, const Buffer& x);
+template <class T>
+T dot(const Device& device, const Buffer& x, const Buffer& y);
+template <class T>
+T norm(const Device& device, const Buffer& x);
+
+// ── scans ──
+//
+// Chunks of 4096 elements: in round r = 0 … 3 lane l of 256 has the elements 1024 r + 4 l + 0 … 3. They are
+// added in order; the lanes' sums by Hillis and Steele (for d = 1, 2 … 128: v[l] = v[l - d] + v[l]); then the
+// rounds before, and the chunks before, whose sums are scanned in the same way. Depends on the count only.
+
+/// to[i] = from[0] + … + from[i].
+void inclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
+/// to[i] = from[0] + … + from[i - 1]; to[0] = 0.
+void exclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
+/// Inclusive scan that starts anew where heads[i] (u32) is not 0.
+void segmented_scan(const Device& device, const Buffer& from, const Buffer& heads, const Buffer& to,
+                    const Stream& stream = {});
+
+// ── gather over rows ──
+
+/// Rows in compressed form: row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 entries.
+struct Rows {
+  Buffer first;    // i32, rows + 1
+  Buffer columns;  // i32, one per entry
+  Buffer weights;  // one per entry, of the storage of x; or empty for all 1
+};
+/// y[r] = sum over the row's entries e, in stored order, of weights[e] x[columns[e]], one rounding each
+/// (fma). x and y have rank 1, or rank 2 with as many columns as each other. A scatter-add written as its
+/// gather: no atomics, one result.
+void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const Buffer& y,
+                 const Stream& stream = {});
+
+// ── histograms ──
+
+/// counts[k] = how many keys are k. Keys i32 or u32; those outside of 0 … counts.elements() - 1 are not
+/// counted.
+void histogram(const Device& device, const Buffer& keys, const Buffer& counts, const Stream& stream = {});
+/// Equal bins over [low, high]: bin floor((x - low) * (bins / (high - low))) in the type of x; `high` falls
+/// into the last bin; NaN and values outside are not counted. x is f32 or f64, counts u32.
+void histogram(const Device& device, const Buffer& x, double low, double high, const Buffer& counts,
+               const Stream& stream = {});
+
+}  // namespace lockstep::primitives

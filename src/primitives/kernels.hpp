@@ -1,0 +1,44 @@
+// The kernels of the primitives, for their cases and for `emit`. Each getter traces its kernel once.
+#pragma once
+
+#include "lockstep/kernel.hpp"
+
+namespace lockstep::primitives {
+
+template <class T>
+const Kernel& fill_kernel();
+template <class T>
+const Kernel& scale_kernel();
+template <class T>
+const Kernel& axpy_kernel();
+template <class T>
+const Kernel& axpby_kernel();
+template <class T>
+const Kernel& multiply_kernel();
+template <class T>
+const Kernel& transpose_kernel();
+
+/// What a reduction does with one chunk: sum, least, greatest, sum of products.
+enum class Chunk : uint8_t { sum, min, max, dot };
+/// Values of chunks; `wide` reads four elements at once.
+template <class T>
+const Kernel& reduce_kernel(Chunk how, bool wide);
+template <class T>
+const Kernel& root_kernel();
+
+/// Sums of chunks, and the scan inside of them after the sums before are known.
+template <class T>
+const Kernel& scan_sums_kernel(bool segmented, bool wide);
+template <class T>
+const Kernel& scan_kernel(bool exclusive, bool segmented, bool wide);
+
+template <class T>
+const Kernel& gather_rows_kernel(bool weighted);
+
+/// Counts of keys, with the counts of a group in shared memory where they fit.
+template <class T>
+const Kernel& histogram_kernel(bool in_shared);
+template <class T>
+const Kernel& bins_kernel(bool in_shared);
+
+}  // namespace lockstep::primitives

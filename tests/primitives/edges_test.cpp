@@ -1,0 +1,169 @@
+// Threads, unaligned windows, several rows of the flat view, NaN, signed zeros, errors.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "lockstep/primitives.hpp"
+#include "primitives/flat.hpp"
+#include "primitives/reference.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace prim = primitives;
+using prim::Chunk;
+
+Device cpu(int threads = 0) {
+  DeviceOptions options;
+  options.threads = threads;
+  return Device::open("cpu", options);
+}
+
+std::vector<f32> waves(size_t count) {
+  std::vector<f32> x(count);
+  for (size_t i = 0; i < count; ++i) x[i] = std::sin(float(i) * 0.37f) * float(1 + i % 7);
+  return x;
+}
+
+/// Rows of 8192 or 16384 elements while it lives: several rows without 2^31 elements.
+class ShortRows {
+ public:
+  explicit ShortRows(int64_t row) : before_(prim::flat_row()) { prim::set_flat_row(row); }
+  ~ShortRows() { prim::set_flat_row(before_); }
+
+ private:
+  int64_t before_;
+};
+
+TEST(Reduce, GivesOneValueForAnyThreadCountAndRowLength) {
+  const auto x = waves(100003);
+  const f32 expected = prim::reference::reduce<f32>(Chunk::sum, x);
+  for (const int threads : {1, 2, 3}) {
+    const Device device = cpu(threads);
+    EXPECT_EQ(prim::sum<f32>(device, device.upload(x)), expected) << threads;
+  }
+  const Device device = cpu();
+  const Buffer b = device.upload(x);
+  for (const int64_t row : {8192, 16384, 65536}) {
+    const ShortRows rows(row);
+    EXPECT_EQ(prim::sum<f32>(device, b), expected) << row;
+    EXPECT_EQ(prim::dot<f32>(device, b, b), prim::reference::reduce<f32>(Chunk::dot, x, x)) << row;
+  }
+}
+
+TEST(Reduce, ReadsUnalignedWindows) {
+  const auto x = waves(20001);
+  const Device device = cpu();
+  const Buffer whole = device.upload(x);
+  for (int64_t shift = 0; shift < 5; ++shift) {
+    const std::vector<f32> part(x.begin() + shift, x.end());
+    EXPECT_EQ(prim::sum<f32>(device, whole.window({shift}, {20001 - shift})),
+              prim::reference::reduce<f32>(Chunk::sum, part))
+        << shift;
+  }
+}
+
+TEST(Reduce, EmptyAndSpecialValues) {
+  const Device device = cpu();
+  const Buffer none = device.allocate<f32>({0});
+  EXPECT_EQ(prim::sum<f32>(device, none), 0.0f);
+  EXPECT_EQ(prim::min<f32>(device, none), std::numeric_limits<f32>::infinity());
+  EXPECT_EQ(prim::max<i32>(device, device.allocate<i32>({0})), std::numeric_limits<i32>::lowest());
+  EXPECT_TRUE(std::signbit(prim::sum<f32>(device, device.upload(std::vector<f32>{-0.0f, -0.0f}))));
+
+  std::vector<f32> x = waves(9000);
+  for (const size_t at : {size_t(0), size_t(8191), size_t(8999)}) {
+    auto y = x;
+    y[at] = std::numeric_limits<f32>::quiet_NaN();
+    const Buffer b = device.upload(y);
+    EXPECT_TRUE(std::isnan(prim::min<f32>(device, b))) << at;
+    EXPECT_TRUE(std::isnan(prim::max<f32>(device, b))) << at;
+    EXPECT_TRUE(std::isnan(prim::sum<f32>(device, b))) << at;
+  }
+  EXPECT_EQ(prim::norm<f64>(device, device.upload(std::vector<f64>{3, 4})), 5.0);
+  EXPECT_EQ(prim::sum<u32>(device, device.upload(std::vector<u32>{0xffffffffu, 2u})), 1u);
+}
+
+TEST(Scan, SeveralRowsAndUnalignedWindows) {
+  const auto x = waves(40000);
+  const Device device = cpu();
+  const Buffer whole = device.upload(x), to = device.allocate<f32>({40001});
+  const auto expected = prim::reference::scan<f32>(x, {}, false);
+  {
+    const ShortRows rows(8192);
+    prim::inclusive_scan(device, whole, to.window({0}, {40000}));
+    EXPECT_EQ(device.download<f32>(to.window({0}, {40000})), expected);
+  }
+  prim::inclusive_scan(device, whole, to.window({1}, {40000}));
+  EXPECT_EQ(device.download<f32>(to.window({1}, {40000})), expected);
+}
+
+TEST(Scan, OfIntegersIsTheRunningSum) {
+  std::vector<i32> x(30011);
+  std::iota(x.begin(), x.end(), -500);
+  const Device device = cpu();
+  const Buffer from = device.upload(x), to = device.allocate<i32>({30011});
+  std::vector<i32> running(x.size());
+  std::inclusive_scan(x.begin(), x.end(), running.begin());
+  prim::inclusive_scan(device, from, to);
+  EXPECT_EQ(device.download<i32>(to), running);
+  std::exclusive_scan(x.begin(), x.end(), running.begin(), 0);
+  prim::exclusive_scan(device, from, to);
+  EXPECT_EQ(device.download<i32>(to), running);
+}
+
+TEST(Scan, OfSegmentsIsEachSegmentsRunningSum) {
+  std::vector<i32> x(30011), running(x.size());
+  std::vector<u32> heads(x.size());
+  std::iota(x.begin(), x.end(), 3);
+  for (size_t at : {5, 6, 1023, 1024, 4096, 4100, 20000, 30010}) heads[at] = u32(at);
+  i32 sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) running[i] = sum = heads[i] ? x[i] : sum + x[i];
+  const Device device = cpu();
+  const Buffer to = device.allocate<i32>({30011});
+  prim::segmented_scan(device, device.upload(x), device.upload(heads), to);
+  EXPECT_EQ(device.download<i32>(to), running);
+}
+
+TEST(Elements, CopyOfWindowsScaleMultiply) {
+  const Device device = cpu();
+  std::vector<f32> x(12);
+  std::iota(x.begin(), x.end(), 0.0f);
+  const Buffer from = device.upload(std::span<const f32>(x), {3, 4}), to = device.allocate<f32>({2, 2});
+  prim::copy(device, from.window({1, 2}, {2, 2}), to);
+  EXPECT_EQ(device.download<f32>(to), (std::vector<f32>{6, 7, 10, 11}));
+  prim::scale(device, -2, to);
+  EXPECT_EQ(device.download<f32>(to), (std::vector<f32>{-12, -14, -20, -22}));
+  const Buffer square = device.allocate<f32>({2, 2});
+  prim::multiply(device, to, to, square);
+  EXPECT_EQ(device.download<f32>(square), (std::vector<f32>{144, 196, 400, 484}));
+  const ShortRows rows(8192);
+  const Buffer large = device.allocate<i32>({20000});
+  prim::fill(device, large, 7);
+  EXPECT_EQ(prim::sum<i32>(device, large), 140000);
+}
+
+TEST(Primitives, RefuseWrongBuffers) {
+  const Device device = cpu();
+  const Buffer f = device.allocate<f32>({4}), d = device.allocate<f64>({4}), i = device.allocate<i32>({4}),
+               one = device.allocate<f32>({1});
+  EXPECT_THROW(prim::axpy(device, 1, f, d), InputError);
+  EXPECT_THROW(prim::axpy(device, 1, i, i), InputError);
+  EXPECT_THROW(prim::reduce(device, prim::Reduce::sum, f, d), InputError);
+  EXPECT_THROW(prim::reduce(device, prim::Reduce::sum, Buffer(), one), InputError);
+  EXPECT_THROW(prim::sum<f64>(device, f), InputError);
+  EXPECT_THROW(prim::fill(device, i, 1.5), InputError);
+  EXPECT_THROW(prim::transpose(device, f.reshape({2, 2}), device.allocate<f32>({4, 1})), InputError);
+  EXPECT_THROW(prim::inclusive_scan(device, f, one), InputError);
+  EXPECT_THROW(prim::segmented_scan(device, f, i, f), InputError);
+  EXPECT_THROW(prim::histogram(device, f, i), InputError);
+  EXPECT_THROW(prim::histogram(device, f, 1, 1, device.allocate<u32>({3})), InputError);
+  EXPECT_THROW(
+      prim::reduce(device, prim::Reduce::sum, device.allocate<f32>({4, 4}).window({0, 0}, {4, 2}), one),
+      InputError);
+}
+
+}  // namespace
+}  // namespace lockstep
