@@ -151,5 +151,6 @@ void add_engine_cases(CaseRegistry& registry);     // src/cases
 void add_math_cases(CaseRegistry& registry);       // src/math
 void add_primitive_cases(CaseRegistry& registry);  // src/primitives
 void add_urban_cases(CaseRegistry& registry);      // src/urban
+void add_pde_cases(CaseRegistry& registry);        // src/pde
 
 }  // namespace lockstep

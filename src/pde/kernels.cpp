@@ -30,6 +30,12 @@ std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where)
   return list;
 }
 
+std::string variant(const Discretisation& d, const KernelForm& form) {
+  std::string text = fmt::format("{}.order{}.", lockstep::name(form.storage), d.mesh.order);
+  for (bool wraps : d.wraps) text += wraps ? 'p' : 'e';
+  return text + (form.mask ? ".masked" : "");
+}
+
 namespace {
 
 ir::Builder& builder() { return lockstep::detail::builder(); }
@@ -81,121 +87,132 @@ struct SlabPlace {
 
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind) {
   static constexpr const char* kNames[] = {"pde.cotangent", "pde.residual", "pde.tangent"};
-  return Kernel::trace(kNames[int(kind)], ir::Domain::points, 3, {}, [d, form, kind](ir::Builder& b) {
-    const Plan& plan = *d->plan;
-    const std::vector<Value>& outputs = kind == ResidualKind::tangent ? plan.tangents : plan.residuals;
-    const std::vector<FieldLevel> fields = fields_of(plan, outputs, Access::field);
-    const std::vector<FieldLevel> moved =
-        kind == ResidualKind::tangent ? fields_of(plan, outputs, Access::tangent) : std::vector<FieldLevel>();
-    const std::vector<RawBuffer> buffers = bind_fields(plan, fields, form.storage, "");
-    const std::vector<RawBuffer> tangents = bind_fields(plan, moved, form.storage, "tangent_");
-    std::optional<RawBuffer> mask;
-    const bool cotangent = kind == ResidualKind::cotangent;
-    if (cotangent && form.mask) mask.emplace("mask", form.storage, 3, ir::Access::read);
-    const RawBuffer result("result", form.scratch(), 4, ir::Access::write);
-    const SlabPlace place(*d);
-    const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-    std::vector<Id> seeds;
-    if (cotangent)
-      for (size_t k = 0; k < outputs.size(); ++k)
-        seeds.push_back(add_scalar(fmt::format("seed{}", k), form.type()));
+  return Kernel::trace(
+      fmt::format("{}.{}.{}", kNames[int(kind)], variant(*d, form), d->plan->residuals.size()),
+      ir::Domain::points, 3, {}, [d, form, kind](ir::Builder& b) {
+        const Plan& plan = *d->plan;
+        const std::vector<Value>& outputs = kind == ResidualKind::tangent ? plan.tangents : plan.residuals;
+        const std::vector<FieldLevel> fields = fields_of(plan, outputs, Access::field);
+        const std::vector<FieldLevel> moved = kind == ResidualKind::tangent
+                                                  ? fields_of(plan, outputs, Access::tangent)
+                                                  : std::vector<FieldLevel>();
+        const std::vector<RawBuffer> buffers = bind_fields(plan, fields, form.storage, "");
+        const std::vector<RawBuffer> tangents = bind_fields(plan, moved, form.storage, "tangent_");
+        std::optional<RawBuffer> mask;
+        const bool cotangent = kind == ResidualKind::cotangent;
+        if (cotangent && form.mask) mask.emplace("mask", form.storage, 3, ir::Access::read);
+        const RawBuffer result("result", form.scratch(), 4, ir::Access::write);
+        const SlabPlace place(*d);
+        const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
+        std::vector<Id> seeds;
+        if (cotangent)
+          for (size_t k = 0; k < outputs.size(); ++k)
+            seeds.push_back(add_scalar(fmt::format("seed{}", k), form.type()));
 
-    std::optional<Tracer> tracer;
-    tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
-      const RawBuffer& from = x.kind == Access::tangent ? find(moved, tangents, x) : find(fields, buffers, x);
-      return from.load({b.i32(x.component), tracer->coordinate(2, x.at[2]), tracer->coordinate(1, x.at[1]),
-                        tracer->coordinate(0, x.at[0])});
-    });
-    std::optional<Id> m;
-    if (mask) m = mask->load({place.own[2], place.own[1], place.own[0]});
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      Id r = tracer->value(outputs[k]);
-      if (cotangent) {
-        const Id weight = m ? b.op(ir::Op::fmul, {seeds[k], *m}, ir::kNoContract) : seeds[k];
-        r = b.op(ir::Op::fmul, {weight, r}, ir::kNoContract);
-      }
-      result.store({b.i32(int(k)), place.slot, place.own[1], place.own[0]}, r);
-    }
-  });
+        std::optional<Tracer> tracer;
+        tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
+          const RawBuffer& from =
+              x.kind == Access::tangent ? find(moved, tangents, x) : find(fields, buffers, x);
+          return from.load({b.i32(x.component), tracer->coordinate(2, x.at[2]),
+                            tracer->coordinate(1, x.at[1]), tracer->coordinate(0, x.at[0])});
+        });
+        std::optional<Id> m;
+        if (mask) m = mask->load({place.own[2], place.own[1], place.own[0]});
+        for (size_t k = 0; k < outputs.size(); ++k) {
+          Id r = tracer->value(outputs[k]);
+          if (cotangent) {
+            const Id weight = m ? b.op(ir::Op::fmul, {seeds[k], *m}, ir::kNoContract) : seeds[k];
+            r = b.op(ir::Op::fmul, {weight, r}, ir::kNoContract);
+          }
+          result.store({b.i32(int(k)), place.slot, place.own[1], place.own[0]}, r);
+        }
+      });
 }
 
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs) {
-  return Kernel::trace("pde.adjoint", ir::Domain::points, 3, {}, [d, form, outputs](ir::Builder& b) {
-    const Plan& plan = *d->plan;
-    std::vector<Value> values;
-    for (const FieldLevel& o : outputs)
-      for (const Target* t : targets_of(plan, o)) {
-        if (t->point) values.push_back(*t->point);
-        for (const Term& term : t->terms) values.push_back(term.g);
-      }
-    const std::vector<FieldLevel> fields = fields_of(plan, values, Access::field);
-    const std::vector<RawBuffer> buffers = bind_fields(plan, fields, form.storage, "");
-    const RawBuffer cotangents("cotangents", form.scratch(), 4, ir::Access::read);
-    std::vector<RawBuffer> gradients;
-    for (const FieldLevel& o : outputs)
-      gradients.emplace_back(fmt::format("d_{}_{}", plan.fields[size_t(o.field_index)].name, o.level + 1),
-                             form.storage, 4, ir::Access::write);
-    const SlabPlace place(*d);
-    const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-    std::map<int, Id> slots;
-    std::optional<Tracer> tracer;
-    const auto slot_at = [&](int dz) {
-      const auto [at, added] = slots.try_emplace(dz, place.slot);
-      if (added && dz != 0) {
-        const Id plane = d->wraps[2] ? b.op(ir::Op::iadd, {place.z_unwrapped, b.i32(dz)}, ir::kNoWrap)
-                                     : tracer->coordinate(2, dz);
-        at->second = place.slot_of(plane);
-      }
-      return at->second;
-    };
-    tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
-      const Id y = tracer->coordinate(1, x.at[1]), column = tracer->coordinate(0, x.at[0]);
-      if (x.kind == Access::cotangent)
-        return cotangents.load({b.i32(x.component), slot_at(x.at[2]), y, column});
-      return find(fields, buffers, x).load({b.i32(x.component), tracer->coordinate(2, x.at[2]), y, column});
-    });
-    for (size_t o = 0; o < outputs.size(); ++o)
-      for (const Target* t : targets_of(plan, outputs[o]))
-        gradients[o].store({b.i32(t->component), place.own[2], place.own[1], place.own[0]},
-                           tracer->gradient(*t), true);
-  });
+  return Kernel::trace(
+      fmt::format("pde.adjoint.{}.{}", variant(*d, form), outputs.size()), ir::Domain::points, 3, {},
+      [d, form, outputs](ir::Builder& b) {
+        const Plan& plan = *d->plan;
+        std::vector<Value> values;
+        for (const FieldLevel& o : outputs)
+          for (const Target* t : targets_of(plan, o)) {
+            if (t->point) values.push_back(*t->point);
+            for (const Term& term : t->terms) values.push_back(term.g);
+          }
+        const std::vector<FieldLevel> fields = fields_of(plan, values, Access::field);
+        const std::vector<RawBuffer> buffers = bind_fields(plan, fields, form.storage, "");
+        const RawBuffer cotangents("cotangents", form.scratch(), 4, ir::Access::read);
+        std::vector<RawBuffer> gradients;
+        for (const FieldLevel& o : outputs)
+          gradients.emplace_back(fmt::format("d_{}_{}", plan.fields[size_t(o.field_index)].name, o.level + 1),
+                                 form.storage, 4, ir::Access::write);
+        const SlabPlace place(*d);
+        const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
+        std::map<int, Id> slots;
+        std::optional<Tracer> tracer;
+        const auto slot_at = [&](int dz) {
+          const auto [at, added] = slots.try_emplace(dz, place.slot);
+          if (added && dz != 0) {
+            const Id plane = d->wraps[2] ? b.op(ir::Op::iadd, {place.z_unwrapped, b.i32(dz)}, ir::kNoWrap)
+                                         : tracer->coordinate(2, dz);
+            at->second = place.slot_of(plane);
+          }
+          return at->second;
+        };
+        tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
+          const Id y = tracer->coordinate(1, x.at[1]), column = tracer->coordinate(0, x.at[0]);
+          if (x.kind == Access::cotangent)
+            return cotangents.load({b.i32(x.component), slot_at(x.at[2]), y, column});
+          return find(fields, buffers, x)
+              .load({b.i32(x.component), tracer->coordinate(2, x.at[2]), y, column});
+        });
+        for (size_t o = 0; o < outputs.size(); ++o)
+          for (const Target* t : targets_of(plan, outputs[o]))
+            gradients[o].store({b.i32(t->component), place.own[2], place.own[1], place.own[0]},
+                               tracer->gradient(*t), true);
+      });
 }
 
 Kernel partial_kernel(const KernelForm& form, Type sum) {
   KernelOptions options;
   options.group = {kReduceLanes, 1, 1};
-  return Kernel::trace("pde.partial_sums", ir::Domain::groups, 3, options, [form, sum](ir::Builder& b) {
-    const RawBuffer cotangents("cotangents", form.scratch(), 3, ir::Access::read);
-    std::optional<RawBuffer> mask;
-    if (form.mask) mask.emplace("mask", form.storage, 2, ir::Access::read);
-    const RawBuffer partial("partial", sum == Type::f64 ? Storage::f64 : Storage::f32, 3, ir::Access::write);
-    const Val<i32> z_first = Val<i32>::from(add_scalar("z_first", Type::i32)),
-                   ring = Val<i32>::from(add_scalar("ring", Type::i32)),
-                   shift = Val<i32>::from(add_scalar("shift", Type::i32));
-    const Id norm = add_scalar("norm", sum);
-    const Group<3> g;
-    const Val<i32> z = g.id(1) + z_first, slot = (z + shift) % ring,
-                   first = g.id(0) * kReduceChunk + g.lane(), size = cotangents.size(2);
-    const ir::Id zero = b.number(sum, 0), total = b.variable(zero);
-    for (int step = 0; step < kReduceChunk / kReduceLanes; ++step) {
-      const Val<i32> at = first + step * kReduceLanes;
-      if_(at < size, [&] {
-        const Id c =
-            b.op(ir::Op::fmul, {b.convert(sum, cotangents.load({g.id(2).id(), slot.id(), at.id()})), norm},
-                 ir::kNoContract);
-        Id square = b.op(ir::Op::fmul, {c, c}, ir::kNoContract);
-        if (mask) {
-          const Id m = b.convert(sum, mask->load({z.id(), at.id()}));
-          const Id none = b.op(ir::Op::feq, {m, zero});
-          square = b.select(none, zero, b.op(ir::Op::fdiv, {square, b.select(none, b.number(sum, 1), m)}));
+  return Kernel::trace(
+      fmt::format("pde.partial_sums.{}{}", lockstep::name(form.storage), form.mask ? ".masked" : ""),
+      ir::Domain::groups, 3, options, [form, sum](ir::Builder& b) {
+        const RawBuffer cotangents("cotangents", form.scratch(), 3, ir::Access::read);
+        std::optional<RawBuffer> mask;
+        if (form.mask) mask.emplace("mask", form.storage, 2, ir::Access::read);
+        const RawBuffer partial("partial", sum == Type::f64 ? Storage::f64 : Storage::f32, 3,
+                                ir::Access::write);
+        const Val<i32> z_first = Val<i32>::from(add_scalar("z_first", Type::i32)),
+                       ring = Val<i32>::from(add_scalar("ring", Type::i32)),
+                       shift = Val<i32>::from(add_scalar("shift", Type::i32));
+        const Id norm = add_scalar("norm", sum);
+        const Group<3> g;
+        const Val<i32> z = g.id(1) + z_first, slot = (z + shift) % ring,
+                       first = g.id(0) * kReduceChunk + g.lane(), size = cotangents.size(2);
+        const ir::Id zero = b.number(sum, 0), total = b.variable(zero);
+        for (int step = 0; step < kReduceChunk / kReduceLanes; ++step) {
+          const Val<i32> at = first + step * kReduceLanes;
+          if_(at < size, [&] {
+            const Id c = b.op(ir::Op::fmul,
+                              {b.convert(sum, cotangents.load({g.id(2).id(), slot.id(), at.id()})), norm},
+                              ir::kNoContract);
+            Id square = b.op(ir::Op::fmul, {c, c}, ir::kNoContract);
+            if (mask) {
+              const Id m = b.convert(sum, mask->load({z.id(), at.id()}));
+              const Id none = b.op(ir::Op::feq, {m, zero});
+              square =
+                  b.select(none, zero, b.op(ir::Op::fdiv, {square, b.select(none, b.number(sum, 1), m)}));
+            }
+            b.set(total, b.op(ir::Op::fadd, {b.get(total), square}));
+          });
         }
-        b.set(total, b.op(ir::Op::fadd, {b.get(total), square}));
+        const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));
+        if_(g.lane() == 0, [&] { partial.store({g.id(2).id(), z.id(), g.id(0).id()}, all); });
       });
-    }
-    const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));
-    if_(g.lane() == 0, [&] { partial.store({g.id(2).id(), z.id(), g.id(0).id()}, all); });
-  });
 }
 
 Kernel total_kernel(Type sum) {

@@ -23,6 +23,9 @@ struct KernelForm {
   Storage scratch() const { return storage == Storage::f64 ? Storage::f64 : Storage::f32; }
 };
 
+/// Part of a kernel's name: storage, order, wrapping (p) or edged (e) axes, mask.
+std::string variant(const Discretisation& d, const KernelForm& form);
+
 /// Fields that values read, in the order of field and level.
 std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> values, Access::Kind kind);
 /// Targets of a field at a level.

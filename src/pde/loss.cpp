@@ -250,10 +250,11 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     a.norm = norm;
     a.totals = bound->totals;
     const FusedShape shape = choose_shape(*d, device, form, options);
-    bound->launches = fused_launches(d, device, form, outputs, shape, sum, a,
-                                     [&](const std::string& key, const std::function<Kernel()>& make) {
-                                       return state_->kernel(key, make);
-                                     });
+    bound->launches =
+        fused_launches(d, device, form, outputs, shape, sum, a,
+                       [&](const std::string& key, const std::function<Kernel()>& make) -> const Kernel& {
+                         return state_->kernel(key, make);
+                       });
     return BoundLoss(bound);
   }
 

@@ -59,6 +59,13 @@ Id RawBuffer::load(std::initializer_list<Id> at, bool streaming) const {
   load.args[0] = offset(at);
   return builder().append(load);
 }
+void RawBuffer::copy_async(uint32_t shared, Id to, std::initializer_list<Id> from) const {
+  ir::Instruction copy{ir::Op::async_copy};
+  copy.imm = uint64_t(shared) << 32 | buffer_;
+  copy.args[0] = to;
+  copy.args[1] = offset(from);
+  builder().append(copy);
+}
 void RawBuffer::store(std::initializer_list<Id> at, Id value, bool streaming) const {
   ir::Instruction store{ir::Op::store};
   store.flags = streaming ? ir::kStreaming : 0;

@@ -20,6 +20,8 @@ class RawBuffer : public lockstep::detail::BufferRef {
  public:
   RawBuffer(std::string name, Storage storage, int rank, ir::Access access);
   ir::Id load(std::initializer_list<ir::Id> at, bool streaming = false) const;
+  /// Starts copying one element into a shared array.
+  void copy_async(uint32_t shared, ir::Id to, std::initializer_list<ir::Id> from) const;
   void store(std::initializer_list<ir::Id> at, ir::Id value, bool streaming = false) const;
 
  private:

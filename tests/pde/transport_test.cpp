@@ -133,6 +133,41 @@ TEST(Transport, SlabsChangeNoBit) {
   }
 }
 
+TEST(Transport, FusedIsTheSameBitsForEveryTile) {
+  for (const Device& device : devices())
+    for (const char* b : {"periodic", "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip", "node_mirror",
+                          "x=one_sided1,y=ghost:1,z=clamp"})
+      for (bool masked : {false, true}) {
+        if (masked && b != std::string("periodic")) continue;
+        const Mesh mesh = mesh_of({21, 13, 15}, b);
+        const auto state = random_state<float>(mesh, 12);
+        std::vector<float> mask;
+        for (int64_t i = 0; masked && i < mesh.count(); ++i) mask.push_back(float(i % 3));
+        const Loss loss(transport(3), mesh);
+        const Inputs in = upload(device, mesh, state, mask);
+        LossOptions options;
+        options.path = Path::two_kernel;
+        const BoundLoss two = loss.bind(device, in, options);
+        two.run();
+        const auto expected = gradients<float>(device, two);
+        options.path = Path::fused;
+        struct Tile {
+          int x, y, rows, chunk;
+        };
+        for (const Tile& t : {Tile{16, 4, 1, 64}, Tile{32, 2, 2, 5}, Tile{8, 8, 1, 4}}) {
+          options.tile_x = t.x, options.tile_y = t.y, options.tile_rows = t.rows, options.chunk = t.chunk;
+          const BoundLoss fused = loss.bind(device, in, options);
+          ASSERT_EQ(fused.path(), Path::fused);
+          fused.run();
+          EXPECT_NEAR(fused.loss(), two.loss(), 1e-13 * two.loss()) << b;
+          const auto got = gradients<float>(device, fused);
+          for (size_t k = 0; k < got.size(); ++k)
+            EXPECT_EQ(got[k], expected[k])
+                << b << " tile " << t.x << "x" << t.y << " array " << k << " on " << device.info().name;
+        }
+      }
+}
+
 TEST(Transport, SubsetsAreTheSameBits) {
   const Device device = devices().back();
   const Mesh mesh = mesh_of({18, 9, 7}, "x=clamp,z=no_slip");

@@ -1,0 +1,235 @@
+// Cases of the transport loss: boundaries, orders, terms, storage, paths.
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+#include "cases/inputs.hpp"
+#include "lockstep/case.hpp"
+#include "pde/fused.hpp"
+#include "pde/kernels.hpp"
+#include "pde/reference.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using namespace pde;
+
+struct CaseForm {
+  std::string name;
+  std::string boundary = "periodic";
+  int order = 2;
+  Path path = Path::two_kernel;
+  Gradients gradients = Gradients::all;
+  TransportOptions terms;
+  bool mask = false, reference = true, f64 = false;
+  std::vector<std::string> small{"5x4x6", "33x7x12", "9x8x65"}, bench;  // z x y x x
+};
+
+Mesh case_mesh(const CaseForm& form, const std::string& size) {
+  const Shape shape = parse_shape(size, 3);
+  Mesh mesh;
+  mesh.cells = {shape[2], shape[1], shape[0]};
+  mesh.spacing = {0.1, 0.1, 0.1};
+  mesh.dt = 0.05;
+  mesh.order = form.order;
+  mesh.boundary = pde::Boundary::parse(form.boundary);
+  return mesh;
+}
+
+std::vector<std::string> all_fields(const CaseForm& form) {
+  std::vector<std::string> names{"sigma", "u"};
+  if (form.terms.pressure) names.push_back("p");
+  if (form.terms.forcing) names.push_back("force");
+  return names;
+}
+bool is_vector(const std::string& name) { return name == "u" || name == "force"; }
+
+template <class T>
+HostArray random_field(const Mesh& mesh, const std::string& name, uint64_t seed) {
+  const Shape shape{mesh.cells[2], mesh.cells[1], mesh.cells[0]},
+      vectors{3, mesh.cells[2], mesh.cells[1], mesh.cells[0]};
+  return HostArray::of(cases::uniform<T>(mesh.count() * (is_vector(name) ? 3 : 1), seed),
+                       is_vector(name) ? vectors : shape);
+}
+
+template <class T>
+reference::State<T> reference_state(const Mesh& mesh, uint64_t seed) {
+  reference::State<T> s;
+  const size_t n = size_t(mesh.count());
+  for (size_t l = 0; l < 3; ++l) {
+    s.sigma[l] = cases::uniform<T>(int64_t(n), seed * 100 + l);
+    const auto u = cases::uniform<T>(int64_t(3 * n), seed * 100 + 10 + l);
+    for (size_t c = 0; c < 3; ++c)
+      s.u[l][c].assign(u.begin() + int64_t(c * n), u.begin() + int64_t((c + 1) * n));
+  }
+  return s;
+}
+
+std::vector<float> case_mask(const Mesh& mesh, uint64_t seed) {
+  std::vector<float> mask = cases::uniform<float>(mesh.count(), seed * 100 + 50);
+  for (float& m : mask) m = m > -0.5f ? 1.0f : 0.0f;
+  return mask;
+}
+
+template <class T>
+CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed) {
+  const Mesh mesh = case_mesh(form, size);
+  const auto loss = std::make_shared<Loss>(transport(3, form.terms), mesh);
+  CaseProblem p;
+  const int reads = 12 + (form.terms.pressure ? 1 : 0) + (form.terms.forcing ? 3 : 0) + (form.mask ? 1 : 0);
+  const int writes = form.gradients == Gradients::none   ? 0
+                     : form.gradients == Gradients::t1   ? 4
+                     : form.gradients == Gradients::t1t2 ? 8
+                                                         : 12;
+  p.bytes = double(sizeof(T)) * double(mesh.count()) * (reads + writes);
+  p.flops = 190.0 * double(mesh.count());
+  const auto levels = [=] {
+    return form.gradients == Gradients::t1    ? std::vector<int>{0}
+           : form.gradients == Gradients::all ? std::vector<int>{-1, 0, 1}
+                                              : std::vector<int>{};
+  }();
+  p.bind = [=](const Device& device) {
+    Inputs in;
+    for (const std::string& name : all_fields(form))
+      for (size_t l = 0; l < 3; ++l) {
+        const uint64_t number = seed * 100 +
+                                (name == "sigma" ? 0
+                                 : name == "u"   ? 10
+                                 : name == "p"   ? 20
+                                                 : 30) +
+                                l;
+        const HostArray a = random_field<T>(mesh, name, number);
+        in.fields[name][l] = device.upload(a.as<T>(), a.shape);
+      }
+    if (form.mask) {
+      const std::vector<float> mask = case_mask(mesh, seed);
+      const std::vector<T> typed(mask.begin(), mask.end());
+      in.mask = device.upload(std::span<const T>(typed), {mesh.cells[2], mesh.cells[1], mesh.cells[0]});
+    }
+    LossOptions options;
+    options.path = form.path;
+    options.gradients = form.gradients;
+    options.wanted = {"sigma", "u"};
+    const BoundLoss bound = loss->bind(device, in, options);
+    return CaseRun{[bound, loss] { bound.run(); },
+                   [=] {
+                     std::vector<HostArray> all;
+                     for (int level : levels)
+                       for (const char* field : {"sigma", "u"})
+                         all.push_back(HostArray::of(device, bound.gradient(field, level)));
+                     if (all.empty()) {
+                       const double value = bound.loss();
+                       all.push_back(HostArray::of(std::vector<T>{T(value)}));
+                     }
+                     return all;
+                   }};
+  };
+  if (form.reference) {
+    p.reference = [=] {
+      std::vector<T> mask;
+      if (form.mask) {
+        const std::vector<float> m = case_mask(mesh, seed);
+        mask.assign(m.begin(), m.end());
+      }
+      const auto result = reference::evaluate<T>(mesh, reference_state<T>(mesh, seed), mask);
+      const Shape shape{mesh.cells[2], mesh.cells[1], mesh.cells[0]},
+          vectors{3, mesh.cells[2], mesh.cells[1], mesh.cells[0]};
+      std::vector<HostArray> all;
+      for (int level : levels) {
+        const size_t l = size_t(level + 1);
+        all.push_back(HostArray::of(result.gradient.sigma[l], shape));
+        std::vector<T> u;
+        for (const auto& c : result.gradient.u[l]) u.insert(u.end(), c.begin(), c.end());
+        all.push_back(HostArray::of(u, vectors));
+      }
+      if (all.empty()) all.push_back(HostArray::of(std::vector<T>{result.loss_sigma + result.loss_u}));
+      return all;
+    };
+  }
+  return p;
+}
+
+Case make_case(const CaseForm& form) {
+  Case c;
+  c.name = form.name;
+  c.dtype = form.f64 ? "f64" : "f32";
+  c.small = form.small;
+  c.bench = form.bench;
+  c.needs_f64 = form.f64;
+  c.make = [form](const std::string& size, uint64_t seed) {
+    return form.f64 ? problem<double>(form, size, seed) : problem<float>(form, size, seed);
+  };
+  // Gradients are sums of a few dozen terms whose size the largest gradient bounds.
+  c.reference = Bound::relative(form.f64 ? 1e-14 : 2e-6);
+  c.webgpu = Bound::relative(1e-6);
+  c.kernels = [form] {
+    const auto d =
+        std::make_shared<const Discretisation>(transport(3, form.terms).plan(), case_mesh(form, "64x64x64"));
+    const KernelForm kernel{form.f64 ? Storage::f64 : Storage::f32, form.mask};
+    std::vector<FieldLevel> outputs;
+    for (int f = 0; f < 2; ++f)
+      for (int level = -1; level <= 1; ++level)
+        if (form.gradients == Gradients::all || (form.gradients == Gradients::t1 && level == 0))
+          outputs.push_back({f, level});
+    if (form.path == Path::fused)
+      return std::vector{fused_kernel(d, kernel, outputs, {}, Type::f64), total_kernel(Type::f64)};
+    std::vector<Kernel> list{residual_kernel(d, kernel, ResidualKind::cotangent),
+                             partial_kernel(kernel, Type::f64), total_kernel(Type::f64)};
+    if (!outputs.empty()) list.push_back(adjoint_kernel(d, {kernel.storage, false}, outputs));
+    return list;
+  };
+  return c;
+}
+
+}  // namespace
+
+void add_pde_cases(CaseRegistry& registry) {
+  const std::vector<std::string> cubes{"64x64x64", "128x128x128", "256x256x256"};
+  const auto add = [&](CaseForm form) { registry.add(make_case(form)); };
+  add({.name = "pde.two_kernel.periodic", .bench = cubes});
+  add({.name = "pde.two_kernel.t1", .gradients = Gradients::t1, .bench = cubes});
+  add({.name = "pde.two_kernel.loss", .gradients = Gradients::none, .bench = cubes});
+  add({.name = "pde.two_kernel.mixed",
+       .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=one_sided2",
+       .mask = true,
+       .bench = {"128x128x128", "256x256x256"}});
+  add({.name = "pde.two_kernel.f64",
+       .boundary = "x=no_slip,z=node_mirror",
+       .f64 = true,
+       .bench = {"128x128x128"}});
+  for (int order : {4, 8})
+    add({.name = fmt::format("pde.two_kernel.order{}", order),
+         .boundary = "periodic",
+         .order = order,
+         .small = {"9x10x12", "8x9x37"},
+         .bench = {"128x128x128", "256x256x256"}});
+  TransportOptions flow;
+  flow.viscosity = 0.05;
+  flow.pressure = flow.forcing = true;
+  flow.weight_divergence = 0.5;
+  flow.weight_speed = 0.1;
+  add({.name = "pde.two_kernel.flow",
+       .boundary = "x=clamp",
+       .terms = flow,
+       .reference = false,
+       .bench = {"128x128x128"}});
+  TransportOptions upwind;
+  upwind.upwind = true;
+  add({.name = "pde.two_kernel.upwind", .boundary = "y=clamp", .terms = upwind, .reference = false});
+  add({.name = "pde.fused.periodic", .path = Path::fused, .bench = cubes});
+  add({.name = "pde.fused.t1", .path = Path::fused, .gradients = Gradients::t1, .bench = cubes});
+  add({.name = "pde.fused.mixed",
+       .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip",
+       .path = Path::fused,
+       .mask = true,
+       .bench = {"128x128x128", "256x256x256"}});
+  add({.name = "pde.fused.order4",
+       .order = 4,
+       .path = Path::fused,
+       .small = {"9x10x12", "8x9x37"},
+       .bench = {"128x128x128", "256x256x256"}});
+}
+
+}  // namespace lockstep
