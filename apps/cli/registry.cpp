@@ -9,14 +9,11 @@ const CaseRegistry& all_cases() {
   static const CaseRegistry registry = [] {
     CaseRegistry made;
     add_engine_cases(made);
-#ifdef LOCKSTEP_HAS_MATH_CASES
     add_math_cases(made);
-#endif
-#ifdef LOCKSTEP_HAS_PRIMITIVE_CASES
     add_primitive_cases(made);
-#endif
-#ifdef LOCKSTEP_HAS_URBAN_CASES
     add_urban_cases(made);
+#ifdef LOCKSTEP_HAS_PDE
+    add_pde_cases(made);
 #endif
     return made;
   }();

@@ -57,6 +57,11 @@ class GdalReader : public RasterReader {
       : where_(path.string()), api_(api(where_)) {
     LockstepGdalGrid grid{};
     char error[kErrorSize] = "";
+    // GDAL also opens names that are no files, such as /vsizip/… and sub-datasets with colons.
+    std::error_code ignored;
+    if (!fs::exists(path, ignored) && !where_.starts_with("/vsi") && where_.find(':') == std::string::npos) {
+      throw InputError("the file does not exist", where_, "a raster that GDAL reads, or .npy");
+    }
     dataset_ = api_.open(path.c_str(), options.band, &grid, error, kErrorSize);
     if (!dataset_) throw InputError(error, where_, "a raster that GDAL reads, or .npy");
     grid_.rows = grid.rows;

@@ -95,7 +95,7 @@ void draw_color_bar(Image& image, int x, int y, int height, const Range& range,
     draw_text(image, x + kBarWidth + 9, at - kLine / 2, fmt::format("{:.{}f}", k * step + 0.0, digits), kInk,
               kScale);
   }
-  if (!options.unit.empty()) draw_text(image, x, y - kLine - 8, options.unit, kInk, kScale);
+  if (!options.unit.empty()) draw_text(image, x, y - kLine - 13, options.unit, kInk, kScale);
 }
 
 void draw_scale_bar(Image& image, int x, int y, double metres_per_pixel, int room) {

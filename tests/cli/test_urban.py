@@ -1,0 +1,217 @@
+"""urban: files in, files out, and everything that can be wrong with them."""
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from program import PROGRAM, ProgramTest, npy, read_npy, run
+
+GRIDS = [prefix + half for prefix in ("svf", "svf_veg", "svf_aveg") for half in ("", "_east", "_south", "_west", "_north")]
+ASC = "ncols %d\nnrows %d\nxllcorner %s\nyllcorner 6400000\ncellsize %s\nNODATA_value -9999\n%s\n"
+GEOTIFF = "GDAL module" not in run("urban", "sample", "--size", "8", "--no-pictures", "--out", "/tmp/.lockstep-cli-probe").stderr
+
+
+def block(size=24, height=12.0):
+    """Flat ground with one square building."""
+    return [[height if 8 <= r < 14 and 9 <= c < 15 else 0.0 for c in range(size)] for r in range(size)]
+
+
+class Urban(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.dsm = npy(self.path("dsm.npy"), block())
+        self.base = ["--dsm", self.dsm, "--pixel-size", "1", "--device", "cpu", "--format", "npy"]
+
+    def test_shadows_of_a_block(self):
+        out = self.path("out")
+        document = self.json_of("urban", "shadows", *self.base, "--azimuth", "180", "--altitude", "45", "--walls", "--out", out)
+        self.check_summary(document)
+        self.assertEqual([g["name"] for g in document["outputs"]],
+                         ["shadow_buildings", "shadow_vegetation", "shadow_vegetation_before_buildings", "wall_sun", "wall_shadow"])
+        grid = read_npy(os.path.join(out, "shadow_buildings.npy"))
+        self.assertEqual(grid[4][11], 0.0, "north of the building")
+        self.assertEqual(grid[20][11], 1.0, "south of it")
+        self.assertEqual(grid[4][2], 1.0, "beside it")
+        for entry in document["outputs"]:
+            with open(entry["picture"], "rb") as file:
+                self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        sunlit = read_npy(os.path.join(out, "wall_sun.npy"))
+        self.assertEqual(sunlit[14][11], 12.0, "the south wall")
+
+    def test_walls_and_their_files(self):
+        self.json_of("urban", "walls", *self.base, "--wall-limit", "1", "--out", self.path("w"))
+        height = read_npy(self.path("w", "wall_height.npy"))
+        self.assertEqual(height[14][11], 12.0)
+        self.assertEqual(height[10][11], 0.0)
+        files = ["--wall-height", self.path("w", "wall_height.npy"), "--wall-aspect", self.path("w", "wall_aspect.npy")]
+        for out, walls in (("a", files), ("b", ["--walls", "--wall-limit", "1"])):
+            self.json_of("urban", "shadows", *self.base, "--azimuth", "200", "--altitude", "30", *walls, "--out", self.path(out))
+        for name in ("wall_sun.npy", "wall_shadow.npy"):
+            self.assertEqual(read_npy(self.path("a", name)), read_npy(self.path("b", name)))
+
+    def test_all_fifteen_grids_tiled_as_untiled(self):
+        whole = self.json_of("urban", "svf", *self.base, "--save-patches", "--out", self.path("whole"))
+        self.check_summary(whole)
+        self.assertEqual([g["name"] for g in whole["outputs"]], GRIDS)
+        tiled = self.json_of("urban", "svf", *self.base, "--tile", "8", "--tile-workers", "2", "--no-pictures", "--save-patches", "--out", self.path("tiled"))
+        self.assertGreater(tiled["tiles"]["tiles"], 1)
+        for name in GRIDS:
+            with open(self.path("whole", name + ".npy"), "rb") as a, open(self.path("tiled", name + ".npy"), "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
+        self.assertFalse(os.path.exists(self.path("tiled", ".tiles")))
+        self.assertFalse([f for f in os.listdir(self.path("tiled")) if f.endswith(".png")])
+        self.assertEqual(whole["outputs"][0]["max"], 1.0)
+
+    def test_missing_cells_stay_missing(self):
+        grid = block()
+        grid[3][4] = math.nan
+        npy(self.dsm, grid)
+        self.json_of("urban", "svf", *self.base, "--out", self.path("o"))
+        result = read_npy(self.path("o", "svf.npy"))
+        self.assertTrue(math.isnan(result[3][4]))
+        self.assertEqual(sum(math.isnan(v) for row in result for v in row), 1)
+
+    def test_telemetry_and_trace(self):
+        self.json_of("urban", "svf", *self.base, "--out", self.path("o"), "--telemetry", self.path("t.jsonl"), "--trace", self.path("t.json"))
+        with open(self.path("t.jsonl")) as file:
+            lines = [json.loads(line) for line in file]
+        fields = set().union(*lines)
+        for name in ("svf_tile_wall_time_s", "svf_patch_progress_rate", "svf_stitch_copy_time_ms", "svf_gpu_fallback_count",
+                     "tile_turnaround_ms", "gpu_stage_time_ms", "queue_depth_peak", "gpu_fallback_count", "bytes_to_device", "bytes_from_device"):
+            self.assertIn(name, fields)
+        self.assertIn("urban.svf", [line.get("stage") for line in lines])
+        with open(self.path("t.json")) as file:
+            self.assertTrue(json.load(file)["traceEvents"])
+
+    def test_text_and_quiet(self):
+        done = run("urban", "walls", *self.base, "--out", self.path("o"))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("wall_height", done.stdout)
+        self.assertIn("total", done.stderr)
+        self.assertEqual(run("urban", "walls", *self.base, "--out", self.path("o"), "--quiet").stderr, "")
+
+    def test_bad_use(self):
+        shadows = ["urban", "shadows", *self.base, "--out", self.path("o")]
+        self.refuses(*shadows, saying="no position of the sun")
+        self.refuses(*shadows, "--azimuth", "10", saying="one angle alone [--azimuth]")
+        self.refuses(*shadows, "--azimuth", "10", "--altitude", "0", saying="'0' [--altitude]: expected a number above 0 and at most 90")
+        self.refuses(*shadows, "--azimuth", "10", "--altitude", "91", saying="[--altitude]")
+        self.refuses(*shadows, "--azimuth", "nan", "--altitude", "9", saying="[--azimuth]")
+        self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--at", "2015-06-21T12:00", saying="both angles and a time")
+        self.refuses(*shadows, "--at", "2015-06-21T12:00", saying="expected --utc-offset H too")
+        self.refuses(*shadows, "--at", "2015-06-21T12:00", "--utc-offset", "15", saying="[--utc-offset]")
+        self.refuses(*shadows, "--at", "2015-06-21T12:00", "--utc-offset", "2", saying="expected a CRS, or --latitude and --longitude")
+        place = ["--latitude", "57.7", "--longitude", "12", "--utc-offset", "2"]
+        self.refuses(*shadows, "--at", "midsummer", *place, saying="midsummer")
+        self.refuses(*shadows, "--at", "2015-02-30T12:00", *place, saying="2015-02-30")
+        self.refuses(*shadows, "--at", "2015-06-21T01:00", *place, saying="below the horizon")
+        self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--wall-height", self.dsm, saying="--wall-height and --wall-aspect")
+        svf = ["urban", "svf", *self.base, "--out", self.path("o")]
+        self.refuses(*svf, "--patches", "306", saying="[--patches]: expected one of 145|153|305|609")
+        self.refuses(*svf, "--tile", "0", saying="[--tile]")
+        self.refuses(*svf, "--trunk-ratio", "2", saying="[--trunk-ratio]")
+        self.refuses(*svf, "--tdsm", self.dsm, saying="trunk heights without a canopy")
+        self.refuses(*svf, "--canopy", "below", saying="[--canopy]")
+        self.refuses("urban", "svf", "--out", self.path("o"), saying="--dsm is missing")
+        self.refuses("urban", "svf", "--dsm", self.dsm, "--pixel-size", "1", saying="--out is missing")
+        self.refuses("urban", "sample", "--size", "0", "--out", self.path("o"), saying="[--size]")
+        self.refuses("urban", "sample", "--size", "1x2x3", "--out", self.path("o"), saying="[--size]")
+
+    def test_bad_rasters(self):
+        svf = ["urban", "svf", "--device", "cpu", "--format", "npy", "--out", self.path("o")]
+        self.refuses(*svf, "--dsm", self.dsm, saying="no georeference [%s]: expected a pixel size in metres" % self.dsm)
+        self.refuses(*svf, "--dsm", self.dsm, "--pixel-size", "0", saying="[--pixel-size]")
+        self.refuses(*svf, "--dsm", self.path("none.npy"), "--pixel-size", "1", saying="none.npy")
+        other = npy(self.path("other.npy"), [[0.0] * 5] * 5)
+        self.refuses(*svf, "--dsm", self.dsm, "--dem", other, "--pixel-size", "1", saying="5 x 5 cells (rows x columns) [%s]: expected 24 x 24" % other)
+        with open(self.path("text.npy"), "w") as file:
+            file.write("hello")
+        self.refuses(*svf, "--dsm", self.path("text.npy"), "--pixel-size", "1", saying="not an .npy file")
+        with open(self.dsm, "rb") as file:
+            whole = file.read()
+        with open(self.path("cut.npy"), "wb") as file:
+            file.write(whole[:-10])
+        self.refuses(*svf, "--dsm", self.path("cut.npy"), "--pixel-size", "1", saying="cut.npy")
+
+    def test_bad_use_leaves_earlier_files_whole(self):
+        out = self.path("o")
+        self.json_of("urban", "svf", *self.base, "--out", out)
+        before = {name: open(os.path.join(out, name), "rb").read() for name in os.listdir(out)}
+        self.refuses("urban", "svf", *self.base, "--dem", npy(self.path("bad.npy"), [[1.0]]), "--out", out)
+        self.refuses("urban", "svf", *self.base, "--tile", "x", "--out", out)
+        after = {name: open(os.path.join(out, name), "rb").read() for name in os.listdir(out)}
+        self.assertEqual(before, after)
+
+    def test_a_killed_run_leaves_earlier_files_whole_and_is_resumed(self):
+        out = self.path("o")
+        sample = ["urban", "sample", "--size", "160", "--format", "npy", "--no-pictures", "--out", self.path("city")]
+        self.assertEqual(run(*sample).returncode, 0)
+        svf = ["urban", "svf", "--dsm", self.path("city", "dsm.npy"), "--cdsm", self.path("city", "cdsm.npy"), "--pixel-size", "1",
+               "--device", "interp", "--format", "npy", "--no-pictures", "--patches", "145", "--tile", "16", "--out", out]
+        os.makedirs(out)
+        with open(os.path.join(out, "svf.npy"), "w") as file:
+            file.write("earlier")
+        process = subprocess.Popen([PROGRAM, *svf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        tiles = os.path.join(out, ".tiles")
+        deadline = time.time() + 120
+        while process.poll() is None and time.time() < deadline and not (os.path.isdir(tiles) and len(os.listdir(tiles)) > 1):
+            time.sleep(0.02)
+        if process.poll() is not None:
+            self.skipTest("the run was too quick to be killed")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with open(os.path.join(out, "svf.npy")) as file:
+            self.assertEqual(file.read(), "earlier")
+        svf[svf.index("interp")] = "cpu"
+        resumed = self.json_of(*svf)
+        self.assertGreater(resumed["tiles"]["resumed"], 0)
+        fresh = svf[:-1] + [self.path("fresh")]
+        self.assertEqual(self.json_of(*fresh)["tiles"]["resumed"], 0)
+        for name in GRIDS:
+            with open(os.path.join(out, name + ".npy"), "rb") as a, open(self.path("fresh", name + ".npy"), "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
+
+
+@unittest.skipUnless(GEOTIFF, "this build has no GDAL module")
+class GeoTiff(ProgramTest):
+    def asc(self, name, west="700000", size="1"):
+        with open(self.path(name), "w") as file:
+            file.write(ASC % (4, 3, west, size, "1 2 3 4\n5 6 -9999 8\n9 1 2 3"))
+        return self.path(name)
+
+    def test_sample_city_to_geotiff_and_back(self):
+        document = self.json_of("urban", "sample", "--size", "40x50", "--seed", "3", "--out", self.path("c"))
+        self.assertEqual([g["name"] for g in document["outputs"]], ["dsm", "dem", "cdsm", "tdsm"])
+        again = self.json_of("urban", "sample", "--size", "40x50", "--seed", "3", "--out", self.path("c2"))
+        self.assertEqual([g["mean"] for g in document["outputs"]], [g["mean"] for g in again["outputs"]])
+        shadows = self.json_of("urban", "shadows", "--dsm", self.path("c", "dsm.tif"), "--cdsm", self.path("c", "cdsm.tif"), "--at",
+                               "2015-06-21T12:00", "--utc-offset", "1", "--device", "cpu", "--out", self.path("s"))
+        self.assertAlmostEqual(shadows["place"]["latitude"], 59.33, delta=0.05)
+        self.assertAlmostEqual(shadows["sun"]["altitude"], 54.1, delta=0.5)
+        self.refuses("urban", "walls", "--dsm", self.path("c", "dsm.tif"), "--pixel-size", "2", "--out", self.path("x"), saying="as --pixel-size says")
+
+    def test_grids_that_do_not_match(self):
+        walls = ["urban", "svf", "--device", "cpu", "--format", "npy", "--out", self.path("o"), "--dsm", self.asc("a.asc")]
+        self.refuses(*walls, "--dem", self.asc("b.asc", west="700001"), saying="b.asc]: expected corner 700000")
+        self.refuses(*walls, "--dem", self.asc("c.asc", size="2"), saying="pixels 2 x 2")
+        self.assertEqual(run(*walls, "--dem", self.asc("d.asc")).returncode, 0)
+
+    def test_degrees_and_broken_files(self):
+        with open(self.path("deg.asc"), "w") as file:
+            file.write(ASC % (2, 2, "12", "0.001", "1 2\n3 4"))
+        with open(self.path("deg.prj"), "w") as file:
+            file.write('GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]]')
+        walls = ["urban", "walls", "--device", "cpu", "--out", self.path("o"), "--dsm"]
+        self.refuses(*walls, self.path("deg.asc"), saying="degrees [%s]: expected a projected CRS in metres" % self.path("deg.asc"))
+        with open(self.path("text.tif"), "w") as file:
+            file.write("hello")
+        self.refuses(*walls, self.path("text.tif"), saying="text.tif]: expected a raster")
+        self.refuses(*walls, self.path("none.tif"), saying="the file does not exist")
+        self.refuses(*walls, self.folder, saying=self.folder)
+
+
+if __name__ == "__main__":
+    unittest.main()

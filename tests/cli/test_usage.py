@@ -1,0 +1,129 @@
+"""Options, help, errors, configuration files: what holds for every command."""
+import json
+import os
+import subprocess
+import unittest
+
+from program import PROGRAM, ProgramTest, npy, run
+
+COMMANDS = [["devices"], ["verify"], ["bench"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
+            ["urban", "svf"], ["urban", "sample"], ["completion"]]
+COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--config", "--telemetry", "--trace", "--help"]
+
+
+class Usage(ProgramTest):
+    def test_every_command_has_help_with_an_example_and_all_common_options(self):
+        for command in COMMANDS:
+            done = run(*command, "--help")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("Example:\n  ", done.stdout)
+            self.assertIn("lockstep " + " ".join(command), done.stdout.split("Example:")[1])
+            for option in COMMON:
+                self.assertIn(option, done.stdout, command)
+            self.assertEqual(done.stderr, "")
+
+    def test_version_and_plain_help(self):
+        self.assertRegex(run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertEqual(run().stdout, run("--help").stdout)
+
+    def test_unknown_words_are_refused_with_the_nearest_known_one(self):
+        self.assertIn("did you mean verify?", self.refuses("verfy", saying="unknown command 'verfy'").stderr)
+        self.assertIn("did you mean --device?", self.refuses("verify", "--devise", "cpu", saying="unknown option '--devise'").stderr)
+        self.refuses("urban", saying="no command [lockstep urban]: expected one of shadows, walls, svf, sample")
+        self.refuses("urban", "svg", saying="unknown command 'svg'")
+        self.refuses("--nonsense", saying="unknown option")
+        self.refuses("devices", "extra", saying="unknown argument 'extra'")
+
+    def test_bad_values_of_common_options(self):
+        self.refuses("devices", "--threads", "x", saying="'x' [--threads]: expected a whole number from 0 to 65536")
+        self.refuses("devices", "--threads", "-1", saying="[--threads]")
+        self.refuses("devices", "--numerics", "loose", saying="'loose' [--numerics]: expected one of exact|fast")
+        self.refuses("verify", "--device", "gpu", saying="[--device]: expected auto, cpu, cuda[:N], webgpu[:N] or interp")
+        self.refuses("verify", "--device", "cuda:x", saying="[--device]")
+        self.refuses("verify", "--device", "", saying="[--device]")
+        self.refuses("verify", "--device", saying="--device")
+
+    def test_outputs_that_cannot_be_written(self):
+        npy(self.path("d.npy"), [[1.0, 2.0], [3.0, 4.0]])
+        base = ["urban", "walls", "--dsm", self.path("d.npy"), "--pixel-size", "1", "--device", "cpu"]
+        self.refuses(*base, "--out", self.path("d.npy"), saying="expected a folder")
+        self.refuses(*base, "--out", self.path("o"), "--format", "npy", "--telemetry", self.folder, saying="[" + self.folder)
+        self.refuses(*base, "--out", self.path("o"), "--format", "npy", "--trace", self.path("d.npy", "t.json"), saying="d.npy")
+
+    def test_config_file_fills_options_and_the_command_line_wins(self):
+        config = self.path("c.toml")
+        with open(config, "w") as file:
+            file.write('device = "interp"\n[emit]\nlist = true\n[urban.sample]\nsize = 16\nseed = 5\nformat = "npy"\nno-pictures = true\n')
+        done = run("emit", "--config", config)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("engine.copy", done.stdout)
+        document = self.json_of("urban", "sample", "--config", config, "--out", self.path("s"), "--seed", "9")
+        self.assertEqual((document["rows"], document["seed"]), (16, 9))
+        self.assertTrue(all(grid["picture"] == "" for grid in document["outputs"]))
+
+    def test_config_mistakes_name_file_and_line(self):
+        config = self.path("c.toml")
+        for text, saying in (('devise = "cpu"\n', "unknown option 'devise' [%s:1]" % config),
+                             ('\n[verfy]\na = 1\n', "unknown command 'verfy'"),
+                             ('json = 1\n', "an integer for 'json' [%s:1]: expected true or false" % config),
+                             ('device = \n', "a value is missing [%s:1]" % config),
+                             ('device = true\n', "a boolean for 'device'"),
+                             ('threads = "many"\n', "'many' [--threads]")):
+            with open(config, "w") as file:
+                file.write(text)
+            self.refuses("devices", "--config", config, saying=saying)
+        self.refuses("devices", "--config", self.path("none.toml"), saying="none.toml")
+
+    def test_completion_scripts_are_shell_code(self):
+        script = run("completion", "bash").stdout
+        check = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+        self.assertEqual(check.returncode, 0, check.stderr)
+        probe = script + '\nCOMP_WORDS=(lockstep urban s); COMP_CWORD=2; _lockstep; echo "${COMPREPLY[@]}"\n' \
+                         'COMP_WORDS=(lockstep verify --against ""); COMP_CWORD=3; _lockstep; echo "${COMPREPLY[@]}"\n'
+        lines = subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.splitlines()
+        self.assertEqual(sorted(lines[0].split()), ["sample", "shadows", "svf"])
+        self.assertEqual(lines[1].split(), ["cpu", "interp", "reference"])
+        self.assertTrue(run("completion", "zsh").stdout.startswith("#compdef lockstep"))
+        self.refuses("completion", "fish", saying="'fish' [SHELL]: expected bash or zsh")
+        self.refuses("completion", saying="SHELL is missing")
+
+    def test_a_closed_stdout_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "devices"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("[stdout]", done.stderr)
+
+
+class Report(ProgramTest):
+    def test_one_page_with_everything_inside(self):
+        run("urban", "sample", "--size", "24", "--format", "npy", "--out", self.path("r"), "--telemetry", self.path("r", "t.jsonl"))
+        with open(self.path("r", "b.json"), "w") as file:
+            json.dump({"device": "cpu", "copy_gbps": 10.0, "results": [
+                {"case": "a<b", "size": s, "dtype": "f32", "median_ms": m, "share_of_copy": 0.5} for s, m in (("16x16", 1.0), ("64x64", 9.0))]}, file)
+        with open(self.path("r", "c.csv"), "w") as file:
+            file.write("name,value\nx,1\n")
+        document = self.json_of("report", self.path("r"))
+        with open(document["file"]) as file:
+            page = file.read()
+        self.assertEqual(page.count("data:image/png;base64,"), 4)
+        self.assertIn("a&lt;b", page)
+        self.assertNotIn("a<b", page)
+        self.assertIn("<svg", page)
+        for name in ("b.json", "t.jsonl", "c.csv"):
+            self.assertIn(name, page)
+        for outside in ("http://", "https://", "src=\"/", "<script", "<link"):
+            self.assertNotIn(outside, page)
+
+    def test_nothing_to_report(self):
+        self.refuses("report", self.path("none"), saying="no such folder")
+        self.refuses("report", self.folder, saying="nothing to report")
+        self.refuses("report", saying="DIR is missing")
+        with open(self.path("broken.json"), "w") as file:
+            file.write("{")
+        self.assertEqual(run("report", self.folder).returncode, 0)
+        self.assertTrue(os.path.exists(self.path("report.html")))
+
+
+if __name__ == "__main__":
+    unittest.main()
