@@ -143,7 +143,7 @@ std::string points_kernel_body(const ir::Function& f, const std::array<int32_t, 
     if (!repeated) return fmt::format("{}{}(a{});\n", indent, function, point_arguments(f, -1, ""));
     std::string text = guarded ? "" : fmt::format("{}#pragma unroll\n", indent);
     text += fmt::format("{}for (int k = 0; k < {}; ++k)", indent, plan.points);
-    if (guarded) text += fmt::format("\n{}  if (u32({}) < u32(a.extent_{}))", indent, shifted, c);
+    if (guarded) text += fmt::format("\n{}  if (u32({}) + {}u * k < u32(a.extent_{}))", indent, c, step, c);
     return text + fmt::format(" {}(a{});\n", function, point_arguments(f, plan.axis, shifted));
   };
 

@@ -1,0 +1,205 @@
+// The CUDA back end on the stand-in driver: copies, argument structs, splits, graphs, and every kind of
+// failure.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "compile/clike/cuda.hpp"
+#include "compile/clike/nvrtc.hpp"
+#include "compile/lower.hpp"
+#include "driver.hpp"
+#include "lockstep/device.hpp"
+
+namespace lockstep {
+namespace {
+
+/// The functions of the driver that the back end has loaded.
+template <class F>
+F* driver_function(const char* name) {
+  void* library = dlopen(FAKE_CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+  return library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
+}
+void fail(const char* function, int code, int nth = 1) {
+  driver_function<decltype(fake_fail)>("fake_fail")(function, code, nth);
+}
+FakeState state() {
+  FakeState s{};
+  driver_function<decltype(fake_state)>("fake_state")(&s);
+  return s;
+}
+
+class FakeCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    if (!clike::Nvrtc::find(&reason)) GTEST_SKIP() << "NVRTC: " << reason;
+    device_ = Device::open("cuda");
+    ASSERT_NE(driver_function<decltype(fake_fail)>("fake_fail"), nullptr)
+        << "the stand-in driver was not loaded";
+    driver_function<decltype(fake_clear_launches)>("fake_clear_launches")();
+  }
+  void TearDown() override {
+    if (driver_function<decltype(fake_fail)>("fake_fail")) fail("", 0);
+  }
+  template <class F>
+  DeviceFault fault_of(F work) {
+    try {
+      work();
+    } catch (const DeviceError& error) { return error.fault(); }
+    ADD_FAILURE() << "no DeviceError";
+    return DeviceFault::launch;
+  }
+  Device device_;
+};
+
+const Kernel& scale() {
+  static const Kernel k = kernel("test.scale", [](At<3> at, Grid<f32, 3> a, Out<f32, 3> b, Param<f32> by) {
+    b[at] = a[at] * Val<f32>(by);
+  });
+  return k;
+}
+
+TEST_F(FakeCuda, DescribesTheDevice) {
+  EXPECT_EQ(device_.info().name, "cuda:0");
+  EXPECT_EQ(device_.info().architecture, "sm_90");
+  EXPECT_EQ(device_.info().limits.groups[1], 65535);
+  EXPECT_EQ(device_.info().limits.shared_bytes, 200000);
+}
+
+TEST_F(FakeCuda, CopiesCrossStagingSlots) {
+  for (int64_t n : {int64_t(1), int64_t(1023), int64_t(1) << 20, (int64_t(5) << 20) + 3}) {
+    std::vector<u32> data(static_cast<size_t>(n));
+    for (size_t k = 0; k < data.size(); ++k) data[k] = u32(k) * 2654435761u;
+    EXPECT_EQ(device_.download<u32>(device_.upload(data)), data) << n;
+  }
+}
+
+TEST_F(FakeCuda, PacksTheArgumentsOfEveryPiece) {
+  const Buffer a = device_.allocate<f32>({3, 300000, 2}), b = device_.allocate<f32>({3, 300000, 2});
+  device_.launch(scale(), {3, 300000, 2}, a, b, 2.5f);
+  const clike::ArgumentLayout layout =
+      clike::argument_layout(compile::lower(scale().function(), {compile::Target::cuda}));
+  int64_t covered = 0, next_y = 0;
+  FakeLaunch launch{};
+  for (int64_t n = 0; driver_function<decltype(fake_launch)>("fake_launch")(n, &launch); ++n) {
+    int32_t offset_y = -1;
+    for (const clike::ArgumentField& field : layout.fields) {
+      uint64_t word = 0;
+      std::memcpy(&word, launch.arguments + field.offset, field.bytes);
+      switch (field.kind) {
+        case clike::ArgumentKind::buffer: EXPECT_NE(word, 0u); break;
+        case clike::ArgumentKind::stride: EXPECT_EQ(word, field.axis == 0 ? 600000u : 2u); break;
+        case clike::ArgumentKind::extent:
+          EXPECT_EQ(word, field.axis == 0 ? 2u : field.axis == 1 ? 300000u : 3u);
+          break;
+        case clike::ArgumentKind::scalar: EXPECT_EQ(word, detail::bits_of(2.5f)); break;
+        case clike::ArgumentKind::offset:
+          if (field.axis == 1) offset_y = int32_t(word);
+          break;
+        case clike::ArgumentKind::shape: break;
+      }
+    }
+    EXPECT_EQ(offset_y, next_y);
+    EXPECT_LE(launch.grid[1], 65535u);
+    next_y += int64_t(launch.grid[1]) * launch.block[1];
+    covered += int64_t(launch.grid[1]) * launch.block[1];
+  }
+  EXPECT_GE(covered, 300000);
+  EXPECT_LT(covered, 300000 + 65536);
+}
+
+TEST_F(FakeCuda, RecordingUsesAStreamOfItsOwn) {
+  const Buffer a = device_.allocate<f32>({1, 1, 64}), b = device_.allocate<f32>({1, 1, 64});
+  device_.launch(scale(), {1, 1, 64}, a, b, 1.0f);
+  const Graph graph = device_.record([&] { device_.launch(scale(), {1, 1, 64}, a, b, 1.0f); });
+  device_.launch(scale(), {1, 1, 64}, a, b, 1.0f);
+  FakeLaunch before{}, recorded{}, after{};
+  const auto get = driver_function<decltype(fake_launch)>("fake_launch");
+  ASSERT_TRUE(get(0, &before) && get(1, &recorded) && get(2, &after));
+  EXPECT_NE(before.stream, recorded.stream);
+  EXPECT_EQ(before.stream, after.stream);
+  device_.replay(graph);
+}
+
+TEST_F(FakeCuda, FailuresHaveTheRightFault) {
+  const Buffer a = device_.allocate<f32>({1, 1, 64}), b = device_.allocate<f32>({1, 1, 64});
+  const auto launch = [&] { device_.launch(scale(), {1, 1, 64}, a, b, 1.0f); };
+  fail("cuModuleLoadData", 209);
+  EXPECT_EQ(fault_of(launch), DeviceFault::compile);
+  launch();  // the next try compiles again
+  fail("cuLaunchKernel", 701);
+  EXPECT_EQ(fault_of(launch), DeviceFault::launch);
+  fail("cuLaunchKernel", 1);
+  EXPECT_EQ(fault_of(launch), DeviceFault::launch);
+  launch();
+}
+
+TEST_F(FakeCuda, AllocationIsTriedAgainBeforeItFails) {
+  fail("cuMemAllocFromPoolAsync", 2);
+  EXPECT_TRUE(device_.allocate<f32>({100}));  // after the pool was trimmed
+  const int64_t before = state().allocated_bytes;
+  fail("cuMemAllocFromPoolAsync", 2, 0);
+  EXPECT_EQ(fault_of([&] { device_.allocate<f32>({100}); }), DeviceFault::allocation);
+  EXPECT_EQ(state().allocated_bytes, before);
+  fail("", 0);
+  EXPECT_TRUE(device_.allocate<f32>({100}));
+}
+
+TEST_F(FakeCuda, AFatalErrorLosesTheDevice) {
+  {
+    const Device device = Device::open("cuda");
+    Buffer left_over = device.allocate<f32>({1, 1, 64});
+    const Buffer b = device.allocate<f32>({1, 1, 64});
+    fail("cuStreamSynchronize", 700);
+    EXPECT_EQ(fault_of([&] { device.synchronize(); }), DeviceFault::device_lost);
+    EXPECT_EQ(fault_of([&] { device.launch(scale(), {1, 1, 64}, left_over, b, 1.0f); }),
+              DeviceFault::device_lost);
+    EXPECT_EQ(fault_of([&] { device.allocate<f32>({100}); }), DeviceFault::device_lost);
+    EXPECT_THROW(Device::open("cuda"), UnsupportedError);  // the driver gives no context
+    fail("", 0);                                           // now it does
+    const Device again = Device::open("cuda");
+    EXPECT_EQ(again.download<f32>(again.upload(std::vector<f32>{1, 2, 3})), (std::vector<f32>{1, 2, 3}));
+  }  // buffers of the lost device go quietly
+}
+
+TEST_F(FakeCuda, NothingIsLeftBehind) {
+  const FakeState before = state();
+  {
+    const Device device = Device::open("cuda");
+    const Stream stream = device.stream();
+    const Buffer a = device.upload(std::vector<f32>(64, 1.0f)).reshape({1, 1, 64}),
+                 b = device.allocate<f32>({1, 1, 64});
+    device.launch_on(stream, scale(), {1, 1, 64}, a, b, 1.0f);
+    const Graph graph = device.record([&] { device.launch(scale(), {1, 1, 64}, a, b, 1.0f); });
+    device.replay(graph);
+    EXPECT_DOUBLE_EQ(device.seconds([&] { device.replay(graph); }), 2.5e-3);
+  }
+  const FakeState after = state();
+  EXPECT_EQ(after.allocated_bytes, before.allocated_bytes);
+  EXPECT_EQ(after.live_streams, before.live_streams);
+  EXPECT_EQ(after.live_events, before.live_events);
+  EXPECT_EQ(after.live_modules, before.live_modules);
+  EXPECT_EQ(after.live_graphs, before.live_graphs);
+  EXPECT_EQ(after.pinned_buffers, before.pinned_buffers);
+}
+
+// Each in a process of its own, before the driver is loaded here.
+std::string reason_with(const char* variable, const char* value) {
+  setenv(variable, value, 1);
+  for (const DeviceStatus& status : Device::list())
+    if (status.info.kind == DeviceKind::cuda) return status.available ? "available" : status.reason;
+  return "not listed";
+}
+TEST(FakeCudaDeathTest, ReasonsOfAbsence) {
+  const auto says = [](const char* variable, const char* value, const char* part) {
+    const std::string reason = reason_with(variable, value);
+    std::exit(reason.find(part) != std::string::npos ? 0 : (fprintf(stderr, "%s\n", reason.c_str()), 1));
+  };
+  EXPECT_EXIT(says("FAKE_CUDA_VERSION", "11020", "too old"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(says("FAKE_CUDA_DEVICES", "0", "no usable device"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(says("FAKE_CUDA_MAJOR", "6", "older than sm_70"), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace lockstep

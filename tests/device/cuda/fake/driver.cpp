@@ -1,0 +1,281 @@
+#include "driver.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Planned {
+  int code, nth;
+  bool always;
+};
+std::recursive_mutex mutex;
+std::map<std::string, Planned> failures;
+FakeState state{};
+std::vector<FakeLaunch> launches;
+std::map<void*, size_t> memory;
+std::set<uintptr_t> capturing;
+uintptr_t next_handle = 0x1000;
+thread_local void* current_context = nullptr;
+int sticky = 0;
+
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : otherwise;
+}
+
+/// The planned failure of this call, the sticky one of an earlier call, or success.
+int result_of(const char* function) {
+  if (const auto found = failures.find(function);
+      found != failures.end() && (found->second.nth == 0 || --found->second.nth == 0)) {
+    const int code = found->second.code;
+    if (!found->second.always) failures.erase(found);
+    if (code >= 700 && code != 701) sticky = code;
+    return code;
+  }
+  return sticky;
+}
+
+int allocate(unsigned long long* to, size_t bytes, const char* function) {
+  if (const int code = result_of(function)) return code;
+  void* place = std::malloc(bytes);
+  memory[place] = bytes;
+  state.allocated_bytes += int64_t(bytes);
+  state.peak_bytes = std::max(state.peak_bytes, state.allocated_bytes);
+  *to = reinterpret_cast<unsigned long long>(place);
+  return 0;
+}
+int release(unsigned long long address) {
+  void* place = reinterpret_cast<void*>(address);
+  const auto found = memory.find(place);
+  if (found == memory.end()) return 1;
+  state.allocated_bytes -= int64_t(found->second);
+  memory.erase(found);
+  std::free(place);
+  return 0;
+}
+
+}  // namespace
+
+#define API extern "C" __attribute__((visibility("default"))) int
+#define CHECKED                      \
+  const std::lock_guard lock(mutex); \
+  if (const int code = result_of(__func__)) return code
+
+extern "C" {
+__attribute__((visibility("default"))) void fake_fail(const char* function, int code, int nth) {
+  const std::lock_guard lock(mutex);
+  if (!*function) {
+    failures.clear();
+    sticky = 0;
+    return;
+  }
+  failures[function] = {code, nth, nth == 0};
+}
+__attribute__((visibility("default"))) void fake_state(FakeState* to) {
+  const std::lock_guard lock(mutex);
+  *to = state;
+  to->launches = int64_t(launches.size());
+}
+__attribute__((visibility("default"))) bool fake_launch(int64_t n, FakeLaunch* to) {
+  const std::lock_guard lock(mutex);
+  if (n < 0 || n >= int64_t(launches.size())) return false;
+  *to = launches[size_t(n)];
+  return true;
+}
+__attribute__((visibility("default"))) void fake_clear_launches() {
+  const std::lock_guard lock(mutex);
+  launches.clear();
+}
+}
+
+API cuInit(unsigned) { return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : 100; }
+API cuDriverGetVersion(int* v) { return *v = setting("FAKE_CUDA_VERSION", 13000), 0; }
+API cuGetErrorName(int code, const char** name) {
+  static std::map<int, std::string> names;
+  return *name = (names[code] = "FAKE_ERROR_" + std::to_string(code)).c_str(), 0;
+}
+API cuGetErrorString(int, const char** text) { return *text = "planned", 0; }
+API cuDeviceGetCount(int* n) { return *n = setting("FAKE_CUDA_DEVICES", 1), 0; }
+API cuDeviceGet(int* device, int number) { return *device = number, 0; }
+API cuDeviceGetName(char* name, int size, int) { return std::strncpy(name, "Stand-in", size_t(size)), 0; }
+API cuDeviceGetAttribute(int* value, int which, int) {
+  switch (which) {
+    case 1: *value = 1024; break;
+    case 5: *value = 2147483647; break;
+    case 6:
+    case 7: *value = 65535; break;
+    case 16: *value = 4; break;
+    case 75: *value = setting("FAKE_CUDA_MAJOR", 9); break;
+    case 97: *value = 200000; break;
+    case 115: *value = setting("FAKE_CUDA_POOLS", 1); break;
+    default: *value = 0;
+  }
+  return 0;
+}
+API cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = size_t(1) << 33, 0; }
+API cuDevicePrimaryCtxRetain(void** context, int device) {
+  CHECKED;
+  *context = reinterpret_cast<void*>(uintptr_t(0x100 + device));
+  return 0;
+}
+API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+API cuDevicePrimaryCtxReset_v2(int) { return 0; }
+API cuCtxGetCurrent(void** context) { return *context = current_context, 0; }
+API cuCtxSetCurrent(void* context) { return current_context = context, 0; }
+API cuMemGetInfo_v2(size_t* free, size_t* total) {
+  CHECKED;
+  *total = size_t(1) << 33;
+  *free = *total - size_t(state.allocated_bytes);
+  return 0;
+}
+API cuMemAlloc_v2(unsigned long long* to, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  return allocate(to, bytes, __func__);
+}
+API cuMemFree_v2(unsigned long long address) {
+  const std::lock_guard lock(mutex);
+  return release(address);
+}
+API cuMemPoolCreate(void** pool, const void*) { return *pool = reinterpret_cast<void*>(uintptr_t(0x200)), 0; }
+API cuMemPoolDestroy(void*) { return 0; }
+API cuMemPoolSetAttribute(void*, int, void*) { return 0; }
+API cuMemPoolGetAttribute(void*, int, void* value) {
+  const uint64_t none = 0;
+  return std::memcpy(value, &none, 8), 0;
+}
+API cuMemPoolTrimTo(void*, size_t) { return 0; }
+API cuMemAllocFromPoolAsync(unsigned long long* to, size_t bytes, void*, void*) {
+  const std::lock_guard lock(mutex);
+  return allocate(to, bytes, __func__);
+}
+API cuMemFreeAsync(unsigned long long address, void*) {
+  const std::lock_guard lock(mutex);
+  return release(address);
+}
+API cuMemHostAlloc(void** to, size_t bytes, unsigned) {
+  CHECKED;
+  ++state.pinned_buffers;
+  return *to = std::malloc(bytes), 0;
+}
+API cuMemFreeHost(void* place) {
+  const std::lock_guard lock(mutex);
+  --state.pinned_buffers;
+  return std::free(place), 0;
+}
+API cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void*) {
+  CHECKED;
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+}
+API cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*) {
+  CHECKED;
+  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0;
+}
+API cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void*) {
+  CHECKED;
+  return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), 0;
+}
+API cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void*) {
+  CHECKED;
+  return std::memset(reinterpret_cast<void*>(to), value, bytes), 0;
+}
+API cuStreamCreate(void** stream, unsigned) {
+  CHECKED;
+  ++state.live_streams;
+  return *stream = reinterpret_cast<void*>(next_handle++), 0;
+}
+API cuStreamDestroy_v2(void*) {
+  const std::lock_guard lock(mutex);
+  return --state.live_streams, 0;
+}
+API cuStreamSynchronize(void*) {
+  CHECKED;
+  return 0;
+}
+API cuStreamWaitEvent(void*, void*, unsigned) {
+  CHECKED;
+  return 0;
+}
+API cuStreamBeginCapture_v2(void* stream, int) {
+  CHECKED;
+  return capturing.insert(reinterpret_cast<uintptr_t>(stream)).second ? 0 : 901;
+}
+API cuStreamEndCapture(void* stream, void** graph) {
+  CHECKED;
+  if (!capturing.erase(reinterpret_cast<uintptr_t>(stream))) return 901;
+  ++state.live_graphs;
+  return *graph = reinterpret_cast<void*>(next_handle++), 0;
+}
+API cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) {
+  CHECKED;
+  ++state.live_graphs;
+  return *exec = reinterpret_cast<void*>(next_handle++), 0;
+}
+API cuGraphUpload(void*, void*) {
+  CHECKED;
+  return 0;
+}
+API cuGraphLaunch(void*, void*) {
+  CHECKED;
+  return 0;
+}
+API cuGraphDestroy(void*) {
+  const std::lock_guard lock(mutex);
+  return --state.live_graphs, 0;
+}
+API cuGraphExecDestroy(void*) {
+  const std::lock_guard lock(mutex);
+  return --state.live_graphs, 0;
+}
+API cuEventCreate(void** event, unsigned) {
+  CHECKED;
+  ++state.live_events;
+  return *event = reinterpret_cast<void*>(next_handle++), 0;
+}
+API cuEventRecord(void*, void*) {
+  CHECKED;
+  return 0;
+}
+API cuEventSynchronize(void*) {
+  CHECKED;
+  return 0;
+}
+API cuEventElapsedTime(float* milliseconds, void*, void*) {
+  CHECKED;
+  return *milliseconds = 2.5f, 0;
+}
+API cuEventDestroy_v2(void*) {
+  const std::lock_guard lock(mutex);
+  return --state.live_events, 0;
+}
+API cuModuleLoadData(void** module, const void*) {
+  CHECKED;
+  ++state.live_modules;
+  return *module = reinterpret_cast<void*>(next_handle++), 0;
+}
+API cuModuleUnload(void*) {
+  const std::lock_guard lock(mutex);
+  return --state.live_modules, 0;
+}
+API cuModuleGetFunction(void** function, void*, const char*) {
+  CHECKED;
+  return *function = reinterpret_cast<void*>(next_handle++), 0;
+}
+API cuFuncSetAttribute(void*, int, int) {
+  CHECKED;
+  return 0;
+}
+API cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void* stream, void** parameters, void**) {
+  CHECKED;
+  FakeLaunch launch{{gx, gy, gz}, {bx, by, bz}, shared, reinterpret_cast<uintptr_t>(stream), {}};
+  std::memcpy(launch.arguments, parameters[0], sizeof launch.arguments);
+  launches.push_back(launch);
+  return 0;
+}

@@ -1,0 +1,28 @@
+// Control of the stand-in CUDA driver (libcuda.so.1 of this folder): memory is the host's, copies happen at
+// once, kernels do nothing but are noted. With it the back end's own logic and its answers to every failure
+// are tested without a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct FakeLaunch {
+  unsigned grid[3], block[3], shared_bytes;
+  uintptr_t stream;
+  unsigned char arguments[256];
+};
+struct FakeState {
+  int64_t allocated_bytes, peak_bytes;  // device memory
+  int live_streams, live_events, live_modules, live_graphs, pinned_buffers;
+  int64_t launches;
+};
+
+/// The nth coming call (1 = the next, 0 = every one) of an API function returns `code`; "" forgets all.
+void fake_fail(const char* function, int code, int nth);
+void fake_state(FakeState* to);
+/// Launch number n since the last clear; false where there is none.
+bool fake_launch(int64_t n, FakeLaunch* to);
+void fake_clear_launches();
+}
