@@ -3,11 +3,15 @@
 // Runs random kernels on two devices and compares every bit that they write. On a difference it prints the
 // seed, the kernel made smaller, and what differs. Exit code 1 on a difference, 2 on bad usage.
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "lockstep/error.hpp"
 #include "minimise.hpp"
@@ -24,17 +28,18 @@ struct Options {
   uint64_t seed = 1;
   Recipe recipe;
   int most_failures = 1, tries = 3000;
+  int jobs = 1;
   bool print = false, quiet = false;
 };
 
 [[noreturn]] void usage(const std::string& problem) {
-  fmt::print(
-      stderr,
-      "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
-      "[--statements N]\n"
-      "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--print] [--quiet]\n"
-      "NAME: a device, or interp+passes. Seeds S, S+1, … S+N-1 are run.\n",
-      problem);
+  fmt::print(stderr,
+             "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
+             "[--statements N]\n"
+             "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--jobs N] "
+             "[--print] [--quiet]\n"
+             "NAME: a device, or interp+passes. Seeds S, S+1, … S+N-1 are run.\n",
+             problem);
   std::exit(2);
 }
 
@@ -62,6 +67,8 @@ Options parse(int argc, char** argv) {
       o.most_failures = std::atoi(value().c_str());
     else if (flag == "--tries")
       o.tries = std::atoi(value().c_str());
+    else if (flag == "--jobs")
+      o.jobs = std::atoi(value().c_str());
     else if (flag == "--math")
       o.recipe.math = true;
     else if (flag == "--print")
@@ -87,17 +94,16 @@ std::string compare(Runner& a, Runner& b, const Program& p) {
   } catch (const std::exception& e) { return fmt::format("{} threw: {}", a.name(), e.what()); }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-  const Options o = parse(argc, argv);
+int run(const Options& o) try {
   Runner device(o.device), against(o.against);
   const auto start = std::chrono::steady_clock::now();
   int failures = 0;
+  int64_t done = 0;
   int64_t instructions = 0;
   for (int64_t k = 0; k < o.count && failures < o.most_failures; ++k) {
     Recipe recipe = o.recipe;
     recipe.seed = o.seed + uint64_t(k);
+    ++done;
     const Program p = generate(recipe);
     instructions += int64_t(p.function.instructions.size());
     if (o.print) fmt::print("{}", ir::print(p.function));
@@ -131,10 +137,44 @@ int main(int argc, char** argv) try {
                  double(instructions) / double(k + 1), double(k + 1) / seconds);
     }
   }
-  fmt::print("{} against {}: {} kernels from seed {}, {} difference{}\n", o.device, o.against, o.count,
-             o.seed, failures, failures == 1 ? "" : "s");
+  fmt::print("{} against {}: {} kernels from seed {}, {} difference{}\n", o.device, o.against, done, o.seed,
+             failures, failures == 1 ? "" : "s");
   return failures ? 1 : 0;
 } catch (const Error& e) {
   fmt::print(stderr, "{}\n", e.what());
   return 2;
+}
+
+/// Shares the seeds among processes; the exit code is that of the worst.
+int run_jobs(Options o) {
+  std::vector<pid_t> children;
+  const int jobs = o.jobs;
+  const int64_t each = (o.count + jobs - 1) / jobs;
+  for (int k = 0; k < jobs; ++k) {
+    Options part = o;
+    part.seed = o.seed + uint64_t(k) * uint64_t(each);
+    part.count = std::min(each, o.count - k * each);
+    if (part.count <= 0) break;
+    const pid_t child = fork();
+    if (child == 0) {
+      const int code = run(part);
+      std::fflush(stdout);
+      _exit(code);
+    }
+    children.push_back(child);
+  }
+  int worst = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+  }
+  return worst;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options o = parse(argc, argv);
+  return o.jobs > 1 ? run_jobs(o) : run(o);
 }

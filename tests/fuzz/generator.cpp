@@ -123,6 +123,8 @@ class Generator {
     const size_t values = pool_.size();
     arrays_.clear();
     vars_.clear();
+    offsets_.clear();
+    sum_ = b_.variable(b_.u32(0x811c9dc5));
     shared_used_ = groups() && random_.chance(60);
     shared_atomics_used_ = groups() && random_.chance(30);
     if (shared_used_ || shared_atomics_used_) start_shared();
@@ -145,6 +147,9 @@ class Generator {
     }
     for (size_t k = 0; k < own_.size(); ++k) store_own(k);
     for (int k = 0; k < 6; ++k) keep_value();
+    const Value sum{b_.get(sum_), Type::u32, false, 0};
+    sum_ = kNone;
+    b_.emit(Op::store, Type::none, {new_own_offset(1), sum.id}, own_[2]);
     for (const Variable& v : vars_)
       if (const Type t = v.type; t != Type::boolean) {
         push(b_.get(v.id), false, kCap);
@@ -153,20 +158,51 @@ class Generator {
   }
 
   // ── values ──
-  void push(Id id, bool uniform, double bound = 0) { pool_.push_back({id, f_[id].type, uniform, bound}); }
+  void push(Id id, bool uniform, double bound = 0) {
+    pool_.push_back({id, f_[id].type, uniform, bound});
+    if (sum_ != kNone && random_.chance(15)) into_sum(pool_.back());
+  }
+  /// Makes every bit of a value count in the lane's sum, which the body stores at its end.
+  void into_sum(const Value& v) {
+    Id bits = v.id;
+    if (is_float(v.type)) {
+      if (webgpu())
+        bits = b_.convert(Type::i32, bits);
+      else
+        bits = b_.bitcast(v.type == Type::f32 ? Type::u32 : Type::u64, without_nan(bits));
+    }
+    if (is_wide(b_.type(bits))) {
+      const Id all = b_.convert(Type::u64, bits);
+      bits = b_.op(Op::bxor, {all, b_.op(Op::shr, {all, b_.constant(Type::u64, 32)})});
+    }
+    bits = b_.convert(Type::u32, bits);
+    b_.set(sum_, b_.op(Op::iadd, {b_.op(Op::imul, {b_.get(sum_), b_.u32(0x01000193)}), bits}));
+  }
 
   Value constant(Type t) {
     const uint64_t bits = random_bits(random_, t, webgpu());
     return {b_.constant(t, bits), t, true, 8};
   }
+  /// 0, -0, 1, -1: where algebraic identities act.
+  Value neutral(Type t) {
+    if (t == Type::boolean) return constant(t);
+    const int v = random_.below(3) - 1;
+    if (v == 0 && is_float(t) && random_.chance(50)) return {b_.number(t, -0.0), t, true, 8};
+    if (is_integer(t) && !is_signed(t) && v < 0)
+      return {b_.constant(t, is_wide(t) ? ~uint64_t(0) : 0xffffffffu), t, true, 8};
+    return {b_.number(t, v), t, true, 8};
+  }
   Value pick(Type t, bool uniform = false) {
-    if (random_.chance(15)) return constant(t);
+    const int how = random_.below(100);
+    if (how < 10) return constant(t);
+    if (how < 18) return neutral(t);
     std::vector<size_t> fit;
     for (size_t k = 0; k < pool_.size(); ++k)
       if (pool_[k].type == t && (!uniform || pool_[k].uniform)) fit.push_back(k);
     if (fit.empty()) return constant(t);
-    // Recent values twice as often.
+    // The last value often, so that operations meet in chains; recent ones more often than old ones.
     const size_t n = fit.size();
+    if (random_.chance(35)) return pool_[fit[n - 1]];
     return pool_[fit[random_.chance(50) ? n - 1 - size_t(random_.below(int(std::min<size_t>(n, 4))))
                                         : size_t(random_.below(int(n)))]];
   }
@@ -184,7 +220,9 @@ class Generator {
     const Value x = pick(t, uniform), y = pick(t, uniform);
     static constexpr Op kFloats[] = {Op::flt, Op::fle, Op::feq, Op::fne},
                         kIntegers[] = {Op::ilt, Op::ile, Op::ieq, Op::ine};
-    const Id c = b_.op((is_float(t) ? kFloats : kIntegers)[random_.below(4)], {x.id, y.id});
+    Id c = b_.op((is_float(t) ? kFloats : kIntegers)[random_.below(4)], {x.id, y.id});
+    if (random_.chance(25)) c = b_.op(Op::bnot, {c});
+    push(c, x.uniform && y.uniform);
     return {c, Type::boolean, x.uniform && y.uniform, 0};
   }
   /// An i32 in 0 … mask.
@@ -220,13 +258,14 @@ class Generator {
   }
 
   void block(int depth, int most) {
-    const size_t values = pool_.size(), variables = vars_.size();
+    const size_t values = pool_.size(), variables = vars_.size(), offsets = offsets_.size();
     const int n = 1 + random_.below(most);
     for (int k = 0; k < n && budget_ > 0; ++k) statement(depth);
     // What was computed here must have an effect, or it is dead.
     if (random_.chance(60)) keep_value();
     pool_.resize(values);
     vars_.resize(variables);
+    offsets_.resize(offsets);
   }
 
   /// Lets one of the latest values reach a variable or a buffer.
@@ -359,6 +398,12 @@ class Generator {
     for (int k = 0; k < lanes; ++k) push(b_.emit(Op::extract, i.type, {id}, uint64_t(k)), uniform, bound);
   }
   Id own_offset(int lanes) {
+    if (lanes == 1 && !offsets_.empty() && random_.chance(50)) return random_.of(offsets_);
+    const Id offset = new_own_offset(lanes);
+    if (lanes == 1) offsets_.push_back(offset);
+    return offset;
+  }
+  Id new_own_offset(int lanes) {
     const Value index = small_index(kOwn - lanes);
     Id offset = b_.op(Op::iadd, {own_base_, b_.convert(f_.index_type, index.id)}, kNoWrap);
     const int64_t first = int64_t(body_) * total_ * kOwn;
@@ -368,6 +413,13 @@ class Generator {
   void own_access() {
     const size_t k = size_t(random_.below(int(own_.size())));
     if (random_.chance(50)) return store_own(k);
+    if (random_.chance(30)) {  // what is read again after a store has changed
+      const Id offset = own_offset(1);
+      load(own_[k], offset, 1, false, kCap);
+      b_.emit(Op::store, Type::none, {offset, capped(pick(value_type(f_.buffers[own_[k]].storage)))},
+              own_[k]);
+      return load(own_[k], offset, 1, false, kCap);
+    }
     const int lanes = random_.chance(20) ? (random_.chance(50) ? 2 : 4) : 1;
     load(own_[k], own_offset(lanes), lanes, false, kCap);
   }
@@ -654,6 +706,8 @@ class Generator {
   std::vector<Value> pool_;
   std::vector<Variable> vars_;
   std::vector<LocalDecl> arrays_;
+  std::vector<Id> offsets_;  // of the lane's own elements, visible here
+  Id sum_ = kNone;           // the lane's sum; none outside of a body
   Id linear_ = kNone, lane_ = kNone, own_base_ = kNone, private_base_ = kNone;
   int64_t total_ = 0;
   int body_ = 0, budget_ = 0, kept_loops_ = 0;
