@@ -232,7 +232,8 @@ std::string_view WgslPrinter::op_template(const Instruction& i, Type type) const
     case Op::shr: return is_u32 ? "$0 >> ($1 & 31u)" : "$0 >> (u32($1) & 31u)";
     case Op::bxor: return is_bool ? "$0 != $1" : "$0 ^ $1";
     case Op::bnot: return is_bool ? "!$0" : "~$0";
-    case Op::fne: return "!($0 == $1)";  // some adapters take a != b as ordered
+    case Op::fne:
+      return "!($0 == $1)";  // some adapters take a != b as ordered
     // As bits: the sign of zeros and NaN must not get lost.
     case Op::fneg: return exact_ ? "ls_neg($0)" : "-$0";
     case Op::fabs: return exact_ ? "ls_abs($0)" : "abs($0)";
@@ -290,9 +291,11 @@ Expression WgslPrinter::atomic(const Instruction& i, ir::AtomicTarget target, co
         Binding::atom, depth};
   const std::string place = fmt::format("s{}[{}]", target.array, index.text);
   if (!compare)
-    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom, depth};
+    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom,
+            depth};
   exchanged_.insert(target.array);
-  return {fmt::format("s{}_exchange({}, {}, {})", target.array, index.text, value.text, compare->text), Binding::atom, depth};
+  return {fmt::format("s{}_exchange({}, {}, {})", target.array, index.text, value.text, compare->text),
+          Binding::atom, depth};
 }
 
 Expression WgslPrinter::group_reduce(const Instruction& i, const Expression& value) {
@@ -371,7 +374,8 @@ WgslSource WgslPrinter::print() {
 )",
                               s, wgsl_type(value_type(f.shared[s].storage)));
   const std::string helpers = used_helpers(wgsl_helpers(), accessors + prologue_ + body);
-  if (helpers.find("ls_zero") != std::string::npos) prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
+  if (helpers.find("ls_zero") != std::string::npos)
+    prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
 
   std::string& text = out.text;
   text = fmt::format("// {}\n", f.name);

@@ -56,10 +56,12 @@ std::vector<bool> values_to_fix(const ir::Function& f) {
         const Id id = i.args[size_t(a)];
         if (f[id].op == Op::fmul && may_pass_to_sum(i.op)) fix[id] = true;
         const Id inner = bare(f, id);
-        const bool chain = (is_sum(i.op) && is_sum(f[inner].op)) || (is_product(i.op) && is_product(f[inner].op));
+        const bool chain =
+            (is_sum(i.op) && is_sum(f[inner].op)) || (is_product(i.op) && is_product(f[inner].op));
         if (!chain) continue;
         const Id other = i.args[size_t(1 - a)];
-        if (same(f, f[inner].args[0], other) || same(f, f[inner].args[1], other) || (has_constant(f, i) && has_constant(f, f[inner])))
+        if (same(f, f[inner].args[0], other) || same(f, f[inner].args[1], other) || has_constant(f, i) ||
+            has_constant(f, f[inner]))
           fix[inner] = true;
       }
     }

@@ -16,16 +16,34 @@ constexpr Helper kHelpers[] = {
      "(bitcast<u32>(s) & 0x80000000u)); }"},
     {"ls_abs", "fn ls_abs(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }"},
     {"ls_neg", "fn ls_neg(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }"},
-    // a * b + c with one rounding, for adapters whose fma rounds twice: the product's and the sums' rounding errors are
-    // found exactly, their sum is rounded to odd, the last addition rounds to nearest (Boldo and Melquiond 2008). ls_zero
-    // hides each rounded result from the driver's algebra. Where a * b < 2^-100 the last bit may differ.
+    // a * b + c with one rounding, for adapters whose fma rounds twice: the product's and the sums' rounding
+    // errors are found exactly, their sum is rounded to odd, the last addition rounds to nearest (Boldo and
+    // Melquiond 2008). A power of two keeps the product's parts away from overflow and underflow; subnormal
+    // results may round twice. ls_keep hides a rounded value from the driver's algebra.
     {"ls_keep", "fn ls_keep(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ ls_zero); }"},
     {"ls_two_sum", R"(fn ls_two_sum(a: f32, b: f32) -> vec2<f32> {
   let s = ls_keep(a + b);
   let t = ls_keep(s - a);
-  return vec2<f32>(s, (a - ls_keep(s - t)) + (b - t));
+  return vec2<f32>(s, ls_keep(a - ls_keep(s - t)) + ls_keep(b - t));
 })"},
-    {"ls_fma", R"(fn ls_fma(a: f32, b: f32, c: f32) -> f32 {
+    {"ls_fma", R"(fn ls_fma(first: f32, second: f32, third: f32) -> f32 {
+  let swap = (bitcast<u32>(first) & 0x7fffffffu) < (bitcast<u32>(second) & 0x7fffffffu);
+  let big = select(first, second, swap);
+  let small = select(second, first, swap);
+  let ea = (bitcast<u32>(big) >> 23u) & 255u;
+  let eb = (bitcast<u32>(small) >> 23u) & 255u;
+  let ec = (bitcast<u32>(third) >> 23u) & 255u;
+  let down = ea + eb > 370u;
+  let up = ea + eb < 160u && ec < 180u;
+  let shift = !down && !up && (ea > 252u || eb < 40u);
+  let one = 0x3f800000u;
+  let more = 0x5f800000u;
+  let less = 0x1f800000u;
+  let scale = bitcast<f32>(select(select(one, more, up), less, down));
+  let back = bitcast<f32>(select(select(one, less, up), more, down));
+  let a = ls_keep(big * bitcast<f32>(select(one, less, down || shift)));
+  let b = ls_keep(small * bitcast<f32>(select(one, more, up || shift)));
+  let c = ls_keep(third * scale);
   let p = ls_keep(a * b);
   let ah = bitcast<f32>((bitcast<u32>(a) + 0x800u) & 0xfffff000u);
   let bh = bitcast<f32>((bitcast<u32>(b) + 0x800u) & 0xfffff000u);
@@ -40,11 +58,11 @@ constexpr Helper kHelpers[] = {
   let bits = bitcast<u32>(v.x);
   let step = select(0xffffffffu, 1u, (v.x > 0.0f) == (v.y > 0.0f));
   let odd = bitcast<f32>(select(bits, bits + step, v.y != 0.0f && (bits & 1u) == 0u));
-  let r = t.x + odd;
-  // Where the product overflows, an infinite c is the result.
-  let finite = (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u && (bitcast<u32>(b) & 0x7f800000u) != 0x7f800000u;
-  let rest = select(p + c, c, finite && (bitcast<u32>(c) & 0x7fffffffu) == 0x7f800000u);
-  return select(rest, r, (bitcast<u32>(odd) & 0x7f800000u) != 0x7f800000u && (p != 0.0f || c != 0.0f));
+  let r = ls_keep(t.x + odd) * back;
+  // Infinities and NaN; a product and a c of zero.
+  let special = select(big * small + third, third, ea < 255u && eb < 255u && ec == 255u);
+  let finite = max(max(ea, ec), (bitcast<u32>(p) >> 23u) & 255u) < 255u;
+  return select(special, r, finite && (p != 0.0f || c != 0.0f));
 })"},
     {"ls_div", "fn ls_div(a: f32, b: f32) -> f32 { return a / b; }"},
     {"ls_sqrt", "fn ls_sqrt(x: f32) -> f32 { return sqrt(x); }"},

@@ -29,10 +29,11 @@ WebgpuBackend::~WebgpuBackend() = default;
 void WebgpuBackend::set_limits(const Limits& limits) {
   info_.limits = limits;
   window_bytes_ = std::max<int64_t>(limits.binding_bytes & ~int64_t(255), 256);
-  // A window never crosses the border of two of the adapter's buffers: each holds whole windows, as many as it would
-  // without lowered limits.
+  // A window never crosses the border of two of the adapter's buffers: each holds whole windows, as many as
+  // it would without lowered limits.
   const WGPULimits& hardware = core_->adapter.limits;
-  const auto per_buffer = int64_t(std::max<uint64_t>(hardware.maxBufferSize / hardware.maxStorageBufferBindingSize, 1));
+  const auto per_buffer =
+      int64_t(std::max<uint64_t>(hardware.maxBufferSize / hardware.maxStorageBufferBindingSize, 1));
   chunk_bytes_ = per_buffer * window_bytes_;
 }
 
@@ -159,6 +160,11 @@ double WebgpuBackend::elapsed(Event& from, Event& to) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   return events_->elapsed(static_cast<WebgpuEvent&>(from), static_cast<WebgpuEvent&>(to));
+}
+
+void WebgpuBackend::compile_wgsl(const std::string& wgsl, const std::string& label) {
+  std::lock_guard lock(core_->mutex);
+  core_->n.ComputePipelineRelease(core_->make_pipeline(wgsl, label, {}, false).handle);
 }
 
 void WebgpuBackend::lose_device() {

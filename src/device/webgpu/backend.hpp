@@ -62,6 +62,8 @@ class WebgpuBackend final : public Backend {
   std::shared_ptr<RecordedGraph> end_record() override;
   void replay(RecordedGraph& graph) override;
 
+  /// For tests: compiles a shader without bindings.
+  void compile_wgsl(const std::string& wgsl, const std::string& label);
   /// For tests: the device is gone as after a driver's reset.
   void lose_device();
 

@@ -13,9 +13,10 @@ namespace lockstep::device::webgpu {
 // Functions of webgpu.h and wgpu.h that the back end calls, without the prefix wgpu.
 #define LOCKSTEP_WGPU_FUNCTIONS(X)                                                                           \
   X(CreateInstance)                                                                                          \
-  X(InstanceEnumerateAdapters) X(GetVersion) X(AdapterGetInfo) X(AdapterInfoFreeMembers) X(AdapterGetLimits) \
-      X(AdapterHasFeature) X(AdapterRequestDevice) X(DeviceGetQueue) X(DevicePoll) X(DeviceDestroy)          \
-          X(DeviceRelease) X(DeviceCreateBuffer) X(DeviceCreateBindGroup) X(DeviceCreateBindGroupLayout)     \
+  X(InstanceEnumerateAdapters)                                                                               \
+  X(GetVersion) X(AdapterGetInfo) X(AdapterInfoFreeMembers) X(AdapterGetLimits) X(AdapterHasFeature)         \
+      X(AdapterRequestDevice) X(DeviceGetQueue) X(DevicePoll) X(DeviceDestroy) X(DeviceRelease)              \
+          X(DeviceCreateBuffer) X(DeviceCreateBindGroup) X(DeviceCreateBindGroupLayout)                      \
               X(DeviceCreatePipelineLayout) X(DeviceCreateComputePipeline) X(DeviceCreateShaderModule) X(    \
                   DeviceCreateShaderModuleTrusted) X(DeviceCreateCommandEncoder) X(DeviceCreateQuerySet)     \
                   X(QueueSubmitForIndex) X(QueueWriteBuffer) X(QueueGetTimestampPeriod) X(QueueRelease)      \

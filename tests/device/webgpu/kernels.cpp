@@ -13,15 +13,20 @@ struct Array {
   Storage storage;
   Shape shape;
   std::vector<std::byte> data;
-  template <class E> static Array of(const std::vector<E>& v, Shape shape) {
+  template <class E>
+  static Array of(const std::vector<E>& v, Shape shape) {
     Array a{detail::kStorage<E>, shape, std::vector<std::byte>(v.size() * sizeof(E))};
     std::memcpy(a.data.data(), v.data(), a.data.size());
     return a;
   }
-  template <class E> static Array zeros(Shape shape) { return of(std::vector<E>(size_t(shape.elements())), shape); }
+  template <class E>
+  static Array zeros(Shape shape) {
+    return of(std::vector<E>(size_t(shape.elements())), shape);
+  }
 };
 
-std::vector<Array> run(const Device& device, const Kernel& kernel, const Extent& extent, std::vector<Array> arrays, std::vector<Argument> numbers) {
+std::vector<Array> run(const Device& device, const Kernel& kernel, const Extent& extent,
+                       std::vector<Array> arrays, std::vector<Argument> numbers) {
   std::vector<Argument> arguments;
   std::vector<Buffer> buffers;
   for (const Array& a : arrays) {
@@ -31,7 +36,8 @@ std::vector<Array> run(const Device& device, const Kernel& kernel, const Extent&
   }
   for (const Argument& n : numbers) arguments.push_back(n);
   device.launch_with(kernel, extent, arguments, {});
-  for (size_t i = 0; i < arrays.size(); ++i) device.read(buffers[i], arrays[i].data.data(), int64_t(arrays[i].data.size()));
+  for (size_t i = 0; i < arrays.size(); ++i)
+    device.read(buffers[i], arrays[i].data.data(), int64_t(arrays[i].data.size()));
   return arrays;
 }
 
@@ -58,14 +64,17 @@ class WebgpuKernels : public testing::Test {
     if (!why.empty()) GTEST_SKIP() << "no WebGPU adapter: " << why;
     interp_ = Device::open("interp");
   }
-  void same(const Kernel& kernel, const Extent& extent, const std::vector<Array>& arrays, const std::vector<Argument>& numbers = {}) {
-    const auto want = run(interp_, kernel, extent, arrays, numbers), got = run(adapter_, kernel, extent, arrays, numbers);
+  void same(const Kernel& kernel, const Extent& extent, const std::vector<Array>& arrays,
+            const std::vector<Argument>& numbers = {}) {
+    const auto want = run(interp_, kernel, extent, arrays, numbers),
+               got = run(adapter_, kernel, extent, arrays, numbers);
     for (size_t b = 0; b < arrays.size(); ++b) {
       const auto w = comparable(want[b]), g = comparable(got[b]);
       int wrong = 0;
       for (size_t i = 0; i < w.size(); ++i)
         if (w[i] != g[i] && ++wrong <= 4)
-          ADD_FAILURE() << kernel.name() << ", buffer " << b << ", element " << i << ": " << std::hex << g[i] << ", expected " << w[i];
+          ADD_FAILURE() << kernel.name() << ", buffer " << b << ", element " << i << ": " << std::hex << g[i]
+                        << ", expected " << w[i];
       EXPECT_EQ(wrong, 0) << kernel.name() << " of " << w.size();
     }
   }
@@ -97,9 +106,11 @@ TEST_F(WebgpuKernels, BoundariesOfEveryRank) {
   const Kernel k1 = kernel("edge.1", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> o) {
     o[at] = a[at.x(-3)] + a.periodic()[at.x(+5)] * 0.5f + a.zero()[at.x(+2)];
   });
-  for (int64_t n : {1, 2, 7, 255, 256, 257, 1000}) same(k1, {n}, {Array::of(numbers(size_t(n)), {n}), Array::zeros<float>({n})});
+  for (int64_t n : {1, 2, 7, 255, 256, 257, 1000})
+    same(k1, {n}, {Array::of(numbers(size_t(n)), {n}), Array::zeros<float>({n})});
   const Kernel k2 = kernel("edge.2", [](At<2> at, Grid<f32, 2> a, Out<f32, 2> o) {
-    o[at] = a[at.x(-1).y(+2)] - a.periodic()[at.y(-9)] + a.zero()[at.x(+1).y(+1)] + cast<f32>(Val<i32>(at.x) * 3 + Val<i32>(at.y));
+    o[at] = a[at.x(-1).y(+2)] - a.periodic()[at.y(-9)] + a.zero()[at.x(+1).y(+1)] +
+            cast<f32>(Val<i32>(at.x) * 3 + Val<i32>(at.y));
   });
   for (Shape s : {Shape{1, 1}, Shape{3, 70}, Shape{70, 3}, Shape{33, 31}})
     same(k2, s, {Array::of(numbers(size_t(s.elements())), s), Array::zeros<float>(s)});
@@ -135,7 +146,8 @@ TEST_F(WebgpuKernels, DivergentLoopsBreaksAndReturns) {
     steps[at] = count;
     value[at] = sum;
   });
-  same(k, {3000}, {Array::of(whole(3000, -5, 900), {3000}), Array::zeros<int32_t>({3000}), Array::zeros<float>({3000})});
+  same(k, {3000},
+       {Array::of(whole(3000, -5, 900), {3000}), Array::zeros<int32_t>({3000}), Array::zeros<float>({3000})});
 }
 
 TEST_F(WebgpuKernels, LocalArraysAndUnsignedLoops) {
@@ -145,11 +157,12 @@ TEST_F(WebgpuKernels, LocalArraysAndUnsignedLoops) {
     for_(0, 8, [&](Val<i32> i) { bins[i] = u32(0); });
     for (int i = 0; i < 3; ++i) f[i] = float(i) * 1.5f;
     Var<u32> bits = in[at];
-    while_([&] { return bits != 0u; }, [&] {
-      const Val<u32> low = bits & 7u;
-      bins[cast<i32>(low)] += 1u;
-      bits = bits >> 3u;
-    });
+    while_([&] { return bits != 0u; },
+           [&] {
+             const Val<u32> low = bits & 7u;
+             bins[cast<i32>(low)] += 1u;
+             bits = bits >> 3u;
+           });
     Var<u32> sum = 0u;
     for_(Val<u32>(1u), Val<u32>(8u), [&](Val<u32> i) { sum = sum * 5u + bins[cast<i32>(i)]; });
     f[cast<i32>(in[at] % 3u)] += 1.0f;
@@ -159,16 +172,21 @@ TEST_F(WebgpuKernels, LocalArraysAndUnsignedLoops) {
 }
 
 TEST_F(WebgpuKernels, ParametersOfEveryType) {
-  const Kernel k = kernel("params", [](At<1> at, Param<f32> f, Out<f32, 1> o, Param<i32> i, Param<u32> u, Param<bool> yes, Param<bool> no) {
-    o[at] = select(yes, f, 0.0f) + select(no, Val<f32>(1000.0f), 0.5f) + cast<f32>(i) * 3.0f + cast<f32>(u) + cast<f32>(Val<i32>(at.x));
+  const Kernel k = kernel("params", [](At<1> at, Param<f32> f, Out<f32, 1> o, Param<i32> i, Param<u32> u,
+                                       Param<bool> yes, Param<bool> no) {
+    o[at] = select(yes, f, 0.0f) + select(no, Val<f32>(1000.0f), 0.5f) + cast<f32>(i) * 3.0f + cast<f32>(u) +
+            cast<f32>(Val<i32>(at.x));
   });
-  same(k, {5}, {Array::zeros<float>({5})}, {Argument(-0.375), Argument(int64_t(-7)), Argument(uint64_t(0xfffffff0u)), Argument(true), Argument(false)});
+  same(k, {5}, {Array::zeros<float>({5})},
+       {Argument(-0.375), Argument(int64_t(-7)), Argument(uint64_t(0xfffffff0u)), Argument(true),
+        Argument(false)});
 }
 
 TEST_F(WebgpuKernels, SharedArraysBarriersAndReductions) {
   const KernelOptions options{{16, 4, 1}, 0};
   const Kernel k = kernel(
-      "group", [](Group<2> g, Grid<f32, 1> in, Grid<i32, 1> whole_in, Out<f32, 1> out, Out<i32, 1> most) {
+      "group",
+      [](Group<2> g, Grid<f32, 1> in, Grid<i32, 1> whole_in, Out<f32, 1> out, Out<i32, 1> most) {
         SharedArray<f32> s(64);
         const Val<i32> group = g.id(1) * g.count(0) + g.id(0), lane = g.lane();
         s[lane] = in(group * 64 + lane);
@@ -182,68 +200,76 @@ TEST_F(WebgpuKernels, SharedArraysBarriersAndReductions) {
         });
         const Val<f32> sum = group_sum(v), low = group_min(v), high = group_max(v);
         out(group * 64 + lane) = sum + low * 3.0f - high + v;
-        const Val<i32> a = group_max(whole_in(group * 64 + lane)), b = group_sum(whole_in(group * 64 + lane)), c = group_min(whole_in(group * 64 + lane));
+        const Val<i32> a = group_max(whole_in(group * 64 + lane)), b = group_sum(whole_in(group * 64 + lane)),
+                       c = group_min(whole_in(group * 64 + lane));
         most(group * 64 + lane) = a * 1000 + b + c;
       },
       options);
-  same(k, {3, 5}, {Array::of(numbers(960), {960}), Array::of(whole(960, -50, 50), {960}), Array::zeros<float>({960}), Array::zeros<int32_t>({960})});
+  same(k, {3, 5},
+       {Array::of(numbers(960), {960}), Array::of(whole(960, -50, 50), {960}), Array::zeros<float>({960}),
+        Array::zeros<int32_t>({960})});
 }
 
 TEST_F(WebgpuKernels, BuffersOrderedByBarriers) {
-  const Kernel k = kernel(
-      "memory", [](Group<1> g, InOut<u32, 1> data) {
-        const Val<i32> base = g.id() * 128, lane = g.lane();
-        data(base + lane) = cast<u32>(lane) * 7u;
-        barrier();
-        const Val<u32> other = data(base + (lane + 37) % 128);
-        barrier();
-        data(base + lane) = other;
-      },
-      {{128, 1, 1}, 0});
+  const Kernel k = kernel("memory",
+                          [](Group<1> g, InOut<u32, 1> data) {
+                            const Val<i32> base = g.id() * 128, lane = g.lane();
+                            data(base + lane) = cast<u32>(lane) * 7u;
+                            barrier();
+                            const Val<u32> other = data(base + (lane + 37) % 128);
+                            barrier();
+                            data(base + lane) = other;
+                          },
+                          {{128, 1, 1}, 0});
   same(k, {9}, {Array::zeros<uint32_t>({9 * 128})});
 }
 
 TEST_F(WebgpuKernels, WideAndAsynchronousCopies) {
-  const Kernel k = kernel(
-      "wide", [](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out, Out<f32, 1> doubled) {
-        SharedArray<f32> s(256);
-        const Val<i32> base = g.id() * 256, lane = g.lane();
-        in.copy_async<4>(s, lane * 4, base + lane * 4);
-        async_commit();
-        async_wait(0);
-        barrier();
-        const auto w = in.wide<4>(base + lane * 4);
-        Wide<f32, 2> pair{{s[255 - lane * 4] + w[0], s[(lane * 4 + 9) % 256] * w[3] + w[1]}};
-        out.store_wide(pair, g.id() * 128 + lane * 2);
-        Wide<f32, 4> four{{w[0] * 2.0f, w[1] * 2.0f, w[2] * 2.0f, w[3] * 2.0f}};
-        doubled.store_wide(four, base + lane * 4);
-      },
-      {{64, 1, 1}, 0});
+  const Kernel k =
+      kernel("wide",
+             [](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out, Out<f32, 1> doubled) {
+               SharedArray<f32> s(256);
+               const Val<i32> base = g.id() * 256, lane = g.lane();
+               in.copy_async<4>(s, lane * 4, base + lane * 4);
+               async_commit();
+               async_wait(0);
+               barrier();
+               const auto w = in.wide<4>(base + lane * 4);
+               Wide<f32, 2> pair{{s[255 - lane * 4] + w[0], s[(lane * 4 + 9) % 256] * w[3] + w[1]}};
+               out.store_wide(pair, g.id() * 128 + lane * 2);
+               Wide<f32, 4> four{{w[0] * 2.0f, w[1] * 2.0f, w[2] * 2.0f, w[3] * 2.0f}};
+               doubled.store_wide(four, base + lane * 4);
+             },
+             {{64, 1, 1}, 0});
   same(k, {4}, {Array::of(numbers(1024), {1024}), Array::zeros<float>({512}), Array::zeros<float>({1024})});
 }
 
-Val<u32> shared_atomic(ir::AtomicOp op, const SharedArray<u32>& array, const Val<i32>& index, const Val<u32>& value, ir::Id compare = ir::kNone) {
+Val<u32> shared_atomic(ir::AtomicOp op, const SharedArray<u32>& array, const Val<i32>& index,
+                       const Val<u32>& value, ir::Id compare = ir::kNone) {
   const uint64_t target = ir::AtomicTarget{op, true, array.id()}.bits();
-  return Val<u32>::from(compare == ir::kNone ? detail::builder().emit(ir::Op::atomic, Type::u32, {index.id(), value.id()}, target)
-                                             : detail::builder().emit(ir::Op::atomic, Type::u32, {index.id(), value.id(), compare}, target));
+  return Val<u32>::from(
+      compare == ir::kNone
+          ? detail::builder().emit(ir::Op::atomic, Type::u32, {index.id(), value.id()}, target)
+          : detail::builder().emit(ir::Op::atomic, Type::u32, {index.id(), value.id(), compare}, target));
 }
 
 TEST_F(WebgpuKernels, SharedAtomics) {
-  const Kernel k = kernel(
-      "histogram", [](Group<1> g, Grid<u32, 1> in, Out<u32, 1> out) {
-        SharedArray<u32> bins(16);
-        if_(g.lane() < 16, [&] { bins[g.lane()] = u32(0); });
-        barrier();
-        const Val<u32> v = in(g.id() * 64 + g.lane());
-        shared_atomic(ir::AtomicOp::add, bins, cast<i32>(v & 15u), 1u);
-        barrier();
-        const Val<u32> third = bins[3];
-        barrier();
-        shared_atomic(ir::AtomicOp::compare_exchange, bins, 3, third + 77u, third.id());
-        barrier();
-        if_(g.lane() < 16, [&] { out(g.id() * 16 + g.lane()) = Val<u32>(bins[g.lane()]); });
-      },
-      {{64, 1, 1}, 0});
+  const Kernel k =
+      kernel("histogram",
+             [](Group<1> g, Grid<u32, 1> in, Out<u32, 1> out) {
+               SharedArray<u32> bins(16);
+               if_(g.lane() < 16, [&] { bins[g.lane()] = u32(0); });
+               barrier();
+               const Val<u32> v = in(g.id() * 64 + g.lane());
+               shared_atomic(ir::AtomicOp::add, bins, cast<i32>(v & 15u), 1u);
+               barrier();
+               const Val<u32> third = bins[3];
+               barrier();
+               shared_atomic(ir::AtomicOp::compare_exchange, bins, 3, third + 77u, third.id());
+               barrier();
+               if_(g.lane() < 16, [&] { out(g.id() * 16 + g.lane()) = Val<u32>(bins[g.lane()]); });
+             },
+             {{64, 1, 1}, 0});
   same(k, {6}, {Array::of(words(6 * 64), {6 * 64}), Array::zeros<uint32_t>({6 * 16})});
 }
 
@@ -258,35 +284,46 @@ TEST_F(WebgpuKernels, BufferAtomics) {
     u.atomic_max(2, bitcast<u32>(v));
     o.atomic_add(3 + (Val<i32>(at.x) & 7), 1);
   });
-  same(k, {5000}, {Array::of(whole(5000, -1000, 1000), {5000}), Array::zeros<int32_t>({11}), Array::of<uint32_t>({0, 0xffffffffu, 0}, {3})});
+  same(k, {5000},
+       {Array::of(whole(5000, -1000, 1000), {5000}), Array::zeros<int32_t>({11}),
+        Array::of<uint32_t>({0, 0xffffffffu, 0}, {3})});
 }
 
 TEST_F(WebgpuKernels, SixteenAndEightBitStorage) {
   std::vector<f16> half(65536);
   std::vector<bf16> brain(65536);
   std::vector<uint8_t> bytes(65536);
-  for (size_t i = 0; i < half.size(); ++i) half[i].bits = brain[i].bits = uint16_t(i), bytes[i] = uint8_t(i * 7);
+  for (size_t i = 0; i < half.size(); ++i)
+    half[i].bits = brain[i].bits = uint16_t(i), bytes[i] = uint8_t(i * 7);
   const Shape all{65536};
-  const Kernel load = kernel("narrow.load", [](At<1> at, Grid<f16, 1> h, Grid<bf16, 1> b, Grid<uint8_t, 1> u, Out<f32, 1> x, Out<f32, 1> y, Out<u32, 1> z) {
+  const Kernel load = kernel("narrow.load", [](At<1> at, Grid<f16, 1> h, Grid<bf16, 1> b, Grid<uint8_t, 1> u,
+                                               Out<f32, 1> x, Out<f32, 1> y, Out<u32, 1> z) {
     x[at] = h[at];
     y[at] = b[at];
     z[at] = u[at] + 1u;
   });
-  same(load, all, {Array::of(half, all), Array::of(brain, all), Array::of(bytes, all), Array::zeros<float>(all), Array::zeros<float>(all), Array::zeros<uint32_t>(all)});
+  same(load, all,
+       {Array::of(half, all), Array::of(brain, all), Array::of(bytes, all), Array::zeros<float>(all),
+        Array::zeros<float>(all), Array::zeros<uint32_t>(all)});
   // Values around each 16-bit number: its halfway points and their neighbours.
   std::vector<uint32_t> bits = words(70001);
   for (size_t i = 0; i < 65536; ++i) {
-    const uint32_t f = i % 3 == 0 ? uint32_t(i) << 16 | 0x8000u : i % 3 == 1 ? uint32_t(i) << 16 | 0x7fffu : (0x33000000u + uint32_t(i) * 0x1003u) | uint32_t(i % 2) << 31;
+    const uint32_t f = i % 3 == 0   ? uint32_t(i) << 16 | 0x8000u
+                       : i % 3 == 1 ? uint32_t(i) << 16 | 0x7fffu
+                                    : (0x33000000u + uint32_t(i) * 0x1003u) | uint32_t(i % 2) << 31;
     bits[i] = f;
   }
   const Shape shape{70001};
-  const Kernel store = kernel("narrow.store", [](At<1> at, Grid<u32, 1> in, Out<f16, 1> h, Out<bf16, 1> b, Out<uint8_t, 1> u) {
-    const Val<f32> v = bitcast<f32>(in[at]);
-    h[at] = v;
-    b[at] = v;
-    u[at] = in[at];
-  });
-  same(store, shape, {Array::of(bits, shape), Array::zeros<f16>(shape), Array::zeros<bf16>(shape), Array::zeros<uint8_t>(shape)});
+  const Kernel store =
+      kernel("narrow.store", [](At<1> at, Grid<u32, 1> in, Out<f16, 1> h, Out<bf16, 1> b, Out<uint8_t, 1> u) {
+        const Val<f32> v = bitcast<f32>(in[at]);
+        h[at] = v;
+        b[at] = v;
+        u[at] = in[at];
+      });
+  same(store, shape,
+       {Array::of(bits, shape), Array::zeros<f16>(shape), Array::zeros<bf16>(shape),
+        Array::zeros<uint8_t>(shape)});
   const Kernel in_place = kernel("narrow.both", [](At<1> at, InOut<f16, 1> h, InOut<uint8_t, 1> u) {
     h[at] = Val<f32>(h[at]) * 0.5f + 1.0f;
     u[at] = Val<u32>(u[at]) * 3u;
@@ -294,42 +331,77 @@ TEST_F(WebgpuKernels, SixteenAndEightBitStorage) {
   same(in_place, all, {Array::of(half, all), Array::of(bytes, all)});
 }
 
+// One kernel each: software adapters take a minute to compile all of them in one.
 TEST_F(WebgpuKernels, ElementaryFunctionsFollowTheirBodies) {
-  const Kernel k = kernel("math", [](At<1> at, Grid<f32, 1> a, Grid<f32, 1> b, Out<f32, 2> o) {
-    const Val<f32> x = a[at], y = b[at], p = abs(x) + 0.01f;
-    int row = 0;
-    const auto put = [&](const Val<f32>& v) { o(row++, Val<i32>(at.x)) = v; };
-    put(exp(x)), put(exp2(x)), put(expm1(x)), put(log(p)), put(log2(p)), put(log1p(p)), put(pow(p, y)), put(sqrt(p)), put(rsqrt(p)), put(cbrt(x));
-    put(hypot(x, y)), put(sin(x * 100.0f)), put(cos(x)), put(tan(x)), put(asin(x * 0.125f)), put(acos(y * 0.125f)), put(atan(x)), put(atan2(x, y));
-    put(sinh(x)), put(cosh(x)), put(tanh(x)), put(sigmoid(x)), put(softplus(x)), put(erf(x)), put(fmod(x, y)), put(x / y), put(round(x * 2.0f)), put(powi(x, 7));
-  });
-  const int64_t n = 20000;
-  same(k, {n}, {Array::of(numbers(size_t(n), 5), {n}), Array::of(numbers(size_t(n), 6), {n}), Array::zeros<float>({28, n})});
+  using V = Val<f32>;
+  const std::vector<std::pair<const char*, std::function<V(const V&, const V&)>>> functions{
+      {"exp", [](const V& x, const V&) { return exp(x); }},
+      {"exp2", [](const V& x, const V&) { return exp2(x); }},
+      {"expm1", [](const V& x, const V&) { return expm1(x); }},
+      {"log", [](const V& x, const V&) { return log(abs(x)); }},
+      {"log2", [](const V& x, const V&) { return log2(abs(x)); }},
+      {"log10", [](const V& x, const V&) { return log10(abs(x)); }},
+      {"log1p", [](const V& x, const V&) { return log1p(x); }},
+      {"pow", [](const V& x, const V& y) { return pow(abs(x), y); }},
+      {"sqrt", [](const V& x, const V&) { return sqrt(x); }},
+      {"rsqrt", [](const V& x, const V&) { return rsqrt(abs(x)); }},
+      {"cbrt", [](const V& x, const V&) { return cbrt(x); }},
+      {"hypot", [](const V& x, const V& y) { return hypot(x, y); }},
+      {"sin", [](const V& x, const V&) { return sin(x * 100.0f); }},
+      {"cos", [](const V& x, const V&) { return cos(x); }},
+      {"tan", [](const V& x, const V&) { return tan(x); }},
+      {"asin", [](const V& x, const V&) { return asin(x * 0.125f); }},
+      {"acos", [](const V& x, const V&) { return acos(x * 0.125f); }},
+      {"atan", [](const V& x, const V&) { return atan(x); }},
+      {"atan2", [](const V& x, const V& y) { return atan2(x, y); }},
+      {"sinh", [](const V& x, const V&) { return sinh(x); }},
+      {"cosh", [](const V& x, const V&) { return cosh(x); }},
+      {"tanh", [](const V& x, const V&) { return tanh(x); }},
+      {"sigmoid", [](const V& x, const V&) { return sigmoid(x); }},
+      {"softplus", [](const V& x, const V&) { return softplus(x); }},
+      {"erf", [](const V& x, const V&) { return erf(x); }},
+      {"fmod", [](const V& x, const V& y) { return fmod(x, y); }},
+      {"divide", [](const V& x, const V& y) { return x / y; }},
+      {"round", [](const V& x, const V&) { return round(x * 2.0f); }},
+      {"powi", [](const V& x, const V&) { return powi(x, 7); }},
+  };
+  const int64_t n = 4000;
+  const std::vector<Array> arrays{Array::of(numbers(size_t(n), 5), {n}),
+                                  Array::of(numbers(size_t(n), 6), {n}), Array::zeros<float>({n})};
+  for (const auto& [name, function] : functions) {
+    const auto& body = function;
+    same(kernel(std::string("math.") + name, [&body](At<1> at, Grid<f32, 1> a, Grid<f32, 1> b,
+                                                     Out<f32, 1> o) { o[at] = body(a[at], b[at]); }),
+         {n}, arrays);
+  }
 }
 
 TEST_F(WebgpuKernels, ArithmeticIsNotRegrouped) {
-  const Kernel k = kernel("fixed", [](At<1> at, Grid<f32, 1> a, Grid<f32, 1> b, Grid<f32, 1> c, Out<f32, 2> o) {
-    const Val<f32> x = a[at], y = b[at], z = c[at];
-    const Val<i32> i = at.x;
-    const Val<f32> s = x + y, t = s - x;
-    o(0, i) = (x - (s - t)) + (y - t);  // rounding error of a sum
-    const Val<f32> m = x * 4097.0f, high = m - (m - x);
-    o(1, i) = x - high;
-    o(2, i) = (x + 12582912.0f) - 12582912.0f;
-    o(3, i) = x * y + x * z;
-    o(4, i) = x * z - y * z;
-    Var<f32> sum = x, rest = 0.0f;
-    for_(0, 5, [&](Val<i32>) {
-      const Val<f32> w = y - rest, next = sum + w;
-      rest = (next - sum) - w;
-      sum = next;
-    });
-    o(5, i) = sum;
-    o(6, i) = rest;
-    o(7, i) = (x * y) / y;
-  });
+  const Kernel k =
+      kernel("fixed", [](At<1> at, Grid<f32, 1> a, Grid<f32, 1> b, Grid<f32, 1> c, Out<f32, 2> o) {
+        const Val<f32> x = a[at], y = b[at], z = c[at];
+        const Val<i32> i = at.x;
+        const Val<f32> s = x + y, t = s - x;
+        o(0, i) = (x - (s - t)) + (y - t);  // rounding error of a sum
+        const Val<f32> m = x * 4097.0f, high = m - (m - x);
+        o(1, i) = x - high;
+        o(2, i) = (x + 12582912.0f) - 12582912.0f;
+        o(3, i) = x * y + x * z;
+        o(4, i) = x * z - y * z;
+        Var<f32> sum = x, rest = 0.0f;
+        for_(0, 5, [&](Val<i32>) {
+          const Val<f32> w = y - rest, next = sum + w;
+          rest = (next - sum) - w;
+          sum = next;
+        });
+        o(5, i) = sum;
+        o(6, i) = rest;
+        o(7, i) = (x * y) / y;
+      });
   const int64_t n = 5000;
-  same(k, {n}, {Array::of(numbers(size_t(n), 11), {n}), Array::of(numbers(size_t(n), 12), {n}), Array::of(numbers(size_t(n), 13), {n}), Array::zeros<float>({8, n})});
+  same(k, {n},
+       {Array::of(numbers(size_t(n), 11), {n}), Array::of(numbers(size_t(n), 12), {n}),
+        Array::of(numbers(size_t(n), 13), {n}), Array::zeros<float>({8, n})});
 }
 
 class WebgpuSmallLimits : public WebgpuKernels {
@@ -372,7 +444,8 @@ TEST_F(WebgpuSmallLimits, WindowsBeginInsideABuffer) {
       const Buffer out = adapter_.allocate<f32>({count, 25});
       adapter_.launch(k, {count, 25}, all.rows(first, count), out);
       const auto got = adapter_.download<float>(out);
-      for (int64_t i = 0; i < count * 25; ++i) ASSERT_EQ(got[size_t(i)], 3.0f * float(first * 25 + i)) << first << " " << count;
+      for (int64_t i = 0; i < count * 25; ++i)
+        ASSERT_EQ(got[size_t(i)], 3.0f * float(first * 25 + i)) << first << " " << count;
     }
   // Rows of one buffer to other rows of it.
   adapter_.launch(k, {6, 25}, all.rows(2, 6), all.rows(30, 6));
@@ -392,7 +465,8 @@ TEST_F(WebgpuSmallLimits, TooManyWindowsSayTheNumbers) {
 }
 
 TEST_F(WebgpuKernels, MoreGroupsThanOneDispatchHolds) {
-  const Kernel k = kernel("many", [](Group<1> g, Out<u32, 1> o) { o(g.id()) = cast<u32>(g.id()) * 3u; }, {{1, 1, 1}, 0});
+  const Kernel k =
+      kernel("many", [](Group<1> g, Out<u32, 1> o) { o(g.id()) = cast<u32>(g.id()) * 3u; }, {{1, 1, 1}, 0});
   const int64_t n = 70001;
   const Buffer o = adapter_.allocate<u32>({n});
   adapter_.launch(k, {n}, o);

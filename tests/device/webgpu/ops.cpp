@@ -31,12 +31,12 @@ template <class V>
 uint64_t evaluate(Op op, V a, V b, V c) {
   namespace m = ir::meaning;
   switch (op) {
-#define LOCKSTEP_OP(name, arity, domain, result, ...)                                        \
-  case Op::name:                                                                             \
-    if constexpr ((#domain[0] == 'F' && std::is_floating_point_v<V>) ||                      \
+#define LOCKSTEP_OP(name, arity, domain, result, ...)                                         \
+  case Op::name:                                                                              \
+    if constexpr ((#domain[0] == 'F' && std::is_floating_point_v<V>) ||                       \
                   (#domain[0] == 'I' && std::is_integral_v<V> && !std::is_same_v<V, bool>) || \
-                  (#domain[0] == 'L' && std::is_integral_v<V>))                              \
-      return m::to_bits(m::op_##name<V>(a, b, c));                                           \
+                  (#domain[0] == 'L' && std::is_integral_v<V>))                               \
+      return m::to_bits(m::op_##name<V>(a, b, c));                                            \
     break;
 #include "lockstep/ir/ops.def"
     default: break;
@@ -47,14 +47,24 @@ uint64_t evaluate(Op op, V a, V b, V c) {
 std::vector<uint32_t> edges(Type type) {
   std::vector<uint32_t> v;
   if (type == Type::f32) {
-    for (float f : {0.0f, 1.0f, 0.5f, 1.5f, 2.5f, 3.0f, 0x1p23f, 0x1.8p23f, 0x1p24f, 8388607.5f, 0x1p31f, 0x1p32f, 0x1p-126f, 0x1.fffffep127f, 0x1p-149f,
-                    0x1.fffffcp-127f, 0.1f, 1e-20f, 1e20f, 4194303.75f, INFINITY, NAN})
+    for (float f : {0.0f,      1.0f,
+                    0.5f,      1.5f,
+                    2.5f,      3.0f,
+                    0x1p23f,   0x1.8p23f,
+                    0x1p24f,   8388607.5f,
+                    0x1p31f,   0x1p32f,
+                    0x1p-126f, 0x1.fffffep127f,
+                    0x1p-149f, 0x1.fffffcp-127f,
+                    0.1f,      1e-20f,
+                    1e20f,     4194303.75f,
+                    INFINITY,  NAN})
       v.push_back(std::bit_cast<uint32_t>(f)), v.push_back(std::bit_cast<uint32_t>(-f));
     v.push_back(0x7f800001u);
   } else if (type == Type::boolean) {
     v = {0, 1};
   } else {
-    for (uint32_t k : {0u, 1u, 2u, 3u, 7u, 31u, 32u, 33u, 255u, 65535u, 65536u, 0x7fffffffu, 0x80000000u, 0x80000001u, 0xfffffffeu, 0xffffffffu, 0x12345678u})
+    for (uint32_t k : {0u, 1u, 2u, 3u, 7u, 31u, 32u, 33u, 255u, 65535u, 65536u, 0x7fffffffu, 0x80000000u,
+                       0x80000001u, 0xfffffffeu, 0xffffffffu, 0x12345678u})
       v.push_back(k);
   }
   return v;
@@ -72,13 +82,15 @@ std::array<std::vector<uint32_t>, 3> inputs(Type type, int arity) {
     for (uint32_t b : e) {
       in[0].push_back(a), in[1].push_back(b), in[2].push_back(e[random() % e.size()]);
       if (arity == 3)
-        for (int k = 0; k < 6; ++k) in[0].push_back(a), in[1].push_back(b), in[2].push_back(e[random() % e.size()]);
+        for (int k = 0; k < 6; ++k)
+          in[0].push_back(a), in[1].push_back(b), in[2].push_back(e[random() % e.size()]);
     }
   for (int n = 0; n < 20000; ++n)
     for (auto& v : in) {
       uint32_t bits = uint32_t(random());
       if (type == Type::boolean) bits &= 1;
-      if (type == Type::f32 && n % 2) bits = (bits & 0x80ffffffu) | 0x3c000000u | (uint32_t(random() % 8) << 23);
+      if (type == Type::f32 && n % 2)
+        bits = (bits & 0x80ffffffu) | 0x3c000000u | (uint32_t(random() % 8) << 23);
       if (is_integer(type) && n % 4 == 0) bits &= 0xff;
       v.push_back(bits);
     }
@@ -88,16 +100,21 @@ std::array<std::vector<uint32_t>, 3> inputs(Type type, int arity) {
 Kernel op_kernel(const Row& row, Type type) {
   return Kernel::trace(std::string("op.") + row.name, ir::Domain::points, 1, {}, [&](ir::Builder& b) {
     ir::Function& f = b.function();
-    for (int k = 0; k < 4; ++k) f.buffers.push_back({"b" + std::to_string(k), Storage::u32, 1, k < 3 ? ir::Access::read : ir::Access::write, true});
+    for (int k = 0; k < 4; ++k)
+      f.buffers.push_back(
+          {"b" + std::to_string(k), Storage::u32, 1, k < 3 ? ir::Access::read : ir::Access::write, true});
     const ir::Id at = b.emit(Op::coord, Type::i32, {}, 0);
     std::vector<ir::Id> args;
     for (int k = 0; k < row.arity; ++k) {
       const ir::Id bits = b.emit(Op::load, Type::u32, {at}, uint64_t(k));
       args.push_back(type == Type::boolean ? b.op(Op::ine, {bits, b.u32(0)}) : b.bitcast(type, bits));
     }
-    const ir::Id r = row.arity == 1 ? b.op(row.op, {args[0]}) : row.arity == 2 ? b.op(row.op, {args[0], args[1]}) : b.op(row.op, {args[0], args[1], args[2]});
+    const ir::Id r = row.arity == 1   ? b.op(row.op, {args[0]})
+                     : row.arity == 2 ? b.op(row.op, {args[0], args[1]})
+                                      : b.op(row.op, {args[0], args[1], args[2]});
     const Type rt = b.type(r);
-    b.emit(Op::store, Type::none, {at, rt == Type::boolean ? b.convert(Type::u32, r) : b.bitcast(Type::u32, r)}, 3);
+    b.emit(Op::store, Type::none,
+           {at, rt == Type::boolean ? b.convert(Type::u32, r) : b.bitcast(Type::u32, r)}, 3);
   });
 }
 
@@ -111,8 +128,10 @@ TEST(WebgpuOps, EqualTheirDefinition) {
       SCOPED_TRACE(std::string(row.name) + " " + std::string(name(type)));
       const auto in = inputs(type, row.arity);
       const Shape shape{int64_t(in[0].size())};
-      const Buffer a = device.upload(std::span<const uint32_t>(in[0]), shape), b = device.upload(std::span<const uint32_t>(in[1]), shape),
-                   c = device.upload(std::span<const uint32_t>(in[2]), shape), out = device.allocate<u32>(shape);
+      const Buffer a = device.upload(std::span<const uint32_t>(in[0]), shape),
+                   b = device.upload(std::span<const uint32_t>(in[1]), shape),
+                   c = device.upload(std::span<const uint32_t>(in[2]), shape),
+                   out = device.allocate<u32>(shape);
       device.launch(op_kernel(row, type), shape, a, b, c, out);
       const auto result = device.download<uint32_t>(out);
       int wrong = 0, flushed = 0;
@@ -120,20 +139,25 @@ TEST(WebgpuOps, EqualTheirDefinition) {
         const uint32_t want = uint32_t(ir::meaning::with_type(type, [&](auto v) {
           using V = decltype(v);
           namespace m = ir::meaning;
-          if constexpr (sizeof(V) > 4) return uint64_t(0);
-          else return evaluate<V>(row.op, m::from_bits<V>(in[0][i]), m::from_bits<V>(in[1][i]), m::from_bits<V>(in[2][i]));
+          if constexpr (sizeof(V) > 4)
+            return uint64_t(0);
+          else
+            return evaluate<V>(row.op, m::from_bits<V>(in[0][i]), m::from_bits<V>(in[1][i]),
+                               m::from_bits<V>(in[2][i]));
         }));
         if (want == result[i]) continue;
         if (row.result == 'T' && type == Type::f32 && is_nan(want) && is_nan(result[i])) continue;
         // WGSL lets subnormal numbers become zero on the way in and out.
-        bool flush = type == Type::f32 && row.result == 'T' && (subnormal(want) || (want & 0x7fffffffu) == 0x00800000u);
+        bool flush = type == Type::f32 && row.result == 'T' &&
+                     (subnormal(want) || (want & 0x7fffffffu) == 0x00800000u);
         for (int k = 0; k < row.arity; ++k) flush |= type == Type::f32 && subnormal(in[size_t(k)][i]);
         if (flush) {
           ++flushed;
           continue;
         }
         if (++wrong <= 5)
-          ADD_FAILURE() << std::hex << "(" << in[0][i] << ", " << in[1][i] << ", " << in[2][i] << ") gave " << result[i] << ", expected " << want;
+          ADD_FAILURE() << std::hex << "(" << in[0][i] << ", " << in[1][i] << ", " << in[2][i] << ") gave "
+                        << result[i] << ", expected " << want;
       }
       EXPECT_EQ(wrong, 0) << "of " << result.size();
       if (flushed) RecordProperty(std::string("flushed_") + row.name, flushed);
@@ -149,9 +173,11 @@ TEST(WebgpuOps, Conversions) {
       const auto in = inputs(from, 1)[0];
       const Shape shape{int64_t(in.size())};
       const Kernel k = Kernel::trace("convert", ir::Domain::points, 1, {}, [&](ir::Builder& b) {
-        b.function().buffers = {{"b0", Storage::u32, 1, ir::Access::read, true}, {"b1", Storage::u32, 1, ir::Access::write, true}};
+        b.function().buffers = {{"b0", Storage::u32, 1, ir::Access::read, true},
+                                {"b1", Storage::u32, 1, ir::Access::write, true}};
         const ir::Id at = b.emit(Op::coord, Type::i32, {}, 0), bits = b.emit(Op::load, Type::u32, {at}, 0);
-        const ir::Id r = b.convert(to, from == Type::boolean ? b.op(Op::ine, {bits, b.u32(0)}) : b.bitcast(from, bits));
+        const ir::Id r =
+            b.convert(to, from == Type::boolean ? b.op(Op::ine, {bits, b.u32(0)}) : b.bitcast(from, bits));
         b.emit(Op::store, Type::none, {at, b.bitcast(Type::u32, r)}, 1);
       });
       const Buffer a = device.upload(std::span<const uint32_t>(in), shape), out = device.allocate<u32>(shape);
@@ -161,11 +187,13 @@ TEST(WebgpuOps, Conversions) {
       for (size_t i = 0; i < result.size(); ++i) {
         const uint32_t want = uint32_t(ir::meaning::with_type(from, [&](auto v) {
           return ir::meaning::with_type(to, [&](auto t) {
-            return ir::meaning::to_bits(ir::meaning::convert<decltype(t)>(ir::meaning::from_bits<decltype(v)>(in[i])));
+            return ir::meaning::to_bits(
+                ir::meaning::convert<decltype(t)>(ir::meaning::from_bits<decltype(v)>(in[i])));
           });
         }));
         if (want == result[i] || (from == Type::f32 && subnormal(in[i]))) continue;
-        if (++wrong <= 5) ADD_FAILURE() << std::hex << in[i] << " gave " << result[i] << ", expected " << want;
+        if (++wrong <= 5)
+          ADD_FAILURE() << std::hex << in[i] << " gave " << result[i] << ", expected " << want;
       }
       EXPECT_EQ(wrong, 0);
     }
@@ -177,14 +205,17 @@ TEST(WebgpuOps, LiteralsKeepTheirBits) {
   const Kernel k = Kernel::trace("literals", ir::Domain::points, 1, {}, [&](ir::Builder& b) {
     b.function().buffers = {{"b0", Storage::u32, 1, ir::Access::write}};
     for (size_t i = 0; i < bits.size(); ++i)
-      b.emit(Op::store, Type::none, {b.i32(int32_t(i)), b.bitcast(Type::u32, b.constant(Type::f32, bits[i]))}, 0);
+      b.emit(Op::store, Type::none, {b.i32(int32_t(i)), b.bitcast(Type::u32, b.constant(Type::f32, bits[i]))},
+             0);
   });
   const Buffer out = device.allocate<u32>({int64_t(bits.size())});
   device.launch(k, {1}, out);
   const auto result = device.download<uint32_t>(out);
   for (size_t i = 0; i < bits.size(); ++i)
-    if (!is_nan(bits[i])) EXPECT_EQ(result[i], bits[i]) << std::hex << bits[i];
-    else EXPECT_TRUE(is_nan(result[i]));
+    if (!is_nan(bits[i]))
+      EXPECT_EQ(result[i], bits[i]) << std::hex << bits[i];
+    else
+      EXPECT_TRUE(is_nan(result[i]));
 }
 
 }  // namespace

@@ -23,9 +23,11 @@ void check_bytes(const Device& device, int64_t size) {
   backend.upload(nullptr, *b, 0, host_b.data(), size);
   std::mt19937 random(3);
   for (int n = 0; n < 60; ++n) {
-    const int64_t bytes = 1 + int64_t(random() % uint32_t(n % 2 ? 9 : size)), from = int64_t(random() % uint32_t(size - bytes + 1)),
+    const int64_t bytes = 1 + int64_t(random() % uint32_t(n % 2 ? 9 : size)),
+                  from = int64_t(random() % uint32_t(size - bytes + 1)),
                   to = int64_t(random() % uint32_t(size - bytes + 1));
-    SCOPED_TRACE("step " + std::to_string(n) + ": " + std::to_string(bytes) + " bytes from " + std::to_string(from) + " to " + std::to_string(to));
+    SCOPED_TRACE("step " + std::to_string(n) + ": " + std::to_string(bytes) + " bytes from " +
+                 std::to_string(from) + " to " + std::to_string(to));
     switch (n % 4) {
       case 0: {
         const auto fresh = random_bytes(size_t(bytes), uint32_t(n));
@@ -38,9 +40,7 @@ void check_bytes(const Device& device, int64_t size) {
         backend.copy(nullptr, *a, from, *b, to, bytes);
         std::copy_n(host_a.begin() + from, bytes, host_b.begin() + to);
         break;
-      default:
-        backend.clear(nullptr, *b, to, bytes);
-        std::fill_n(host_b.begin() + to, bytes, uint8_t(0));
+      default: backend.clear(nullptr, *b, to, bytes); std::fill_n(host_b.begin() + to, bytes, uint8_t(0));
     }
     std::vector<uint8_t> part(static_cast<size_t>(bytes));
     backend.download(nullptr, *b, to, part.data(), bytes);
@@ -103,9 +103,7 @@ TEST(WebgpuTransfer, TooMuchMemoryIsAnAllocationFault) {
   try {
     const Buffer buffer = device.allocate<f32>({int64_t(1) << 30, 1024});
     FAIL() << "4 TiB were allocated";
-  } catch (const DeviceError& error) {
-    EXPECT_EQ(error.fault(), DeviceFault::allocation) << error.what();
-  }
+  } catch (const DeviceError& error) { EXPECT_EQ(error.fault(), DeviceFault::allocation) << error.what(); }
   // The device goes on.
   const std::vector<float> data{1, 2, 3};
   EXPECT_EQ(device.download<float>(device.upload(data)), data);
