@@ -53,6 +53,15 @@ class ProgramTest(unittest.TestCase):
     def path(self, *names):
         return os.path.join(self.folder, *names)
 
+    @staticmethod
+    def contents(folder):
+        """All files of a folder by name."""
+        found = {}
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                found[name] = file.read()
+        return found
+
     def refuses(self, *arguments, saying="", code=2, env=None):
         """The command ends with `code` and one error line that has `saying`; nothing comes on stdout."""
         done = run(*arguments, env=env)
