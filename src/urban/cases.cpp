@@ -134,7 +134,7 @@ Case shadow_case(bool plants, bool heights) {
     };
     p.bind = [=](const Device& device) {
       const Scene scene = resident_scene(device, *city);
-      const ShadowBuffers buffers = allocate_shadow(device, ray, *city, scene, heights);
+      const ShadowBuffers buffers = allocate_shadow(device, {}, ray, *city, scene, heights);
       return CaseRun{[=] { cast_shadow(device, {}, scene, buffers); },
                      [=] { return std::vector{HostArray::of(device, buffers.planes)}; }};
     };
@@ -226,13 +226,13 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
         if (h == kNoHeight) h = 0;
       auto all = reference::sky_view<float>(whole, plan->sky, states);
       std::vector<float> values;
-      for (size_t g = 0; g < (plants ? kSkyViewGrids : kSectors); ++g)
+      for (size_t g = 0; g < static_cast<size_t>(plants ? kSkyViewGrids : kSectors); ++g)
         values.insert(values.end(), all[g].begin(), all[g].end());
       return std::vector{HostArray::of(values, {plants ? kSkyViewGrids : kSectors, city->rows, city->cols})};
     };
     p.bind = [=](const Device& device) {
       const Scene scene = resident_scene(device, *city);
-      const SkyBuffers buffers = allocate_sky(device, *plan, scene);
+      const SkyBuffers buffers = allocate_sky(device, {}, *plan, scene);
       const auto states = [=] { cast_sky(device, {}, *plan, scene, buffers, 0, plan->words()); };
       const auto views = [=] { view_sky(device, {}, *plan, scene, buffers); };
       const Buffer result = part == SkyPart::states ? buffers.states : buffers.grids;
@@ -336,7 +336,7 @@ Case wall_shade_case(bool plants) {
     p.bind = [=](const Device& device) {
       const Shape core{city->rows, city->cols};
       const Scene scene = resident_scene(device, *city);
-      const ShadowBuffers buffers = allocate_shadow(device, ray, *city, scene, true);
+      const ShadowBuffers buffers = allocate_shadow(device, {}, ray, *city, scene, true);
       cast_shadow(device, {}, scene, buffers);
       const Buffer walls = device.upload(std::span<const float>(grids->walls), core);
       const Buffer aspect = device.upload(std::span<const float>(grids->aspect), core);

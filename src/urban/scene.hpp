@@ -1,6 +1,8 @@
 // A window of a city on a device, ready for the ray kernels.
 #pragma once
 
+#include <vector>
+
 #include "lockstep/device.hpp"
 #include "urban/prepare.hpp"
 #include "urban/ray_table.hpp"
@@ -25,6 +27,14 @@ struct Scene {
 
 /// Bytes of device memory a padded pixel, with everything a scene holds.
 constexpr uint64_t scene_bytes(bool plants) { return plants ? 28 : 16; }
+
+/// Allocates and copies in the order of a stream.
+template <class E>
+Buffer upload_on(const Device& device, const Stream& stream, const std::vector<E>& data) {
+  const Buffer buffer = device.allocate<E>({static_cast<int64_t>(data.size())});
+  device.write(buffer, data.data(), buffer.bytes(), stream);
+  return buffer;
+}
 
 /// Copies the window with its pads to the device; pads hold kNoHeight.
 Buffer upload_window(const Device& device, const Stream& stream, const City& city,

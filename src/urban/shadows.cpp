@@ -15,10 +15,10 @@
 
 namespace lockstep::urban {
 
-ShadowBuffers allocate_shadow(const Device& device, const Ray& ray, const City& city, const Scene& scene,
-                              bool heights) {
+ShadowBuffers allocate_shadow(const Device& device, const Stream& stream, const Ray& ray, const City& city,
+                              const Scene& scene, bool heights) {
   const kernels::ShadowPlanes planes{scene.plants, heights};
-  return {device.upload(pack_rays({&ray, 1}, scene.shape, city.pixel_size_m)),
+  return {upload_on(device, stream, pack_rays({&ray, 1}, scene.shape, city.pixel_size_m)),
           device.allocate<f32>({planes.count(), scene.tile.rows, scene.tile.cols}), heights};
 }
 
@@ -71,11 +71,11 @@ Grids compute_tile(const Device& device, bool own_stream, const City& city, cons
   const Stream stream = own_stream ? device.stream() : Stream{};
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
-  const ShadowBuffers buffers = allocate_shadow(device, ray, city, scene, walls != nullptr);
+  const ShadowBuffers buffers = allocate_shadow(device, stream, ray, city, scene, walls != nullptr);
   cast_shadow(device, stream, scene, buffers);
   const size_t pixels = static_cast<size_t>(tile.core_pixels());
   Grids grids(walls ? 5 : 3, std::vector<float>(pixels, 1.0f));
-  Buffer lit;
+  Buffer height, aspect, lit;  // alive until the reads below have waited for the stream
   if (walls) {
     const auto upload = [&](const Raster& raster) {
       std::vector<float> values = core_of(raster, tile);
@@ -85,7 +85,8 @@ Grids compute_tile(const Device& device, bool own_stream, const City& city, cons
       device.write(buffer, values.data(), buffer.bytes(), stream);
       return buffer;
     };
-    const Buffer height = upload(walls->height), aspect = upload(walls->aspect);
+    height = upload(walls->height);
+    aspect = upload(walls->aspect);
     lit = device.allocate<f32>({2, tile.rows, tile.cols});
     shade_walls(device, stream, scene, buffers, height, aspect, sun_side(ray.direction.azimuth_deg), lit);
   }

@@ -15,8 +15,8 @@ struct ShadowBuffers {
   Buffer planes;  ///< f32 (planes, rows, cols) as kernels::ShadowPlanes
   bool heights = false;
 };
-ShadowBuffers allocate_shadow(const Device& device, const Ray& ray, const City& city, const Scene& scene,
-                              bool heights);
+ShadowBuffers allocate_shadow(const Device& device, const Stream& stream, const Ray& ray, const City& city,
+                              const Scene& scene, bool heights);
 void cast_shadow(const Device& device, const Stream& stream, const Scene& scene,
                  const ShadowBuffers& buffers);
 

@@ -122,12 +122,12 @@ std::vector<float> complete(const City& city, const Tile& tile, std::vector<floa
 
 }  // namespace
 
-SkyBuffers allocate_sky(const Device& device, const SkyPlan& plan, const Scene& scene) {
+SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene) {
   const Tile& t = scene.tile;
   return {device.allocate<u32>({plan.words(), t.rows, t.cols}),
           device.allocate<f32>({scene.plants ? kSkyViewGrids : kSectors, t.rows, t.cols}),
-          device.upload(pack_rays(plan.rays, scene.shape, plan.pixel_size_m)),
-          device.upload(plan.view_table)};
+          upload_on(device, stream, pack_rays(plan.rays, scene.shape, plan.pixel_size_m)),
+          upload_on(device, stream, plan.view_table)};
 }
 
 void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& s,
@@ -162,7 +162,7 @@ Packed compute_tile(const Device& device, bool own_stream, const City& city, con
   const Stream stream = own_stream ? device.stream() : Stream{};
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
-  const SkyBuffers buffers = allocate_sky(device, plan, scene);
+  const SkyBuffers buffers = allocate_sky(device, stream, plan, scene);
   // The CPU works at once: a launch a word gives progress. A GPU gets everything in one launch.
   const bool stepwise = device.info().kind == DeviceKind::cpu || device.info().kind == DeviceKind::interp;
   const int step = stepwise ? 1 : plan.words();
@@ -287,6 +287,19 @@ SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& input
   stream_sky_view_factors(
       context, input, options, tiles,
       [&](const SkyTile& part) {
+        const bool whole = part.rows == rows && part.cols == cols;
+        if (whole) {
+          for (size_t g = 0; g < kSkyViewGrids; ++g) {
+            result.grids[g].rows = rows;
+            result.grids[g].cols = cols;
+            result.grids[g].values.assign(part.grids[g], part.grids[g] + rows * cols);
+          }
+          const int words = (patch_count(options.patches) + 15) / 16;
+          if (part.states)
+            result.states = {rows, cols, patch_count(options.patches),
+                             std::vector<uint32_t>(part.states, part.states + words * rows * cols)};
+          return;
+        }
         if (!sized) {
           for (Raster& grid : result.grids) grid = Raster(rows, cols);
           if (part.states) {

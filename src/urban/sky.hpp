@@ -18,7 +18,7 @@ struct SkyBuffers {
   Buffer rays;        ///< table of the rays for the scene's shape
   Buffer view_table;  ///< masks and weights
 };
-SkyBuffers allocate_sky(const Device& device, const SkyPlan& plan, const Scene& scene);
+SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene);
 
 /// States of the patches in words first_word … first_word + words - 1.
 void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,

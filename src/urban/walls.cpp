@@ -71,7 +71,7 @@ WallScene upload_walls(const Device& device, const Stream& stream, const City& c
   s.dsm = upload_window(device, stream, city, city.dsm, tile, s.shape);
   s.walls = device.allocate<f32>({s.shape.elements()});
   device.clear(s.walls, stream);
-  s.templates = device.upload(pack_templates(templates));
+  s.templates = upload_on(device, stream, pack_templates(templates));
   s.aspect = device.allocate<f32>({tile.rows, tile.cols});
   return s;
 }
