@@ -64,8 +64,68 @@ constexpr Helper kHelpers[] = {
   let finite = max(max(ea, ec), (bitcast<u32>(p) >> 23u) & 255u) < 255u;
   return select(special, r, finite && (p != 0.0f || c != 0.0f));
 })"},
-    {"ls_div", "fn ls_div(a: f32, b: f32) -> f32 { return a / b; }"},
-    {"ls_sqrt", "fn ls_sqrt(x: f32) -> f32 { return sqrt(x); }"},
+    // Quotient and root rounded to nearest, for adapters that promise less: an estimate, the exact remainder by fma, a
+    // correction of half an ulp at most. Far exponents and special values take the long way.
+    {"ls_div", R"(fn ls_div(a: f32, b: f32) -> f32 {
+  let ea = (bitcast<u32>(a) >> 23u) & 255u;
+  let eb = (bitcast<u32>(b) >> 23u) & 255u;
+  if (ea - 64u > 126u || eb - 64u > 126u) { return ls_div_far(a, b); }
+  return ls_div_near(a, b);
+})"},
+    {"ls_div_near", R"(fn ls_div_near(a: f32, b: f32) -> f32 {
+  let y0 = 1.0f / b;
+  let y = fma(fma(-b, y0, 1.0f), y0, y0);
+  let q0 = a * y;
+  let q1 = fma(fma(-b, q0, a), y, q0);
+  return fma(fma(-b, q1, a), y, q1);
+})"},
+    {"ls_div_far", R"(fn ls_div_far(a: f32, b: f32) -> f32 {
+  let ua = bitcast<u32>(a) & 0x7fffffffu;
+  let ub = bitcast<u32>(b) & 0x7fffffffu;
+  let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
+  if (ua > 0x7f800000u || ub > 0x7f800000u || (ua == ub && (ua == 0u || ua == 0x7f800000u))) {
+    return bitcast<f32>(0x7fc00000u + ls_hidden);
+  }
+  if (ua == 0x7f800000u || ub == 0u) { return bitcast<f32>((sign | 0x7f800000u) + ls_hidden); }
+  if (ub == 0x7f800000u || ua == 0u) { return bitcast<f32>(sign); }
+  // Both as 1 to 2 times a power of two; subnormal numbers are shifted up first.
+  let za = countLeadingZeros(ua);
+  let zb = countLeadingZeros(ub);
+  let ea = select(i32(ua >> 23u), 9i - i32(za), za > 8u);
+  let eb = select(i32(ub >> 23u), 9i - i32(zb), zb > 8u);
+  let ma = bitcast<f32>(0x3f800000u | (select(ua, ua << (max(za, 8u) - 8u), za > 8u) & 0x7fffffu));
+  let mb = bitcast<f32>(0x3f800000u | (select(ub, ub << (max(zb, 8u) - 8u), zb > 8u) & 0x7fffffu));
+  let q = ls_div_near(ma, mb);
+  let bits = bitcast<u32>(q);
+  let e = i32(bits >> 23u) + ea - eb;
+  if (e >= 255i) { return bitcast<f32>((sign | 0x7f800000u) + ls_hidden); }
+  if (e >= 1i) { return bitcast<f32>(sign | (u32(e) << 23u) | (bits & 0x7fffffu)); }
+  // Subnormal: the remainder tells on which side of q the quotient lies.
+  let r = fma(-q, mb, ma);
+  let m = (bits & 0x7fffffu) | 0x800000u;
+  let shift = min(u32(1i - e), 25u);
+  let kept = m >> shift;
+  let rest = m & ((1u << shift) - 1u);
+  let half = 1u << (shift - 1u);
+  let up = rest > half || (rest == half && (r > 0.0f || (r == 0.0f && (kept & 1u) == 1u)));
+  return bitcast<f32>(sign | (kept + select(0u, 1u, up)));
+})"},
+    {"ls_sqrt", R"(fn ls_sqrt(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if (bits - 1u >= 0x7f7fffffu) {
+    if (bits == 0x7f800000u || (bits & 0x7fffffffu) == 0u) { return x; }
+    return bitcast<f32>(0x7fc00000u + ls_hidden);
+  }
+  // By whole numbers where x is subnormal: adapters may take it for zero.
+  var y = x;
+  var scale = 1.0f;
+  if (bits < 0x20000000u) {
+    y = select(x * bitcast<f32>(0x5f800000u), f32(bits) * bitcast<f32>(0x15000000u), bits < 0x800000u);
+    scale = bitcast<f32>(0x2f800000u);
+  }
+  let s = sqrt(y);
+  return fma(fma(-s, s, y), 0.5f / s, s) * scale;
+})"},
     {"ls_idiv_u32", R"(fn ls_idiv_u32(a: u32, b: u32) -> u32 {
   if (b == 0u) { return 0u; }
   return a / b;

@@ -149,8 +149,9 @@ TEST(WebgpuBasics, ALostDeviceIsReportedAndANewOneWorks) {
     device.launch(add, {100}, buffer);
     Graph graph = device.record([&] { device.launch(add, {100}, buffer); });
     dynamic_cast<device::webgpu::WebgpuBackend&>(device.backend()).lose_device();
-    const std::vector<std::function<void()>> calls{[&] { device.launch(add, {100}, buffer); },
-                                                   [&] { device.download<float>(buffer); },
+    // A launch only queues work: the loss shows when it is submitted.
+    const std::vector<std::function<void()>> calls{[&] { device.launch(add, {100}, buffer), device.synchronize(); },
+        [&] { device.download<float>(buffer); },
                                                    [&] { device.synchronize(); },
                                                    [&] { device.upload(std::vector<float>(5, 1.0f)); },
                                                    [&] { device.allocate<f32>({1 << 20}); },
