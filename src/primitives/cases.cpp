@@ -64,7 +64,7 @@ CaseProblem problem(std::vector<Data<T>> in, Shape result,
 template <class T>
 Case fill_case() {
   Case c = base_case<T>("fill");
-  c.kernels = [] { return std::vector{prim::fill_kernel<T>()}; };
+  c.kernels = [] { return std::vector{prim::fill_kernel<T>(true), prim::fill_kernel<T>(false)}; };
   c.make = [](const std::string& size, uint64_t) {
     const int64_t n = parse_shape(size, 1)[0];
     auto p = problem<T, T>(
@@ -274,7 +274,9 @@ Case gather_case(bool weighted) {
 
 Case histogram_case(const std::string& operation, int64_t bins) {
   Case c = base_case<u32>(operation);
-  c.kernels = [=] { return std::vector{prim::histogram_kernel<u32>(bins <= 2048)}; };
+  c.kernels = [=] {
+    return std::vector{prim::histogram_kernel<u32>(bins <= 2048 ? 0 : bins <= 8192 ? 1 : 2)};
+  };
   c.make = [=](const std::string& size, uint64_t seed) {
     const int64_t n = parse_shape(size, 1)[0];
     auto keys = std::make_shared<std::vector<u32>>(size_t(n));
@@ -301,7 +303,9 @@ template <class T>
 Case bins_case() {
   Case c = base_case<T>("histogram.range");
   c.webgpu = Bound::exact();
-  c.kernels = [] { return std::vector{prim::bins_kernel<T>(true), prim::bins_kernel<T>(false)}; };
+  c.kernels = [] {
+    return std::vector{prim::bins_kernel<T>(0), prim::bins_kernel<T>(1), prim::bins_kernel<T>(2)};
+  };
   c.make = [](const std::string& size, uint64_t seed) {
     constexpr int kBins = 100;
     const int64_t n = parse_shape(size, 1)[0];
@@ -356,7 +360,8 @@ void add_primitive_cases(CaseRegistry& registry) {
   add_for_float<f32>(registry);
   add_for_float<f64>(registry);
   registry.add(histogram_case("histogram", 100));
-  registry.add(histogram_case("histogram.many", 5000));
+  registry.add(histogram_case("histogram.large", 5000));
+  registry.add(histogram_case("histogram.many", 100000));
 }
 
 }  // namespace lockstep

@@ -4,8 +4,28 @@
 #include "lockstep/primitives.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
+#include "primitives/tree.hpp"
 
 namespace lockstep::primitives {
+
+namespace {
+
+/// Calls `add` for the entries of a row in order, four at a time so that their loads overlap.
+template <class Load, class Add>
+void for_each_entry(const Val<i32>& begin, const Val<i32>& end, Load load, Add add) {
+  for_(begin, end - 3, 4, [&](Val<i32> e) {
+    const decltype(load(e)) loaded[] = {load(e), load(e + 1), load(e + 2), load(e + 3)};
+    for (const auto& one : loaded) add(one);
+  });
+  for_(begin + (end - begin) / 4 * 4, end, [&](Val<i32> e) { add(load(e)); });
+}
+
+template <class T>
+struct Entry {
+  Val<T> weight, value;
+};
+
+}  // namespace
 
 template <class T>
 const Kernel& gather_rows_kernel(bool weighted) {
@@ -14,7 +34,9 @@ const Kernel& gather_rows_kernel(bool weighted) {
              [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
                Var<T> sum = T(0);
                const Val<i32> row = at.y;
-               for_(first[row], first[row + 1], [&](Val<i32> e) { sum = sum + x(columns[e], at.x); });
+               for_each_entry(
+                   first[row], first[row + 1], [&](Val<i32> e) { return Val<T>(x(columns[e], at.x)); },
+                   [&](const Val<T>& value) { sum = sum + value; });
                y(at.y, at.x) = sum;
              });
   static const Kernel with_weights = kernel(
@@ -22,13 +44,9 @@ const Kernel& gather_rows_kernel(bool weighted) {
       [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x, Out<T, 2> y) {
         Var<T> sum = T(0);
         const Val<i32> row = at.y;
-        for_(first[row], first[row + 1], [&](Val<i32> e) {
-          const Val<T> w = weights[e], v = x(columns[e], at.x);
-          if constexpr (std::is_floating_point_v<T>)
-            sum = fma(w, v, sum);
-          else
-            sum = sum + w * v;
-        });
+        for_each_entry(
+            first[row], first[row + 1], [&](Val<i32> e) { return Entry<T>{weights[e], x(columns[e], at.x)}; },
+            [&](const Entry<T>& entry) { sum = multiply_add(entry.weight, entry.value, Val<T>(sum)); });
         y(at.y, at.x) = sum;
       });
   return weighted ? with_weights : plain;

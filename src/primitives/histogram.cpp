@@ -9,58 +9,67 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr int kLanes = 256, kPerLane = 16, kChunk = kLanes * kPerLane;
-/// Most bins that a group counts in shared memory.
-constexpr int kSharedBins = 2048;
+constexpr int kLanes = 256;
+
+/// Where a group counts: in shared memory for `bins` bins at most, over a chunk large enough that writing its
+/// counts out costs little; 0 = in the result itself.
+struct Variant {
+  int bins, chunk;
+};
+constexpr Variant kVariants[kHistogramVariants] = {{2048, 16384}, {8192, 65536}, {0, 16384}};
+
+int variant_for(const Device& device, int64_t bins) {
+  int v = 0;
+  while (kVariants[v].bins != 0 &&
+         (bins > kVariants[v].bins || device.info().limits.shared_bytes < 4 * kVariants[v].bins))
+    ++v;
+  return v;
+}
 
 /// Counts the bins of a group's elements; `bin_of` gives the bin of an element, negative for none.
 template <class G, class Bin>
-void count(const Group<2>& g, const G& from, const InOut<u32, 1>& counts, bool in_shared, Bin bin_of) {
+void count(const Group<2>& g, const G& from, const InOut<u32, 1>& counts, Variant variant, Bin bin_of) {
   const Val<i32> bins = counts.size(0), lane = g.lane(), row = g.id(1);
   const auto each = [&](auto add) {
-    for_(0, kPerLane, [&](Val<i32> k) {
-      const Val<i32> at = g.id(0) * kChunk + k * kLanes + lane;
-      if_(at < from.size(1), [&] {
-        const Val<i32> bin = bin_of(from(row, at));
-        if_(bin >= 0 && bin < bins, [&] { add(bin); });
-      });
+    const Val<i32> begin = g.id(0) * variant.chunk;
+    for_(begin + lane, min(begin + variant.chunk, from.size(1)), kLanes, [&](Val<i32> at) {
+      const Val<i32> bin = bin_of(from(row, at));
+      if_(bin >= 0 && bin < bins, [&] { add(bin); });
     });
   };
-  if (!in_shared) return each([&](Val<i32> bin) { counts.atomic_add(bin, 1u); });
-  const SharedArray<u32> own(kSharedBins);
-  for_(0, kSharedBins / kLanes, [&](Val<i32> k) { own[k * kLanes + lane] = 0u; });
+  if (variant.bins == 0) return each([&](Val<i32> bin) { counts.atomic_add(bin, 1u); });
+  const SharedArray<u32> own(variant.bins);
+  for_(lane, bins, kLanes, [&](Val<i32> bin) { own[bin] = 0u; });
   barrier();
   each([&](Val<i32> bin) { own.atomic_add(bin, 1u); });
   barrier();
-  for_(0, kSharedBins / kLanes, [&](Val<i32> k) {
-    const Val<i32> bin = k * kLanes + lane;
-    if_(bin < bins, [&] {
-      const Val<u32> n = own[bin];
-      if_(n != 0u, [&] { counts.atomic_add(bin, n); });
-    });
+  for_(lane, bins, kLanes, [&](Val<i32> bin) {
+    const Val<u32> n = own[bin];
+    if_(n != 0u, [&] { counts.atomic_add(bin, n); });
   });
 }
 
 const KernelOptions kOptions{{kLanes, 1, 1}, 0};
+std::string suffix(int variant) { return variant == 0 ? "" : kVariants[variant].bins ? ".large" : ".many"; }
 
 template <class T>
-Kernel make_histogram_kernel(bool in_shared) {
+Kernel make_histogram_kernel(int variant) {
   return kernel(
-      kernel_name<T>(in_shared ? "histogram" : "histogram.many"),
+      kernel_name<T>("histogram" + suffix(variant)),
       [=](Group<2> g, Grid<T, 2> keys, InOut<u32, 1> counts) {
         // A u32 of 2^31 or more is negative as i32, and outside all the same.
-        count(g, keys, counts, in_shared, [](const Val<T>& key) { return cast<i32>(key); });
+        count(g, keys, counts, kVariants[variant], [](const Val<T>& key) { return cast<i32>(key); });
       },
       kOptions);
 }
 template <class T>
-Kernel make_bins_kernel(bool in_shared) {
+Kernel make_bins_kernel(int variant) {
   return kernel(
-      kernel_name<T>(in_shared ? "histogram.range" : "histogram.range.many"),
+      kernel_name<T>("histogram.range" + suffix(variant)),
       [=](Group<2> g, Grid<T, 2> x, InOut<u32, 1> counts, Param<T> low, Param<T> high,
           Param<T> bins_per_unit) {
         const Val<i32> last = counts.size(0) - 1;
-        count(g, x, counts, in_shared, [&](const Val<T>& v) {
+        count(g, x, counts, kVariants[variant], [&](const Val<T>& v) {
           const Val<i32> bin = min(cast<i32>(floor((v - low) * bins_per_unit)), last);
           return select(v >= low && v <= high, bin, Val<i32>(-1));
         });
@@ -68,7 +77,9 @@ Kernel make_bins_kernel(bool in_shared) {
       kOptions);
 }
 
-Extent groups_of(const Shape& shape) { return {shape[0], divide_up(shape[1], kChunk)}; }
+Extent groups_of(const Shape& shape, int variant) {
+  return {shape[0], divide_up(shape[1], kVariants[variant].chunk)};
+}
 
 void expect_counts(const Buffer& counts, std::string_view where) {
   expect_flat(counts, Storage::u32, counts.elements(), where);
@@ -79,14 +90,14 @@ void expect_counts(const Buffer& counts, std::string_view where) {
 }  // namespace
 
 template <class T>
-const Kernel& histogram_kernel(bool in_shared) {
-  static KernelTable<2> table;
-  return table.get(in_shared, [&] { return make_histogram_kernel<T>(in_shared); });
+const Kernel& histogram_kernel(int variant) {
+  static KernelTable<kHistogramVariants> table;
+  return table.get(size_t(variant), [&] { return make_histogram_kernel<T>(variant); });
 }
 template <class T>
-const Kernel& bins_kernel(bool in_shared) {
-  static KernelTable<2> table;
-  return table.get(in_shared, [&] { return make_bins_kernel<T>(in_shared); });
+const Kernel& bins_kernel(int variant) {
+  static KernelTable<kHistogramVariants> table;
+  return table.get(size_t(variant), [&] { return make_bins_kernel<T>(variant); });
 }
 
 void histogram(const Device& device, const Buffer& keys, const Buffer& counts, const Stream& stream) {
@@ -96,11 +107,11 @@ void histogram(const Device& device, const Buffer& keys, const Buffer& counts, c
   if (keys.storage() != Storage::i32 && keys.storage() != Storage::u32)
     throw InputError(fmt::format("keys of {}", name(keys.storage())), where, "i32 or u32");
   device.clear(counts, stream);
-  const bool in_shared = counts.elements() <= kSharedBins;
+  const int variant = variant_for(device, counts.elements());
   const Kernel& kernel =
-      keys.storage() == Storage::i32 ? histogram_kernel<i32>(in_shared) : histogram_kernel<u32>(in_shared);
+      keys.storage() == Storage::i32 ? histogram_kernel<i32>(variant) : histogram_kernel<u32>(variant);
   for_each_view(keys.elements(), [&](int64_t first, const Shape& shape) {
-    device.launch_on(stream, kernel, groups_of(shape), view(keys, first, shape),
+    device.launch_on(stream, kernel, groups_of(shape, variant), view(keys, first, shape),
                      counts.reshape({counts.elements()}));
   });
 }
@@ -113,18 +124,18 @@ void histogram(const Device& device, const Buffer& x, double low, double high, c
   if (!(low < high)) throw InputError(fmt::format("range {} to {}", low, high), where, "low < high");
   with_float(x.storage(), where, [&]<class T>(T) {
     device.clear(counts, stream);
+    const int variant = variant_for(device, counts.elements());
     const T bins_per_unit = T(double(counts.elements()) / (double(T(high)) - double(T(low))));
     for_each_view(x.elements(), [&](int64_t first, const Shape& shape) {
-      device.launch_on(stream, bins_kernel<T>(counts.elements() <= kSharedBins), groups_of(shape),
-                       view(x, first, shape), counts.reshape({counts.elements()}), T(low), T(high),
-                       bins_per_unit);
+      device.launch_on(stream, bins_kernel<T>(variant), groups_of(shape, variant), view(x, first, shape),
+                       counts.reshape({counts.elements()}), T(low), T(high), bins_per_unit);
     });
   });
 }
 
-template const Kernel& histogram_kernel<i32>(bool);
-template const Kernel& histogram_kernel<u32>(bool);
-template const Kernel& bins_kernel<f32>(bool);
-template const Kernel& bins_kernel<f64>(bool);
+template const Kernel& histogram_kernel<i32>(int);
+template const Kernel& histogram_kernel<u32>(int);
+template const Kernel& bins_kernel<f32>(int);
+template const Kernel& bins_kernel<f64>(int);
 
 }  // namespace lockstep::primitives

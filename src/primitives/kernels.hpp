@@ -6,7 +6,7 @@
 namespace lockstep::primitives {
 
 template <class T>
-const Kernel& fill_kernel();
+const Kernel& fill_kernel(bool wide);
 template <class T>
 const Kernel& scale_kernel();
 template <class T>
@@ -35,10 +35,11 @@ const Kernel& scan_kernel(bool exclusive, bool segmented, bool wide);
 template <class T>
 const Kernel& gather_rows_kernel(bool weighted);
 
-/// Counts of keys, with the counts of a group in shared memory where they fit.
+/// Counts of keys; the variants count in shared memory, in more of it, or in the result itself.
+inline constexpr int kHistogramVariants = 3;
 template <class T>
-const Kernel& histogram_kernel(bool in_shared);
+const Kernel& histogram_kernel(int variant);
 template <class T>
-const Kernel& bins_kernel(bool in_shared);
+const Kernel& bins_kernel(int variant);
 
 }  // namespace lockstep::primitives

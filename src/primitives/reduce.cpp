@@ -11,33 +11,25 @@ namespace lockstep::primitives {
 
 namespace {
 
+/// Whether NaN is looked for beside the values: min and max of floats drop it, one instruction each.
 template <class T>
-Val<T> combine(Chunk how, Val<T> a, Val<T> b) {
-  switch (how) {
-    case Chunk::min:
-    case Chunk::max: {
-      const Val<bool> keep = how == Chunk::min ? a <= b : a >= b;
-      if constexpr (std::is_floating_point_v<T>)
-        return select(keep || isnan(a), a, b);
-      else
-        return select(keep, a, b);
-    }
-    default: return a + b;
-  }
+constexpr bool watches_nan(Chunk how) {
+  return std::is_floating_point_v<T> && (how == Chunk::min || how == Chunk::max);
 }
 
-/// The tree over the lanes. A NaN of any lane wins in min and max.
 template <class T>
-Val<T> over_lanes(Chunk how, Val<T> v) {
-  if (how == Chunk::sum || how == Chunk::dot) return group_sum(v);
-  const auto tree = [&](Val<T> u) { return how == Chunk::min ? group_min(u) : group_max(u); };
-  if constexpr (std::is_floating_point_v<T>) {
-    const Val<u32> nan = group_max(cast<u32>(isnan(v)));
-    return select(nan != 0u, Val<T>(std::numeric_limits<T>::quiet_NaN()),
-                  tree(select(isnan(v), Val<T>(neutral<T>(how)), v)));
-  } else {
-    return tree(v);
-  }
+Val<T> combine(Chunk how, Val<T> a, Val<T> b) {
+  return how == Chunk::min ? min(a, b) : how == Chunk::max ? max(a, b) : a + b;
+}
+
+/// The tree over the lanes; `nan` tells whether the lane has met one.
+template <class T>
+Val<T> over_lanes(Chunk how, Val<T> v, Val<bool> nan) {
+  const Val<T> value = how == Chunk::min ? group_min(v) : how == Chunk::max ? group_max(v) : group_sum(v);
+  if constexpr (std::is_floating_point_v<T>)
+    if (watches_nan<T>(how))
+      return select(group_max(cast<u32>(nan)) != 0u, Val<T>(std::numeric_limits<T>::quiet_NaN()), value);
+  return value;
 }
 
 template <class T>
@@ -50,6 +42,7 @@ Kernel make_reduce_kernel(Chunk how, bool wide) {
     std::vector<Var<T>> a;
     a.reserve(kWide);
     for (int j = 0; j < kWide; ++j) a.emplace_back(neutral<T>(how));
+    Var<bool> nan = Val<bool>(false);
     const auto take = [&](int j, Val<T> u, Val<T> v) {
       a[size_t(j)] =
           how == Chunk::dot ? multiply_add(u, v, Val<T>(a[size_t(j)])) : combine<T>(how, a[size_t(j)], u);
@@ -69,19 +62,30 @@ Kernel make_reduce_kernel(Chunk how, bool wide) {
       for (int r = 0; r < kReduceRounds; ++r)
         for (int j = 0; j < kWide; ++j)
           take(j, u[size_t(r)][j], how == Chunk::dot ? v[size_t(r)][j] : u[size_t(r)][j]);
+      if constexpr (std::is_floating_point_v<T>)
+        if (watches_nan<T>(how)) {
+          Val<bool> any = false;
+          for (const auto& four : u)
+            any = any || ((isnan(four[0]) || isnan(four[1])) || (isnan(four[2]) || isnan(four[3])));
+          nan = any;
+        }
     };
     const auto partial = [&] {
       for_(0, kReduceRounds, [&](Val<i32> r) {
         for (int j = 0; j < kWide; ++j) {
           const Val<i32> at = begin + lane * kWide + r * (kLanes * kWide) + j;
-          if_(at < columns,
-              [&] { take(j, x(row, at), how == Chunk::dot ? y(row, at) : Val<T>(neutral<T>(how))); });
+          if_(at < columns, [&] {
+            const Val<T> u = x(row, at);
+            take(j, u, how == Chunk::dot ? y(row, at) : u);
+            if constexpr (std::is_floating_point_v<T>)
+              if (watches_nan<T>(how)) nan = Val<bool>(nan) || isnan(u);
+          });
         }
       });
     };
     if_(uniform(begin <= columns - int(kReduceChunk)), full, partial);
     const Val<T> value =
-        over_lanes<T>(how, combine<T>(how, combine<T>(how, a[0], a[1]), combine<T>(how, a[2], a[3])));
+        over_lanes<T>(how, combine<T>(how, combine<T>(how, a[0], a[1]), combine<T>(how, a[2], a[3])), nan);
     if_(lane == 0, [&] { values[first_chunk + row * g.count(0) + g.id(0)] = value; });
   };
   const KernelOptions options{{kLanes, 1, 1}, 0};
@@ -123,7 +127,7 @@ void reduce_all(const Device& device, Chunk how, const Buffer& x, const Buffer& 
                 const Stream& stream) {
   if (x.elements() == 0) {
     const T value = how == Chunk::sum || how == Chunk::dot ? T(0) : neutral<T>(how);
-    device.launch_on(stream, fill_kernel<T>(), {1, 1}, result.reshape({1, 1}), double(value));
+    device.launch_on(stream, fill_kernel<T>(false), {1, 1}, result.reshape({1, 1}), double(value));
     return;
   }
   Buffer now = x, other = y, target;
