@@ -8,7 +8,8 @@
 namespace lockstep::test {
 
 /// Sets `why` instead of opening where this machine has no adapter.
-inline Device open_adapter(std::string& why, std::function<void(Limits&)> lower_limits = {}, Numerics numerics = Numerics::exact) {
+inline Device open_adapter(std::string& why, std::function<void(Limits&)> lower_limits = {},
+                           Numerics numerics = Numerics::exact) {
   DeviceOptions options;
   options.numerics = numerics;
   options.lower_limits = std::move(lower_limits);

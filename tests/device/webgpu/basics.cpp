@@ -150,13 +150,14 @@ TEST(WebgpuBasics, ALostDeviceIsReportedAndANewOneWorks) {
     Graph graph = device.record([&] { device.launch(add, {100}, buffer); });
     dynamic_cast<device::webgpu::WebgpuBackend&>(device.backend()).lose_device();
     // A launch only queues work: the loss shows when it is submitted.
-    const std::vector<std::function<void()>> calls{[&] { device.launch(add, {100}, buffer), device.synchronize(); },
+    const std::vector<std::function<void()>> calls{
+        [&] { device.launch(add, {100}, buffer), device.synchronize(); },
         [&] { device.download<float>(buffer); },
-                                                   [&] { device.synchronize(); },
-                                                   [&] { device.upload(std::vector<float>(5, 1.0f)); },
-                                                   [&] { device.allocate<f32>({1 << 20}); },
-                                                   [&] { device.replay(graph); },
-                                                   [&] { device.clear(buffer); }};
+        [&] { device.synchronize(); },
+        [&] { device.upload(std::vector<float>(5, 1.0f)); },
+        [&] { device.allocate<f32>({1 << 20}); },
+        [&] { device.replay(graph); },
+        [&] { device.clear(buffer); }};
     for (size_t i = 0; i < calls.size(); ++i) try {
         calls[i]();
         ADD_FAILURE() << "a lost device worked, call " << i;

@@ -219,11 +219,13 @@ TEST(WebgpuOps, LiteralsKeepTheirBits) {
 }
 
 /// Lanes whose result differs from the host's.
-template <class Host> int64_t count_wrong(const std::vector<float>& result, Host host) {
+template <class Host>
+int64_t count_wrong(const std::vector<float>& result, Host host) {
   int64_t wrong = 0;
   for (size_t i = 0; i < result.size(); ++i) {
     const float want = host(uint32_t(i));
-    wrong += std::bit_cast<uint32_t>(want) != std::bit_cast<uint32_t>(result[i]) && !(std::isnan(want) && std::isnan(result[i]));
+    wrong += std::bit_cast<uint32_t>(want) != std::bit_cast<uint32_t>(result[i]) &&
+             !(std::isnan(want) && std::isnan(result[i]));
   }
   return wrong;
 }
@@ -238,9 +240,14 @@ TEST(WebgpuOps, RootsAreRoundedToNearest) {
     LOCKSTEP_OPEN_ADAPTER(device, {}, numerics);
     const Buffer out = device.allocate<f32>({n});
     device.launch(k, {n}, out);
-    const int64_t wrong = count_wrong(device.download<float>(out), [](uint32_t i) { return std::sqrt(std::bit_cast<float>(i + 0x3f000000u)); });
-    if (numerics == Numerics::exact) EXPECT_EQ(wrong, 0);
-    else std::printf("square roots of the adapter itself: %lld of %lld not to nearest\n", static_cast<long long>(wrong), static_cast<long long>(n));
+    const int64_t wrong = count_wrong(device.download<float>(out), [](uint32_t i) {
+      return std::sqrt(std::bit_cast<float>(i + 0x3f000000u));
+    });
+    if (numerics == Numerics::exact)
+      EXPECT_EQ(wrong, 0);
+    else
+      std::printf("square roots of the adapter itself: %lld of %lld not to nearest\n",
+                  static_cast<long long>(wrong), static_cast<long long>(n));
   }
 }
 
@@ -258,7 +265,9 @@ TEST(WebgpuOps, QuotientsAreRoundedToNearest) {
     if (i % 4) a[i] = (a[i] & 0x807fffffu) | 0x3f800000u, b[i] = (b[i] & 0x807fffffu) | 0x3f800000u;
     if (i % 4 == 1) b[i] |= 0x007ffff0u;
   }
-  const Kernel k = kernel("quotients", [](At<1> at, Grid<u32, 1> x, Grid<u32, 1> y, Out<f32, 1> o) { o[at] = bitcast<f32>(x[at]) / bitcast<f32>(y[at]); });
+  const Kernel k = kernel("quotients", [](At<1> at, Grid<u32, 1> x, Grid<u32, 1> y, Out<f32, 1> o) {
+    o[at] = bitcast<f32>(x[at]) / bitcast<f32>(y[at]);
+  });
   for (Numerics numerics : {Numerics::exact, Numerics::fast}) {
     LOCKSTEP_OPEN_ADAPTER(device, {}, numerics);
     const Buffer out = device.allocate<f32>({n});
@@ -269,9 +278,13 @@ TEST(WebgpuOps, QuotientsAreRoundedToNearest) {
       // Subnormal numbers may become zero.
       if (subnormal(a[i]) || subnormal(b[i]) || subnormal(want)) result[i] = std::bit_cast<float>(want);
     }
-    const int64_t wrong = count_wrong(result, [&](uint32_t i) { return std::bit_cast<float>(a[i]) / std::bit_cast<float>(b[i]); });
-    if (numerics == Numerics::exact) EXPECT_EQ(wrong, 0);
-    else std::printf("quotients of the adapter itself: %lld of %lld not to nearest\n", static_cast<long long>(wrong), static_cast<long long>(n));
+    const int64_t wrong = count_wrong(
+        result, [&](uint32_t i) { return std::bit_cast<float>(a[i]) / std::bit_cast<float>(b[i]); });
+    if (numerics == Numerics::exact)
+      EXPECT_EQ(wrong, 0);
+    else
+      std::printf("quotients of the adapter itself: %lld of %lld not to nearest\n",
+                  static_cast<long long>(wrong), static_cast<long long>(n));
   }
 }
 
