@@ -13,7 +13,8 @@ struct Frame {
     int64_t shape[4];    // slowest axis first
     int64_t strides[4];  // elements
   };
-  int32_t extent[4];  // of the whole domain, x first
+  int32_t extent[3];  // of the whole domain, x first
+  int32_t alone;      // 1: no other thread runs atomics on these buffers meanwhile
   uint64_t scalars[64];
   Buffer buffers[32];
 };

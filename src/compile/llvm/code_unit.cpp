@@ -43,6 +43,7 @@ CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const Vec
     scopes_.push_back(llvm::MDNode::get(context(), {all[k]}));
     disjoint_.push_back(llvm::MDNode::get(context(), others));
   }
+  static_assert(kPadding <= kScratchAlignment);
   for (const ir::ArrayDecl& array : f_.shared)
     shared_bases_.push_back(scratch(array.count * size_of(array.storage) + kPadding));
 }
@@ -88,6 +89,13 @@ Value* CodeUnit::stride(uint64_t imm) {
 }
 Value* CodeUnit::extent(uint64_t axis) {
   return frame_word(int64_t(offsetof(Frame, extent) + axis * sizeof(int32_t)), builder_.getInt32Ty());
+}
+
+Value* CodeUnit::alone() {
+  Value* word = frame_word(int64_t(offsetof(Frame, alone)), builder_.getInt32Ty());
+  Value*& flag = words_[{int64_t(offsetof(Frame, alone)), builder_.getInt1Ty()}];
+  if (!flag) flag = llvm::IRBuilder<>(entry_->getTerminator()).CreateICmpNE(word, builder_.getInt32(0));
+  return flag;
 }
 
 MemoryPlace CodeUnit::place(Value* base, Storage storage, size_t number) {

@@ -45,6 +45,7 @@ class CodeUnit {
   llvm::Value* shape(uint64_t imm);
   llvm::Value* stride(uint64_t imm);
   llvm::Value* extent(uint64_t axis);
+  llvm::Value* alone();  // i1, Frame::alone
   MemoryPlace buffer(uint64_t index);
   MemoryPlace shared(uint64_t index);
   /// Bounds of the box along an axis, i32.
@@ -80,7 +81,7 @@ class CodeUnit {
   std::vector<llvm::MDNode*> scopes_, disjoint_;
   std::vector<llvm::Value*> shared_bases_;
   std::vector<bool> used_;
-  int64_t scratch_bytes_ = 0;
+  int64_t scratch_bytes_ = kScratchAlignment;  // padding before the first array
 };
 
 }  // namespace lockstep::compile::simd

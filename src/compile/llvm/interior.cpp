@@ -28,24 +28,28 @@ Affine fixed(const ir::Function& f, Id id) {
 }
 
 /// x + …, or nothing where the value has another form.
-std::optional<Affine> along_x(const ir::Function& f, Id id) {
+std::optional<Affine> along_x(const ir::Function& f, Id id, const Assumptions& known) {
   const Instruction& i = f[id];
   switch (i.op) {
     case Op::coord: return i.imm == 0 ? std::optional(Affine{}) : std::nullopt;
     case Op::convert:
-      return is_signed(i.type) && f[i.args[0]].type == Type::i32 ? along_x(f, i.args[0]) : std::nullopt;
+      return is_signed(i.type) && f[i.args[0]].type == Type::i32 ? along_x(f, i.args[0], known)
+                                                                 : std::nullopt;
     case Op::iadd:
     case Op::isub: {
       if (!is_signed(i.type)) return std::nullopt;
       for (int k = 0; k < (i.op == Op::iadd ? 2 : 1); ++k) {
-        auto a = along_x(f, i.args[k]);
+        auto a = along_x(f, i.args[k], known);
         if (!a || !fixed_for_launch(f, i.args[1 - k])) continue;
         add(*a, fixed(f, i.args[1 - k]), i.op == Op::iadd ? 1 : -1);
         return a;
       }
       return std::nullopt;
     }
-    default: return std::nullopt;
+    default: {
+      const int operand = known.operand(f, id);
+      return operand < 0 ? std::nullopt : along_x(f, i.args[operand], known);
+    }
   }
 }
 
@@ -71,6 +75,7 @@ class Finder {
     if (result.bounds.size() + 4 > kMaxBounds) return;
     const Instruction& i = f_[id];
     if (i.op == Op::clamp_index && is_signed(i.type)) return inside(id, i.args[0], i.args[1]);
+    if ((i.op == Op::imin || i.op == Op::imax) && is_signed(i.type)) return one_sided(id);
     if (i.op != Op::ilt && i.op != Op::ile && i.op != Op::ieq && i.op != Op::ine) return;
     if (f_[i.args[0]].type == Type::u32) {
       const Instruction &c = f_[i.args[0]], &n = f_[i.args[1]];
@@ -79,27 +84,52 @@ class Finder {
     }
     if (!is_signed(f_[i.args[0]].type)) return;
     for (int k = 0; k < 2; ++k)
-      if (const auto x = along_x(f_, i.args[k]); x && fixed_for_launch(f_, i.args[1 - k]))
+      if (const auto x = along_x(f_, i.args[k], result.assumptions); x && fixed_for_launch(f_, i.args[1 - k]))
         return compare(id, *x, i.args[1 - k], k == 0);
   }
 
   /// 0 <= coordinate < size.
   void inside(Id id, Id coordinate, Id size) {
-    const auto x = along_x(f_, coordinate);
+    const auto x = along_x(f_, coordinate, result.assumptions);
     if (!x || !fixed_for_launch(f_, size)) return;
     at_least(*x, {});
     at_most(*x, fixed(f_, size), -1);
     result.assumptions.settled[id] = true;
   }
 
-  void compare(Id id, const Affine& x, Id bound, bool x_left) {
-    const Op op = f_[id].op;
-    const bool start = f_[bound].op == Op::constant && std::abs(signed_constant(f_[bound])) <= kNear;
-    if (!start && !mentions_extent(f_, bound)) return;
-    const Affine b = fixed(f_, bound);
-    // Neither side of the comparison may have wrapped.
+  /// min(x + …, end) and max(x + …, start) give their row position.
+  void one_sided(Id id) {
+    const Instruction& i = f_[id];
+    for (int k = 0; k < 2; ++k) {
+      const auto x = along_x(f_, i.args[k], result.assumptions);
+      const Id limit = i.args[1 - k];
+      if (!x || !fixed_for_launch(f_, limit)) continue;
+      if (i.op == Op::imax ? !near_start(limit) : !mentions_extent(f_, limit)) return;
+      within_i32(*x);
+      if (i.op == Op::imax)
+        at_least(*x, fixed(f_, limit));
+      else
+        at_most(*x, fixed(f_, limit), 0);
+      result.assumptions.settled[id] = k == 0;
+      return;
+    }
+  }
+
+  bool near_start(Id bound) const {
+    return f_[bound].op == Op::constant && std::abs(signed_constant(f_[bound])) <= kNear;
+  }
+  /// The position does not wrap.
+  void within_i32(const Affine& x) {
     at_least(x, {{}, INT32_MIN});
     at_most(x, {{}, INT32_MAX}, 0);
+  }
+
+  void compare(Id id, const Affine& x, Id bound, bool x_left) {
+    const Op op = f_[id].op;
+    const bool start = near_start(bound);
+    if (!start && !mentions_extent(f_, bound)) return;
+    const Affine b = fixed(f_, bound);
+    within_i32(x);
     bool outcome;
     if (op == Op::ieq || op == Op::ine) {
       outcome = op == Op::ine;

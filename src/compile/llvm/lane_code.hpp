@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <span>
 #include <unordered_map>
 
@@ -94,7 +95,7 @@ class LaneCode {
   Slot position(ir::Id id);
   llvm::Value* lane_number();
 
-  // lane_memory.cpp
+  // lane_memory.cpp, lane_atomics.cpp
   struct Access {
     MemoryPlace place;
     ir::Id index;
@@ -110,7 +111,10 @@ class LaneCode {
   Slot atomic(ir::Id id);
   llvm::Value* address(const MemoryPlace& place, llvm::Value* index, int64_t more = 0);
   llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
-  bool is_clamped_row(ir::Id id);
+  bool is_clamped_row(ir::Id id, std::vector<ir::Id>& may_wrap);
+  llvm::Value* scattered_load(const MemoryPlace& place, ir::Id id);
+  llvm::Value* either(llvm::Value* condition, const std::function<llvm::Value*()>& yes,
+                      const std::function<llvm::Value*()>& no);
   llvm::Value* permuted_load(const MemoryPlace& place, llvm::Value* index);
   llvm::Value* gather_narrow(const MemoryPlace& place, llvm::Value* index);
   void plain_store(const MemoryPlace& place, llvm::Value* pointer, llvm::Value* value, llvm::Value* mask,

@@ -62,23 +62,34 @@ Value* LaneCode::gather(const MemoryPlace& place, Value* index) {
   return values;
 }
 
-/// A clamped row position plus what the lanes share: the indices lie within one vector's length of the first
-/// lane's.
-bool LaneCode::is_clamped_row(Id id) {
+/// A row position, clamped on one or both sides, plus what the lanes share: the indices rise by 0 or 1 from
+/// lane to lane, provided that none of the positions in `may_wrap` wraps within the vector.
+bool LaneCode::is_clamped_row(Id id, std::vector<Id>& may_wrap) {
   const Instruction& i = f_[id];
   const auto uniform = [&](int k) { return shapes_.uniform(i.args[k]); };
+  const auto row = [&](int k) {
+    const Shape& shape = shapes_[i.args[k]];
+    if (shape.is_varying()) return is_clamped_row(i.args[k], may_wrap);
+    if (shape.kind != Shape::linear || shape.stride != 1) return false;
+    if (!shape.exact) may_wrap.push_back(i.args[k]);
+    return true;
+  };
+  const auto inner = [&](int k) {
+    return shapes_[i.args[k]].is_varying() && is_clamped_row(i.args[k], may_wrap);
+  };
+  if (!is_signed(i.type)) return false;
   switch (i.op) {
-    case Op::clamp_index:
-      return shapes_[i.args[0]].kind == Shape::linear && shapes_[i.args[0]].stride == 1 && uniform(1);
-    case Op::convert:
-      return is_signed(i.type) && f_[i.args[0]].type == Type::i32 && is_clamped_row(i.args[0]);
-    case Op::iadd: return uniform(0) ? is_clamped_row(i.args[1]) : uniform(1) && is_clamped_row(i.args[0]);
-    case Op::isub: return uniform(1) && is_clamped_row(i.args[0]);
+    case Op::clamp_index: return uniform(1) && row(0);
+    case Op::imin:
+    case Op::imax: return uniform(1) ? row(0) : uniform(0) && row(1);
+    case Op::convert: return f_[i.args[0]].type == Type::i32 && inner(0);
+    case Op::iadd: return uniform(1) ? inner(0) : uniform(0) && inner(1);
+    case Op::isub: return uniform(1) && inner(0);
     default: return false;
   }
 }
 
-/// One vector load and a permutation instead of a gather; the padding around a buffer makes the vector
+/// One vector load and a permutation instead of a gather; the padding around an array makes the vector
 /// readable.
 Value* LaneCode::permuted_load(const MemoryPlace& place, Value* index) {
   llvm::Type* element = element_type(u_.context(), place.storage);
@@ -87,12 +98,51 @@ Value* LaneCode::permuted_load(const MemoryPlace& place, Value* index) {
       b_.CreateAlignedLoad(vector_type(element), address(place, first), alignment(place.storage));
   annotate(window, place);
   llvm::Type* words = vector_type(b_.getInt32Ty());
+  const bool whole = size_of(place.storage) == 4;
   Value* order = b_.CreateTrunc(b_.CreateSub(index, splat(first)), words);
-  Value* bits = size_of(place.storage) == 4 ? b_.CreateBitCast(window, words) : b_.CreateZExt(window, words);
+  Value* bits = whole ? b_.CreateBitCast(window, words) : b_.CreateZExt(window, words);
   const auto id = width_ == 16 ? llvm::Intrinsic::x86_avx512_permvar_si_512 : llvm::Intrinsic::x86_avx2_permd;
   Value* chosen = b_.CreateIntrinsic(id, {}, {bits, order});
-  return size_of(place.storage) == 4 ? b_.CreateBitCast(chosen, vector_type(element))
-                                     : b_.CreateTrunc(chosen, vector_type(element));
+  return whole ? b_.CreateBitCast(chosen, vector_type(element))
+               : b_.CreateTrunc(chosen, vector_type(element));
+}
+
+/// Both ways of computing a value, chosen by a uniform condition.
+Value* LaneCode::either(Value* condition, const std::function<Value*()>& yes,
+                        const std::function<Value*()>& no) {
+  llvm::BasicBlock *first = u_.new_block("either"), *second = u_.new_block("or"),
+                   *join = u_.new_block("joined");
+  b_.CreateCondBr(condition, first, second);
+  Value* values[2];
+  llvm::BasicBlock* from[2];
+  for (int k = 0; k < 2; ++k) {
+    b_.SetInsertPoint(k == 0 ? first : second);
+    values[k] = k == 0 ? yes() : no();
+    from[k] = b_.GetInsertBlock();
+    b_.CreateBr(join);
+  }
+  b_.SetInsertPoint(join);
+  llvm::PHINode* value = b_.CreatePHI(values[0]->getType(), 2);
+  for (int k = 0; k < 2; ++k) value->addIncoming(values[k], from[k]);
+  return value;
+}
+
+/// Elements at a vector of indices.
+Value* LaneCode::scattered_load(const MemoryPlace& place, Id id) {
+  Value* index = vector(id);
+  std::vector<Id> may_wrap;
+  if (!u_.target().permutes || width_ < 8 || size_of(place.storage) > 4 || !is_clamped_row(id, may_wrap))
+    return gather(place, index);
+  Value* safe = nullptr;
+  for (Id position : may_wrap) {
+    Value* base = scalar(position);
+    const unsigned bits = base->getType()->getIntegerBitWidth();
+    const llvm::APInt last = llvm::APInt::getSignedMaxValue(bits) - uint64_t(width_);
+    Value* no_wrap = b_.CreateICmpSLE(base, llvm::ConstantInt::get(base->getType(), last));
+    safe = safe ? b_.CreateAnd(safe, no_wrap) : no_wrap;
+  }
+  if (!safe) return permuted_load(place, index);
+  return either(safe, [&] { return permuted_load(place, index); }, [&] { return gather(place, index); });
 }
 
 /// Bytes and 16-bit words come out of gathered 32-bit words; the padding around a buffer makes them readable.
@@ -143,6 +193,10 @@ Slot LaneCode::load(const Access& a) {
     annotate(all, a.place);
     for (int k = 0; k < a.components; ++k)
       put(k, a.components == 1 ? all : b_.CreateShuffleVector(all, take_component(width_, a.components, k)));
+    return values;
+  }
+  if (a.components == 1) {
+    put(0, scattered_load(a.place, a.index));
     return values;
   }
   Value* index = vector(a.index);
@@ -302,116 +356,6 @@ void LaneCode::local_store(Id id) {
                    iota(index->getType()->getScalarType()));
   b_.CreateMaskedScatter(value, address({array, storage}, element), alignment(storage),
                          mask_ ? mask_ : full_mask());
-}
-
-namespace {
-llvm::AtomicRMWInst::BinOp atomic_operation(ir::AtomicOp op, bool sgn) {
-  using llvm::AtomicRMWInst;
-  switch (op) {
-    case ir::AtomicOp::add: return AtomicRMWInst::Add;
-    case ir::AtomicOp::min: return sgn ? AtomicRMWInst::Min : AtomicRMWInst::UMin;
-    case ir::AtomicOp::max: return sgn ? AtomicRMWInst::Max : AtomicRMWInst::UMax;
-    case ir::AtomicOp::and_: return AtomicRMWInst::And;
-    case ir::AtomicOp::or_: return AtomicRMWInst::Or;
-    case ir::AtomicOp::xor_: return AtomicRMWInst::Xor;
-    default: return AtomicRMWInst::Xchg;
-  }
-}
-Value* combine(llvm::IRBuilder<>& b, ir::AtomicOp op, Type type, Value* old, Value* value) {
-  switch (op) {
-    case ir::AtomicOp::add: return b.CreateAdd(old, value);
-    case ir::AtomicOp::min: return lower_op(b, Op::imin, type, old, value, nullptr);
-    case ir::AtomicOp::max: return lower_op(b, Op::imax, type, old, value, nullptr);
-    case ir::AtomicOp::and_: return b.CreateAnd(old, value);
-    case ir::AtomicOp::or_: return b.CreateOr(old, value);
-    case ir::AtomicOp::xor_: return b.CreateXor(old, value);
-    default: return value;
-  }
-}
-/// The neutral value of an operation that may be folded over the lanes first, or null.
-Value* neutral(ir::AtomicOp op, llvm::Type* type, bool sgn) {
-  const unsigned bits = type->getIntegerBitWidth();
-  switch (op) {
-    case ir::AtomicOp::add:
-    case ir::AtomicOp::or_:
-    case ir::AtomicOp::xor_: return llvm::ConstantInt::get(type, 0);
-    case ir::AtomicOp::and_: return llvm::Constant::getAllOnesValue(type);
-    case ir::AtomicOp::min:
-      return llvm::ConstantInt::get(
-          type, sgn ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
-    case ir::AtomicOp::max:
-      return llvm::ConstantInt::get(
-          type, sgn ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits));
-    default: return nullptr;
-  }
-}
-Value* fold_lanes(llvm::IRBuilder<>& b, ir::AtomicOp op, bool sgn, Value* v) {
-  switch (op) {
-    case ir::AtomicOp::add: return b.CreateAddReduce(v);
-    case ir::AtomicOp::and_: return b.CreateAndReduce(v);
-    case ir::AtomicOp::or_: return b.CreateOrReduce(v);
-    case ir::AtomicOp::xor_: return b.CreateXorReduce(v);
-    case ir::AtomicOp::min: return b.CreateIntMinReduce(v, sgn);
-    default: return b.CreateIntMaxReduce(v, sgn);
-  }
-}
-}  // namespace
-
-/// One lane after the other, in order. A group runs on one thread, so its shared arrays need no atomic
-/// instruction.
-Slot LaneCode::atomic(Id id) {
-  const Instruction& i = f_[id];
-  const ir::AtomicTarget target = ir::AtomicTarget::from_bits(i.imm);
-  const MemoryPlace place = target.shared ? u_.shared(target.array) : u_.buffer(target.array);
-  const bool sgn = is_signed(i.type), exchange = target.op == ir::AtomicOp::compare_exchange;
-  llvm::Type* type = lane_type(u_.context(), i.type);
-  const llvm::Align align = alignment(place.storage);
-  const auto one = [&](Value* index, Value* value, Value* compare) -> Value* {
-    Value* pointer = address(place, index);
-    if (target.shared) {
-      llvm::LoadInst* old = b_.CreateAlignedLoad(type, pointer, align);
-      annotate(old, place);
-      Value* next = exchange ? b_.CreateSelect(b_.CreateICmpEQ(old, compare), value, old)
-                             : combine(b_, target.op, i.type, old, value);
-      annotate(b_.CreateAlignedStore(next, pointer, align), place);
-      return old;
-    }
-    constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
-    if (exchange)
-      return b_.CreateExtractValue(b_.CreateAtomicCmpXchg(pointer, compare, value, align, kOrder, kOrder), 0);
-    return b_.CreateAtomicRMW(atomic_operation(target.op, sgn), pointer, value, align, kOrder);
-  };
-
-  if (Value* nothing = neutral(target.op, type, sgn); nothing && !u_.used(id) && shapes_.uniform(i.args[0])) {
-    Value* values = vector(i.args[1]);
-    if (mask_) values = b_.CreateSelect(mask_, values, splat(nothing));
-    one(scalar(i.args[0]), fold_lanes(b_, target.op, sgn, values), nullptr);
-    return {llvm::PoisonValue::get(vector_type(type))};
-  }
-
-  Value* operands[3] = {};
-  for (int k = 0; k < i.arg_count(); ++k)
-    operands[k] = shapes_.uniform(i.args[k]) ? scalar(i.args[k]) : vector(i.args[k]);
-  llvm::AllocaInst* result = u_.local(vector_type(type), "old");
-  Value* bits = mask_bits();
-  llvm::BasicBlock *from = b_.GetInsertBlock(), *body = u_.new_block("lane"),
-                   *done = u_.new_block("lanes_done");
-  b_.CreateBr(body);
-  b_.SetInsertPoint(body);
-  llvm::PHINode* left = b_.CreatePHI(bits->getType(), 2);
-  left->addIncoming(bits, from);
-  Value* lane = b_.CreateZExtOrTrunc(
-      b_.CreateIntrinsic(llvm::Intrinsic::cttz, {bits->getType()}, {left, b_.getTrue()}), b_.getInt32Ty());
-  const auto of_lane = [&](Value* v) {
-    return v && v->getType()->isVectorTy() ? b_.CreateExtractElement(v, lane) : v;
-  };
-  Value* old = one(of_lane(operands[0]), of_lane(operands[1]), of_lane(operands[2]));
-  if (u_.used(id)) b_.CreateStore(old, b_.CreateGEP(type, result, b_.CreateZExt(lane, b_.getInt64Ty())));
-  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, llvm::ConstantInt::get(bits->getType(), 1)));
-  left->addIncoming(rest, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpNE(rest, llvm::ConstantInt::get(bits->getType(), 0)), body, done);
-  b_.SetInsertPoint(done);
-  return {b_.CreateLoad(vector_type(type), result)};
 }
 
 }  // namespace lockstep::compile::simd

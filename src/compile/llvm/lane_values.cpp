@@ -136,10 +136,9 @@ Slot LaneCode::pure(Id id) {
     default: break;
   }
   if (assumptions_) {
-    if (const auto known = assumptions_->settled.find(id); known != assumptions_->settled.end()) {
-      if (i.op == Op::clamp_index) return slot(i.args[0]);
+    if (const int operand = assumptions_->operand(f_, id); operand >= 0) return slot(i.args[operand]);
+    if (const auto known = assumptions_->settled.find(id); known != assumptions_->settled.end())
       return {b_.getInt1(known->second)};
-    }
   }
   const int count = i.arg_count();
   // Author-declared uniforms of lane-wise operands are computed by lane; scalar() takes one.

@@ -165,7 +165,12 @@ std::optional<Shape> Shapes::evaluate(Id id) const {
     case Op::atomic:
     case Op::local_load: return kVarying;
     case Op::clamp_index:
-      if (settled) return arg(0).kind == Shape::unset ? std::nullopt : std::optional(arg(0));
+    case Op::imin:
+    case Op::imax:
+      if (settled) {
+        const Shape& operand = arg(assumptions_->operand(f_, id));
+        return operand.kind == Shape::unset ? std::nullopt : std::optional(operand);
+      }
       break;
     case Op::load:
     case Op::shared_load:

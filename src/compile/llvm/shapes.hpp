@@ -31,10 +31,19 @@ enum class LaneScope : uint8_t {
   group,   // all lanes of a group
 };
 
-/// Values that the inner part of a row knows in advance: clamp_index that changes nothing, comparisons that
-/// are settled.
+/// Values that the inner part of a row knows in advance: clamps that change nothing, comparisons that are
+/// settled.
 struct Assumptions {
-  std::unordered_map<ir::Id, bool> settled;  // clamp_index: true; comparison: its outcome
+  /// clamp_index, imin, imax: the first operand (else the second) is the value; comparison: its outcome.
+  std::unordered_map<ir::Id, bool> settled;
+  /// The operand that a settled clamp gives, or -1.
+  int operand(const ir::Function& f, ir::Id id) const {
+    const auto found = settled.find(id);
+    if (found == settled.end()) return -1;
+    const ir::Op op = f[id].op;
+    const bool clamps = op == ir::Op::clamp_index || op == ir::Op::imin || op == ir::Op::imax;
+    return clamps ? int(!found->second) : -1;
+  }
 };
 
 class Shapes {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <shared_mutex>
 
 #include "compile/llvm/native.hpp"
 #include "device/backend.hpp"
@@ -29,6 +30,8 @@ class CpuModule : public Module {
  public:
   std::shared_ptr<NativeKernel> kernel;
   Work work;
+  bool atomics = false;  // on buffers
+  bool alone = false;    // little but atomics: threads would only fight for cache lines
 };
 
 class CpuGraph : public RecordedGraph {
@@ -55,6 +58,13 @@ int64_t cost_of(const ir::Function& f, uint32_t block, int64_t passes) {
     cost = std::min(cost, kMost);
   }
   return cost;
+}
+
+int64_t count_atomics(const ir::Function& f) {
+  int64_t n = 0;
+  for (const ir::Block& block : f.blocks)
+    for (ir::Id id : block) n += f[id].op == ir::Op::atomic && !ir::AtomicTarget::from_bits(f[id].imm).shared;
+  return n;
 }
 
 std::string processor_description() {
@@ -139,6 +149,9 @@ class CpuBackend : public Backend {
     module->work.scratch_bytes = module->kernel->scratch_bytes;
     module->work.points = function.domain == ir::Domain::points;
     module->work.cost = std::max<int64_t>(cost_of(function, 0, 1), 1);
+    const int64_t atomics = count_atomics(function);
+    module->atomics = atomics > 0;
+    module->alone = threads_.count() == 1 || module->work.cost < 32 * atomics;
     if (!module->work.points) {
       module->work.cost *= function.group_lanes();
       module->group = function.group;
@@ -156,12 +169,12 @@ class CpuBackend : public Backend {
     if (recording_) {
       auto frame = std::make_shared<Frame>();
       fill(*frame, d);
-      recording_->steps.push_back([this, &module, frame, box] { threads_.run(module.work, *frame, box); });
+      recording_->steps.push_back([this, &module, frame, box] { run(module, *frame, box); });
       return;
     }
     Frame frame;
     fill(frame, d);
-    threads_.run(module.work, frame, box);
+    run(module, frame, box);
   }
 
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<Queue>(); }
@@ -198,6 +211,18 @@ class CpuBackend : public Backend {
     threads_.for_bytes(
         bytes, [=](int64_t first, int64_t count) { std::memcpy(to + first, from + first, size_t(count)); });
   }
+  /// Launches with atomics on buffers run side by side with atomic instructions, or alone without.
+  void run(const CpuModule& module, Frame& frame, const Box& box) {
+    if (!module.atomics) return threads_.run(module.work, frame, box, false);
+    frame.alone = module.alone;
+    if (module.alone) {
+      std::unique_lock lock(atomics_);
+      threads_.run(module.work, frame, box, true);
+    } else {
+      std::shared_lock lock(atomics_);
+      threads_.run(module.work, frame, box, false);
+    }
+  }
   static void fill(Frame& frame, const Dispatch& d) {
     for (int a = 0; a < 3; ++a) frame.extent[a] = int32_t(d.extent[a]);
     std::copy(d.scalars.begin(), d.scalars.end(), frame.scalars);
@@ -211,6 +236,7 @@ class CpuBackend : public Backend {
   }
 
   Threads threads_;
+  std::shared_mutex atomics_;
   DeviceInfo info_;
   std::shared_ptr<CpuGraph> recording_;
 };

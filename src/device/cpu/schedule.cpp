@@ -82,7 +82,7 @@ Threads::Threads(int count) : count_(count > 0 ? count : tbb::info::default_conc
 }
 Threads::~Threads() = default;
 
-void Threads::run(const Work& work, const Frame& frame, const Box& box) {
+void Threads::run(const Work& work, const Frame& frame, const Box& box, bool alone) {
   int64_t total = work.cost;
   for (int a = 0; a < 3; ++a) {
     const int64_t size = int64_t(box.high[a]) - box.low[a];
@@ -90,7 +90,7 @@ void Threads::run(const Work& work, const Frame& frame, const Box& box) {
     total *= size;  // three axes below 2^31 and a cost below 2^20 may overflow only where no one would wait
     total = std::min<int64_t>(total, int64_t(1) << 31);
   }
-  if (!arena_ || total < kInlineCost) {
+  if (alone || !arena_ || total < kInlineCost) {
     work.function(&frame, &box, work.scratch_bytes > 0 ? thread_scratch(work.scratch_bytes) : nullptr);
     return;
   }

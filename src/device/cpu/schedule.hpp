@@ -23,7 +23,8 @@ class Threads {
   ~Threads();
   int count() const { return count_; }
 
-  void run(const Work& work, const compile::simd::Frame& frame, const compile::simd::Box& box);
+  /// `alone`: on the calling thread only.
+  void run(const Work& work, const compile::simd::Frame& frame, const compile::simd::Box& box, bool alone);
   /// Splits [0, bytes) over the threads, in parts that are multiples of a page.
   template <class F>
   void for_bytes(int64_t bytes, F body);
