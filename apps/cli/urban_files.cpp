@@ -1,6 +1,7 @@
 #include "urban_files.hpp"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <cmath>
 #include <memory>
@@ -137,14 +138,20 @@ fs::path Outputs::file(const std::string& name) const {
 
 void Outputs::add(const std::string& name, const std::vector<float>& values, const Look& look) {
   io::write_raster(file(name), city_.grid, values);
-  describe(name, values, look);
+  entries_.push_back(describe(name, values, look));
 }
 
-void Outputs::add_written(const std::string& name, const Look& look) {
-  describe(name, io::read_raster(file(name)).values, look);
+void Outputs::add_written(const std::vector<std::pair<std::string, Look>>& grids) {
+  std::vector<Entry> described(grids.size());
+  tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
+    const auto& [name, look] = grids[k];
+    described[k] = describe(name, io::read_raster(file(name)).values, look);
+  });
+  entries_.insert(entries_.end(), described.begin(), described.end());
 }
 
-void Outputs::describe(const std::string& name, const std::vector<float>& values, const Look& look) {
+Outputs::Entry Outputs::describe(const std::string& name, const std::vector<float>& values,
+                                 const Look& look) const {
   Entry entry;
   entry.name = name;
   entry.file = file(name).string();
@@ -177,7 +184,7 @@ void Outputs::describe(const std::string& name, const std::vector<float>& values
     io::write_png(path, io::draw_map(values, city_.grid.rows, city_.grid.cols, picture));
     entry.picture = path.string();
   }
-  entries_.push_back(entry);
+  return entry;
 }
 
 nlohmann::ordered_json Outputs::to_json() const {

@@ -62,7 +62,7 @@ class Outputs {
   /// Writes the grid and its picture.
   void add(const std::string& name, const std::vector<float>& values, const Look& look);
   /// A grid that is on disk already.
-  void add_written(const std::string& name, const Look& look);
+  void add_written(const std::vector<std::pair<std::string, Look>>& grids);
   nlohmann::ordered_json to_json() const;
   /// One line a grid: name, range, mean.
   std::string text() const;
@@ -73,7 +73,7 @@ class Outputs {
     double minimum = 0, maximum = 0, mean = 0;
     int64_t missing = 0;
   };
-  void describe(const std::string& name, const std::vector<float>& values, const Look& look);
+  Entry describe(const std::string& name, const std::vector<float>& values, const Look& look) const;
   const OutputOptions options_;
   const City& city_;
   std::filesystem::path folder_;

@@ -1,5 +1,6 @@
 // `lockstep urban svf`: the 15 grids of sky view factors, written tile by tile.
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <nlohmann/json.hpp>
 
@@ -68,7 +69,7 @@ class Sink {
     }
   }
   void commit() {
-    for (auto& writer : writers_) writer->commit();
+    tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) { writers_[k]->commit(); });
   }
   const std::vector<uint32_t>& states() const { return states_; }
 
@@ -115,10 +116,12 @@ int run(const CommonOptions& common, const SvfCommand& options) {
   ordered_json document;
   session.host_stage("write", [&] {
     sink.commit();
+    std::vector<std::pair<std::string, Look>> grids;
     for (const std::string_view name : urban::kSkyViewNames) {
-      outputs.add_written(std::string(name),
-                          {title_of(std::string(name)), "share of sky", io::ColorMap::sky, 0.0, 1.0, false});
+      grids.emplace_back(
+          name, Look{title_of(std::string(name)), "share of sky", io::ColorMap::sky, 0.0, 1.0, false});
     }
+    outputs.add_written(grids);
     if (options.save_patches) {
       const int32_t count = patches;
       const io::NpyArray states({(patches + 15) / 16, city.grid.rows, city.grid.cols},
