@@ -37,7 +37,7 @@ Case base_case(const std::string& operation) {
   c.dtype = std::string(name(detail::kType<T>));
   c.name = "primitives." + operation + (std::is_same_v<T, f32> ? "" : "." + c.dtype);
   c.needs_f64 = sizeof(T) == 8;
-  c.small = {"0", "1", "17", "1023", "8193", "100003"};
+  c.small = {"0", "1", "17", "1023", "4096", "8193", "100003"};
   c.full = {"1000003", "16777217"};
   c.bench = {"1048576", "67108864", "268435456"};
   if (std::is_floating_point_v<T>) c.webgpu = Bound::relative(sizeof(T) == 4 ? 1e-6 : 1e-14);

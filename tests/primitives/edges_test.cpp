@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
 
 #include "lockstep/primitives.hpp"
 #include "primitives/flat.hpp"
@@ -84,6 +85,37 @@ TEST(Reduce, EmptyAndSpecialValues) {
   }
   EXPECT_EQ(prim::norm<f64>(device, device.upload(std::vector<f64>{3, 4})), 5.0);
   EXPECT_EQ(prim::sum<u32>(device, device.upload(std::vector<u32>{0xffffffffu, 2u})), 1u);
+}
+
+TEST(Reduce, IsRecordedWithItsScratchMemory) {
+  const Device device = cpu();
+  std::vector<f32> x = waves(70001);
+  const Buffer b = device.upload(x), result = device.allocate<f32>({1});
+  const Graph graph = device.record([&] { prim::reduce(device, prim::Reduce::sum, b, result); });
+  for (int round = 0; round < 3; ++round) {
+    x[size_t(round) * 30000] += 1000.0f;
+    device.write(b, x.data(), b.bytes());
+    device.replay(graph);
+    EXPECT_EQ(device.download<f32>(result)[0], prim::reference::reduce<f32>(Chunk::sum, x)) << round;
+  }
+}
+
+TEST(Primitives, MatchTheReferenceForRandomCounts) {
+  const Device device = cpu();
+  std::mt19937 random(7);
+  for (int round = 0; round < 40; ++round) {
+    const size_t count = 1 + random() % (round % 4 == 0 ? 60000u : 9000u);
+    const auto x = waves(count);
+    std::vector<u32> heads(count);
+    for (u32& h : heads) h = random() % 500 == 0;
+    const Buffer b = device.upload(x), to = device.allocate<f32>({int64_t(count)});
+    EXPECT_EQ(prim::sum<f32>(device, b), prim::reference::reduce<f32>(Chunk::sum, x)) << count;
+    EXPECT_EQ(prim::max<f32>(device, b), prim::reference::reduce<f32>(Chunk::max, x)) << count;
+    prim::exclusive_scan(device, b, to);
+    EXPECT_EQ(device.download<f32>(to), prim::reference::scan<f32>(x, {}, true)) << count;
+    prim::segmented_scan(device, b, device.upload(heads), to);
+    EXPECT_EQ(device.download<f32>(to), prim::reference::scan<f32>(x, heads, false)) << count;
+  }
 }
 
 TEST(Scan, SeveralRowsAndUnalignedWindows) {
