@@ -264,8 +264,14 @@ Expression Printer::use(Id id) {
 }
 
 Expression Printer::use_atom(Id id) {
+  const bool lasting = named_.contains(id);
   const Expression e = use(id);
   if (is_name_or_number(e.text)) return e;
+  if (lasting) {  // a literal: the name made here ends with its block, the text does not
+    const Expression atom = name_value(id, e);
+    named_[id] = e;
+    return atom;
+  }
   const auto it =
       std::find_if(pending_.begin(), pending_.end(), [&](const Pending& p) { return p.id == id; });
   if (it != pending_.end()) pending_.erase(it);
