@@ -63,64 +63,94 @@ Value* fold_lanes(llvm::IRBuilder<>& b, ir::AtomicOp op, bool sgn, Value* v) {
 }  // namespace
 
 /// One lane after the other, in order. A group runs on one thread, so its shared arrays need no atomic
-/// instruction.
+/// instruction; buffers need none where the launch runs alone.
 Slot LaneCode::atomic(Id id) {
   const Instruction& i = f_[id];
   const ir::AtomicTarget target = ir::AtomicTarget::from_bits(i.imm);
-  const MemoryPlace place = target.shared ? u_.shared(target.array) : u_.buffer(target.array);
-  const bool sgn = is_signed(i.type), exchange = target.op == ir::AtomicOp::compare_exchange;
-  llvm::Type* type = lane_type(u_.context(), i.type);
-  const llvm::Align align(uint64_t(size_of(place.storage)));
-  const auto one = [&](Value* index, Value* value, Value* compare) -> Value* {
-    Value* pointer = address(place, index);
-    const auto plain = [&]() -> Value* {
-      llvm::LoadInst* old = b_.CreateAlignedLoad(type, pointer, align);
-      annotate(old, place);
-      Value* next = exchange ? b_.CreateSelect(b_.CreateICmpEQ(old, compare), value, old)
-                             : combine(b_, target.op, i.type, old, value);
-      annotate(b_.CreateAlignedStore(next, pointer, align), place);
-      return old;
-    };
-    if (target.shared) return plain();
-    constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
-    return either(u_.alone(), plain, [&]() -> Value* {
-      if (exchange)
-        return b_.CreateExtractValue(b_.CreateAtomicCmpXchg(pointer, compare, value, align, kOrder, kOrder),
-                                     0);
-      return b_.CreateAtomicRMW(atomic_operation(target.op, sgn), pointer, value, align, kOrder);
-    });
+  const AtomicAccess access{target.shared ? u_.shared(target.array) : u_.buffer(target.array), target.op,
+                            i.type};
+  const auto either_way = [&](const std::function<Value*(bool)>& emit) {
+    if (target.shared) return emit(true);
+    return either(u_.alone(), [&] { return emit(true); }, [&] { return emit(false); });
   };
 
+  llvm::Type* type = lane_type(u_.context(), i.type);
+  const bool sgn = is_signed(i.type);
   if (Value* nothing = neutral(target.op, type, sgn); nothing && !u_.used(id) && shapes_.uniform(i.args[0])) {
     Value* values = vector(i.args[1]);
     if (mask_) values = b_.CreateSelect(mask_, values, splat(nothing));
-    one(scalar(i.args[0]), fold_lanes(b_, target.op, sgn, values), nullptr);
+    Value *all = fold_lanes(b_, target.op, sgn, values), *index = scalar(i.args[0]);
+    either_way([&](bool plain) { return atomic_once(access, index, all, nullptr, plain); });
     return {llvm::PoisonValue::get(vector_type(type))};
   }
 
-  Value* operands[3] = {};
+  std::array<Value*, 3> operands{};
   for (int k = 0; k < i.arg_count(); ++k)
     operands[k] = shapes_.uniform(i.args[k]) ? scalar(i.args[k]) : vector(i.args[k]);
+  return {either_way([&](bool plain) { return atomic_loop(access, operands, plain); })};
+}
+
+/// One lane's operation; gives the old value.
+Value* LaneCode::atomic_once(const AtomicAccess& access, Value* index, Value* value, Value* compare,
+                             bool plain) {
+  Value* pointer = address(access.place, index);
+  const llvm::Align align(uint64_t(size_of(access.place.storage)));
+  const bool exchange = access.op == ir::AtomicOp::compare_exchange;
+  if (plain) {
+    llvm::LoadInst* old = b_.CreateAlignedLoad(lane_type(u_.context(), access.type), pointer, align);
+    annotate(old, access.place);
+    Value* next = exchange ? b_.CreateSelect(b_.CreateICmpEQ(old, compare), value, old)
+                           : combine(b_, access.op, access.type, old, value);
+    annotate(b_.CreateAlignedStore(next, pointer, align), access.place);
+    return old;
+  }
+  constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
+  if (exchange)
+    return b_.CreateExtractValue(b_.CreateAtomicCmpXchg(pointer, compare, value, align, kOrder, kOrder), 0);
+  return b_.CreateAtomicRMW(atomic_operation(access.op, is_signed(access.type)), pointer, value, align,
+                            kOrder);
+}
+
+/// The lanes one by one, or those of the mask. A loop rather than sixteen copies: processors predict by the
+/// instruction's address which store a load depends on, and do so better with one.
+Value* LaneCode::atomic_loop(const AtomicAccess& access, const std::array<Value*, 3>& operands, bool plain) {
+  llvm::Type* type = lane_type(u_.context(), access.type);
+  // Lanes are picked by number: through memory.
+  std::array<Value*, 3> memory = operands;
+  for (Value*& v : memory) {
+    if (!v || !v->getType()->isVectorTy()) continue;
+    Value* stored = u_.local(v->getType());
+    b_.CreateStore(v, stored);
+    v = stored;
+  }
   llvm::AllocaInst* result = u_.local(vector_type(type), "old");
-  Value* bits = mask_bits();
+  const auto number = [&](llvm::Type* integer, uint64_t v) { return llvm::ConstantInt::get(integer, v); };
+  // The lane's number where all run, else the bits of the lanes still to come.
+  Value* begin = mask_ ? mask_bits() : b_.getInt64(0);
   llvm::BasicBlock *from = b_.GetInsertBlock(), *body = u_.new_block("lane"),
                    *done = u_.new_block("lanes_done");
   b_.CreateBr(body);
   b_.SetInsertPoint(body);
-  llvm::PHINode* left = b_.CreatePHI(bits->getType(), 2);
-  left->addIncoming(bits, from);
-  Value* lane = b_.CreateZExtOrTrunc(
-      b_.CreateIntrinsic(llvm::Intrinsic::cttz, {bits->getType()}, {left, b_.getTrue()}), b_.getInt32Ty());
-  const auto of_lane = [&](Value* v) {
-    return v && v->getType()->isVectorTy() ? b_.CreateExtractElement(v, lane) : v;
+  llvm::PHINode* state = b_.CreatePHI(begin->getType(), 2);
+  state->addIncoming(begin, from);
+  Value* lane = state;
+  if (mask_)
+    lane = b_.CreateZExtOrTrunc(
+        b_.CreateIntrinsic(llvm::Intrinsic::cttz, {begin->getType()}, {state, b_.getTrue()}),
+        b_.getInt64Ty());
+  const auto of_lane = [&](int k) -> Value* {
+    if (memory[k] == operands[k]) return operands[k];
+    llvm::Type* element = operands[k]->getType()->getScalarType();
+    return b_.CreateLoad(element, b_.CreateGEP(element, memory[k], lane));
   };
-  Value* old = one(of_lane(operands[0]), of_lane(operands[1]), of_lane(operands[2]));
-  if (u_.used(id)) b_.CreateStore(old, b_.CreateGEP(type, result, b_.CreateZExt(lane, b_.getInt64Ty())));
-  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, llvm::ConstantInt::get(bits->getType(), 1)));
-  left->addIncoming(rest, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpNE(rest, llvm::ConstantInt::get(bits->getType(), 0)), body, done);
+  b_.CreateStore(atomic_once(access, of_lane(0), of_lane(1), of_lane(2), plain),
+                 b_.CreateGEP(type, result, lane));
+  Value* next = mask_ ? b_.CreateAnd(state, b_.CreateSub(state, number(begin->getType(), 1)))
+                      : b_.CreateAdd(state, b_.getInt64(1));
+  state->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpNE(next, number(begin->getType(), mask_ ? 0 : uint64_t(width_))), body, done);
   b_.SetInsertPoint(done);
-  return {b_.CreateLoad(vector_type(type), result)};
+  return b_.CreateLoad(vector_type(type), result);
 }
 
 }  // namespace lockstep::compile::simd

@@ -108,7 +108,16 @@ class LaneCode {
   void async_copy(ir::Id id);
   Slot local_load(ir::Id id);
   void local_store(ir::Id id);
+  struct AtomicAccess {
+    MemoryPlace place;
+    ir::AtomicOp op;
+    Type type;
+  };
   Slot atomic(ir::Id id);
+  llvm::Value* atomic_once(const AtomicAccess& access, llvm::Value* index, llvm::Value* value,
+                           llvm::Value* compare, bool plain);
+  llvm::Value* atomic_loop(const AtomicAccess& access, const std::array<llvm::Value*, 3>& operands,
+                           bool plain);
   llvm::Value* address(const MemoryPlace& place, llvm::Value* index, int64_t more = 0);
   llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
   bool is_clamped_row(ir::Id id, std::vector<ir::Id>& may_wrap);
