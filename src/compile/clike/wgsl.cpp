@@ -239,6 +239,10 @@ std::string_view WgslPrinter::op_template(const Instruction& i, Type type) const
     case Op::fabs: return exact_ ? "ls_abs($0)" : "abs($0)";
     case Op::fdiv: return exact_ && !options_.native_division ? "ls_div($0, $1)" : "$0 / $1";
     case Op::fsqrt: return exact_ && !options_.native_division ? "ls_sqrt($0)" : "sqrt($0)";
+    // Through whole numbers: as floats a driver takes them for its own minimum, whose NaN and zeros are
+    // others.
+    case Op::fmin: return exact_ ? "ls_fmin($0, $1)" : wgsl_column(i.op);
+    case Op::fmax: return exact_ ? "ls_fmax($0, $1)" : wgsl_column(i.op);
     case Op::fma: return exact_ && !options_.native_fma ? "ls_fma($0, $1, $2)" : "fma($0, $1, $2)";
     default: return wgsl_column(i.op);
   }
@@ -316,9 +320,10 @@ void WgslPrinter::async_copy(const Instruction& i, const Expression& shared_inde
 /// The tree of control.hpp: v[i] = v[i] op v[i + s] for s = lanes/2 … 1.
 std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
   const std::string_view t = wgsl_type(type);
-  const std::string_view combine = kind == ir::Reduction::add   ? "a + b"
-                                   : kind == ir::Reduction::min ? "select(a, b, b < a)"
-                                                                : "select(a, b, a < b)";
+  const std::string_view combine = kind == ir::Reduction::add ? "a + b"
+                                   : kind == ir::Reduction::min
+                                       ? (type == Type::f32 ? "ls_fmin(a, b)" : "select(a, b, b < a)")
+                                       : (type == Type::f32 ? "ls_fmax(a, b)" : "select(a, b, a < b)");
   return fmt::format(R"(fn ls_reduce_{0}_{1}(lane: i32, value: {0}) -> {0} {{
   ls_tree_{0}[lane] = value;
   workgroupBarrier();
@@ -373,7 +378,7 @@ WgslSource WgslPrinter::print() {
 }}
 )",
                               s, wgsl_type(value_type(f.shared[s].storage)));
-  const std::string helpers = used_helpers(wgsl_helpers(), accessors + prologue_ + body);
+  const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + prologue_ + body);
   if (helpers.find("ls_zero") != std::string::npos)
     prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
 

@@ -33,6 +33,7 @@ bool may_pass_to_sum(Op op) {
   switch (op) {
     case Op::fadd:
     case Op::fsub:
+    case Op::fma:  // a b c + a d = a (b c + d)
     case Op::fneg:
     case Op::fabs:
     case Op::select:

@@ -64,8 +64,8 @@ constexpr Helper kHelpers[] = {
   let finite = max(max(ea, ec), (bitcast<u32>(p) >> 23u) & 255u) < 255u;
   return select(special, r, finite && (p != 0.0f || c != 0.0f));
 })"},
-    // Quotient and root rounded to nearest, for adapters that promise less: an estimate, the exact remainder by fma, a
-    // correction of half an ulp at most. Far exponents and special values take the long way.
+    // Quotient and root rounded to nearest, for adapters that promise less: an estimate, the exact remainder
+    // by fma, a correction of half an ulp at most. Far exponents and special values take the long way.
     {"ls_div", R"(fn ls_div(a: f32, b: f32) -> f32 {
   let ea = (bitcast<u32>(a) >> 23u) & 255u;
   let eb = (bitcast<u32>(b) >> 23u) & 255u;
@@ -126,6 +126,12 @@ constexpr Helper kHelpers[] = {
   let s = sqrt(y);
   return fma(fma(-s, s, y), 0.5f / s, s) * scale;
 })"},
+    {"ls_fmin",
+     "fn ls_fmin(a: f32, b: f32) -> f32 { return bitcast<f32>(select(bitcast<u32>(a), bitcast<u32>(b), b < "
+     "a)); }"},
+    {"ls_fmax",
+     "fn ls_fmax(a: f32, b: f32) -> f32 { return bitcast<f32>(select(bitcast<u32>(a), bitcast<u32>(b), a < "
+     "b)); }"},
     {"ls_idiv_u32", R"(fn ls_idiv_u32(a: u32, b: u32) -> u32 {
   if (b == 0u) { return 0u; }
   return a / b;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "device/webgpu/vulkan_memory.hpp"
+
 namespace lockstep::device::webgpu {
 
 namespace {
@@ -28,7 +30,9 @@ DeviceInfo device_info(const Adapter& adapter, int number) {
       int64_t(std::min<uint64_t>(l.maxStorageBufferBindingSize, INT64_MAX)) & ~int64_t(255);
   limits.bindings = l.maxStorageBuffersPerShaderStage;
   // Longer buffers than the adapter's consist of several; a kernel sees as much as it can bind.
-  limits.buffer_bytes = limits.binding_bytes * limits.bindings;
+  // 32-bit indices reach 2^31 elements of 4 bytes.
+  limits.buffer_bytes =
+      std::min<int64_t>(limits.binding_bytes * std::min<int64_t>(limits.bindings, 64), int64_t(1) << 33);
   limits.shared_bytes = l.maxComputeWorkgroupStorageSize;
   limits.f64 = false;
   limits.f16 = true;
@@ -37,7 +41,7 @@ DeviceInfo device_info(const Adapter& adapter, int number) {
 
 MemoryInfo memory_info(const Adapter& adapter) {
   MemoryInfo info;
-  if (adapter.type == WGPUAdapterType_DiscreteGPU) return info;
+  if (!adapter.software()) return vulkan_memory(adapter.vendor, adapter.number, adapter.name);
   std::ifstream file("/proc/meminfo");
   std::string key, unit;
   int64_t kib = 0;

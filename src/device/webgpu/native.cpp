@@ -93,6 +93,7 @@ Enumerated enumerate() {
     adapter.name = text(info.device);
     adapter.driver = text(info.description);
     adapter.vendor = info.vendorID;
+    adapter.number = info.deviceID;
     adapter.type = info.adapterType;
     n->AdapterInfoFreeMembers(info);
     if (n->AdapterGetLimits(handle, &adapter.limits) != WGPUStatus_Success) continue;

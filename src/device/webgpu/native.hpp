@@ -14,7 +14,8 @@ namespace lockstep::device::webgpu {
 #define LOCKSTEP_WGPU_FUNCTIONS(X)                                                                           \
   X(CreateInstance)                                                                                          \
   X(InstanceEnumerateAdapters)                                                                               \
-  X(GetVersion) X(AdapterGetInfo) X(AdapterInfoFreeMembers) X(AdapterGetLimits) X(AdapterHasFeature)         \
+  X(GetVersion)                                                                                              \
+  X(AdapterGetInfo) X(AdapterInfoFreeMembers) X(AdapterGetLimits) X(AdapterHasFeature)                       \
       X(AdapterRequestDevice) X(DeviceGetQueue) X(DevicePoll) X(DeviceDestroy) X(DeviceRelease)              \
           X(DeviceCreateBuffer) X(DeviceCreateBindGroup) X(DeviceCreateBindGroupLayout)                      \
               X(DeviceCreatePipelineLayout) X(DeviceCreateComputePipeline) X(DeviceCreateShaderModule) X(    \
@@ -48,7 +49,7 @@ const Native* native(std::string* reason);
 struct Adapter {
   WGPUAdapter handle = nullptr;
   std::string name, driver;
-  uint32_t vendor = 0;
+  uint32_t vendor = 0, number = 0;  // as Vulkan has them
   WGPUAdapterType type = WGPUAdapterType_Unknown;
   WGPULimits limits{};
   bool timestamps = false;

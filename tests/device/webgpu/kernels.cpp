@@ -411,6 +411,7 @@ class WebgpuSmallLimits : public WebgpuKernels {
       l.groups = {3, 2, 2};
       l.group_lanes = 64;
       l.binding_bytes = 1024;
+      l.bindings = 10;
     };
   }
 };

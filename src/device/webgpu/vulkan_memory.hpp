@@ -1,0 +1,15 @@
+// Memory of a Vulkan device. WebGPU has no call for it, so the Vulkan loader is asked beside wgpu-native.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/device.hpp"
+
+namespace lockstep::device::webgpu {
+
+/// Largest device-local heap of the physical device with this vendor, device number and name; zeros where not
+/// known.
+MemoryInfo vulkan_memory(uint32_t vendor, uint32_t device, const std::string& name);
+
+}  // namespace lockstep::device::webgpu
