@@ -2,13 +2,15 @@
 #include "urban/sky.hpp"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <span>
 
 #include "core/fields.hpp"
 #include "core/hash.hpp"
@@ -78,46 +80,33 @@ void record(Context& context, const SkyPlan& plan, const TileReport& report) {
                    {"gpu_fallback_count", fallback_count}});
 }
 
-/// A tile's result as it is stored: grids, then states.
-struct Packed {
-  std::vector<float> grids;
-  std::vector<uint32_t> states;
+/// A tile's result as it is stored: 15 grids, then the states if kept. Not initialised, for it is written
+/// whole.
+class Packed {
+ public:
+  Packed(const Tile& tile, int state_words)
+      : pixels_(static_cast<size_t>(tile.core_pixels())),
+        count_(pixels_ * static_cast<size_t>(kSkyViewGrids + state_words)),
+        data_(std::make_unique_for_overwrite<uint32_t[]>(count_)) {}
+  float* grid(size_t g) const { return reinterpret_cast<float*>(data_.get()) + g * pixels_; }
+  uint32_t* states() const { return data_.get() + kSkyViewGrids * pixels_; }
+  std::span<std::byte> data() const { return std::as_writable_bytes(std::span(data_.get(), count_)); }
 
-  static size_t bytes(const Tile& tile, int words) {
-    return static_cast<size_t>(tile.core_pixels()) *
-           (kSkyViewGrids * sizeof(float) + static_cast<size_t>(words) * 4);
-  }
-  std::vector<std::byte> data() const {
-    std::vector<std::byte> all(grids.size() * sizeof(float) + states.size() * 4);
-    std::memcpy(all.data(), grids.data(), grids.size() * sizeof(float));
-    if (!states.empty())
-      std::memcpy(all.data() + grids.size() * sizeof(float), states.data(), states.size() * 4);
-    return all;
-  }
-  static Packed from(const std::vector<std::byte>& all, const Tile& tile) {
-    Packed p;
-    p.grids.resize(static_cast<size_t>(tile.core_pixels()) * kSkyViewGrids);
-    std::memcpy(p.grids.data(), all.data(), p.grids.size() * sizeof(float));
-    p.states.resize((all.size() - p.grids.size() * sizeof(float)) / 4);
-    if (!p.states.empty())
-      std::memcpy(p.states.data(), all.data() + p.grids.size() * sizeof(float), p.states.size() * 4);
-    return p;
-  }
+ private:
+  size_t pixels_, count_;
+  std::unique_ptr<uint32_t[]> data_;
 };
 
-/// All 15 grids of a core from what the device gave: without plants the last ten are 1; missing pixels are
-/// NaN.
-std::vector<float> complete(const City& city, const Tile& tile, std::vector<float> grids) {
+/// What the device does not give: without plants the last ten grids are 1; missing pixels are NaN.
+void complete(const City& city, const Tile& tile, const Packed& result) {
   const size_t pixels = static_cast<size_t>(tile.core_pixels());
-  grids.resize(kSkyViewGrids * pixels, 1.0f);
-  if (city.missing == 0) return grids;
-  for (int64_t row = 0; row < tile.rows; ++row)
-    for (int64_t col = 0; col < tile.cols; ++col) {
-      if (!city.is_missing((tile.row + row) * city.cols + tile.col + col)) continue;
-      for (size_t g = 0; g < kSkyViewGrids; ++g)
-        grids[g * pixels + static_cast<size_t>(row * tile.cols + col)] = kNan;
-    }
-  return grids;
+  if (!city.has_vegetation()) std::fill(result.grid(kSectors), result.grid(kSkyViewGrids), 1.0f);
+  if (city.missing == 0) return;
+  for (size_t p = 0; p < pixels; ++p) {
+    const int64_t row = static_cast<int64_t>(p) / tile.cols, col = static_cast<int64_t>(p) % tile.cols;
+    if (!city.is_missing((tile.row + row) * city.cols + tile.col + col)) continue;
+    for (size_t g = 0; g < kSkyViewGrids; ++g) result.grid(g)[p] = kNan;
+  }
 }
 
 }  // namespace
@@ -171,23 +160,17 @@ Packed compute_tile(const Device& device, bool own_stream, const City& city, con
     words_done(step);
   }
   view_sky(device, stream, plan, scene, buffers);
-  Packed result;
-  result.grids.resize(static_cast<size_t>(buffers.grids.elements()));
-  device.read(buffers.grids, result.grids.data(), buffers.grids.bytes(), stream);
-  if (keep_states) {
-    result.states.resize(static_cast<size_t>(buffers.states.elements()));
-    device.read(buffers.states, result.states.data(), buffers.states.bytes(), stream);
-  }
-  result.grids = complete(city, tile, std::move(result.grids));
+  Packed result(tile, keep_states ? plan.words() : 0);
+  device.read(buffers.grids, result.grid(0), buffers.grids.bytes(), stream);
+  if (keep_states) device.read(buffers.states, result.states(), buffers.states.bytes(), stream);
+  complete(city, tile, result);
   return result;
 }
 
 }  // namespace
 
-void run_sky(
-    Context& context, const City& city, const SkyOptions& options, const TileOptions& tiling,
-    const std::function<void(const Tile&, const std::vector<float>&, const std::vector<uint32_t>&)>& sink,
-    TileReport* out) {
+void run_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiling,
+             const std::function<void(const Tile&, const float*, const uint32_t*)>& sink, TileReport* out) {
   const auto start = Clock::now();
   const SkyPlan plan = plan_sky(city, options);
   TileStore store(tiling.resume_folder, tiling.resume_folder.empty() ? std::string() : key_of(city, options));
@@ -213,7 +196,7 @@ void run_sky(
   const auto deliver = [&](const Tile& tile, const Packed& result) {
     const std::lock_guard lock(delivering);
     const auto begin = Clock::now();
-    sink(tile, result.grids, result.states);
+    sink(tile, result.grid(0), options.keep_states ? result.states() : nullptr);
     report.stitch_seconds += seconds_since(begin);
   };
 
@@ -221,12 +204,12 @@ void run_sky(
   const int stored_words = options.keep_states ? words : 0;
   for (size_t k = 0; k < tiles.tiles.size(); ++k) {
     const Tile& tile = tiles.tiles[k];
-    const auto stored = store.load(tile, Packed::bytes(tile, stored_words));
-    if (!stored) {
+    const Packed stored(tile, stored_words);
+    if (!store.load(tile, stored.data())) {
       open.push_back(k);
       continue;
     }
-    deliver(tile, Packed::from(*stored, tile));
+    deliver(tile, stored);
     ++report.resumed;
     advance(words);
   }
@@ -245,7 +228,7 @@ void run_sky(
                                 advance(parts);
                               });
         });
-        store.save(tile, store.active() ? result.data() : std::vector<std::byte>());
+        store.save(tile, result.data());
         const double seconds = seconds_since(begin);
         deliver(tile, result);
         const std::lock_guard lock(delivering);
@@ -270,10 +253,10 @@ void stream_sky_view_factors(Context& context, const CityInput& input, const Sky
   const City city = prepare_city(input);
   run_sky(
       context, city, options, tiles,
-      [&](const Tile& tile, const std::vector<float>& grids, const std::vector<uint32_t>& states) {
-        SkyTile part{tile.row, tile.col, tile.rows, tile.cols, {}, states.empty() ? nullptr : states.data()};
+      [&](const Tile& tile, const float* grids, const uint32_t* states) {
+        SkyTile part{tile.row, tile.col, tile.rows, tile.cols, {}, states};
         for (size_t g = 0; g < kSkyViewGrids; ++g)
-          part.grids[g] = &grids[g * static_cast<size_t>(tile.core_pixels())];
+          part.grids[g] = grids + g * static_cast<size_t>(tile.core_pixels());
         sink(part);
       },
       report);
@@ -287,21 +270,9 @@ SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& input
   stream_sky_view_factors(
       context, input, options, tiles,
       [&](const SkyTile& part) {
-        const bool whole = part.rows == rows && part.cols == cols;
-        if (whole) {
-          for (size_t g = 0; g < kSkyViewGrids; ++g) {
-            result.grids[g].rows = rows;
-            result.grids[g].cols = cols;
-            result.grids[g].values.assign(part.grids[g], part.grids[g] + rows * cols);
-          }
-          const int words = (patch_count(options.patches) + 15) / 16;
-          if (part.states)
-            result.states = {rows, cols, patch_count(options.patches),
-                             std::vector<uint32_t>(part.states, part.states + words * rows * cols)};
-          return;
-        }
         if (!sized) {
-          for (Raster& grid : result.grids) grid = Raster(rows, cols);
+          tbb::parallel_for(size_t{0}, size_t{kSkyViewGrids},
+                            [&](size_t g) { result.grids[g] = Raster(rows, cols); });
           if (part.states) {
             result.states = {rows, cols, patch_count(options.patches), {}};
             result.states.words.resize(static_cast<size_t>(rows * cols * result.states.words_per_pixel()));
@@ -309,7 +280,8 @@ SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& input
           sized = true;
         }
         const Tile tile{part.row, part.col, part.rows, part.cols, 0, 0, 0, 0};
-        for (size_t g = 0; g < kSkyViewGrids; ++g) stitch(tile, part.grids[g], result.grids[g]);
+        tbb::parallel_for(size_t{0}, size_t{kSkyViewGrids},
+                          [&](size_t g) { stitch(tile, part.grids[g], result.grids[g]); });
         if (!part.states) return;
         for (int64_t word = 0; word < result.states.words_per_pixel(); ++word)
           for (int64_t row = 0; row < part.rows; ++row)

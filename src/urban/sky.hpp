@@ -27,10 +27,9 @@ void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
 void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
               const SkyBuffers& buffers);
 
-/// Computes all tiles; `sink` gets each core with its 15 grids and, if kept, its states, one call at a time.
-void run_sky(
-    Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
-    const std::function<void(const Tile&, const std::vector<float>&, const std::vector<uint32_t>&)>& sink,
-    TileReport* report);
+/// Computes all tiles; `sink` gets each core with its 15 grids, one after the other, and its states (null
+/// unless kept), one call at a time.
+void run_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
+             const std::function<void(const Tile&, const float*, const uint32_t*)>& sink, TileReport* report);
 
 }  // namespace lockstep::urban

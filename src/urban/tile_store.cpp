@@ -61,20 +61,14 @@ void TileStore::save(const Tile& tile, std::span<const std::byte> data) const {
   out.commit();
 }
 
-bool TileStore::has(const Tile& tile, size_t size) const {
+bool TileStore::load(const Tile& tile, std::span<std::byte> data) const {
   std::error_code error;
-  return active() && fs::file_size(file(tile), error) == size + kChecksumBytes && !error;
-}
-
-std::optional<std::vector<std::byte>> TileStore::load(const Tile& tile, size_t size) const {
-  if (!has(tile, size)) return std::nullopt;
+  if (!active() || fs::file_size(file(tile), error) != data.size() + kChecksumBytes || error) return false;
   std::ifstream in(file(tile), std::ios::binary);
   Hash128 checksum;
-  std::vector<std::byte> data(size);
   in.read(reinterpret_cast<char*>(&checksum), sizeof(checksum));
-  in.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(size));
-  if (!in || hash128(data) != checksum) return std::nullopt;
-  return data;
+  in.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()));
+  return in && hash128(data) == checksum;
 }
 
 }  // namespace lockstep::urban

@@ -4,10 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "urban/tiling.hpp"
 
@@ -29,9 +27,8 @@ class TileStore {
   void begin(int64_t side);
 
   void save(const Tile& tile, std::span<const std::byte> data) const;
-  /// The stored bytes if they are there and `size` long.
-  std::optional<std::vector<std::byte>> load(const Tile& tile, size_t size) const;
-  bool has(const Tile& tile, size_t size) const;
+  /// Reads a stored tile; false where there is none of that size, or a damaged one.
+  bool load(const Tile& tile, std::span<std::byte> data) const;
 
  private:
   std::filesystem::path file(const Tile& tile) const;
