@@ -59,6 +59,10 @@ class Verifier {
     const bool groups = f_.domain == Domain::groups;
     for (int32_t size : f_.group)
       require(size >= (groups ? 1 : 0), fmt::format("group axis of {} lanes", size), "1 or more");
+    if (!groups)
+      for (int a = f_.rank; a < 3; ++a)
+        require(f_.group[a] <= 1, fmt::format("group of {} lanes along axis {}", f_.group[a], a),
+                fmt::format("one lane along axes that a domain of rank {} does not have", f_.rank));
     if (groups)
       require(f_.group_lanes() <= 1024, fmt::format("group of {} lanes", f_.group_lanes()), "at most 1024");
     for (const BufferParam& b : f_.buffers) {

@@ -60,8 +60,9 @@ class Generator {
       for (int a = 0; a < f_.rank; ++a) program_.extent[a] = 1 + random_.below(a ? 2 : 3);
       total_ = f_.group_lanes() * program_.extent[0] * program_.extent[1] * program_.extent[2];
     } else {
-      if (random_.chance(40))
-        f_.group = random_.chance(50) ? std::array<int32_t, 3>{32, 1, 1} : std::array<int32_t, 3>{8, 2, 1};
+      static constexpr std::array<int32_t, 3> kSizes[3][2] = {
+          {{32, 1, 1}, {8, 1, 1}}, {{8, 2, 1}, {64, 1, 1}}, {{8, 2, 1}, {4, 2, 2}}};
+      if (random_.chance(40)) f_.group = kSizes[f_.rank - 1][random_.below(2)];
       if (f_.rank == 1) program_.extent[0] = 1 + random_.below(150);
       for (int a = 0; a < f_.rank && f_.rank > 1; ++a) program_.extent[a] = 1 + random_.below(a ? 4 : 37);
       total_ = program_.extent[0] * program_.extent[1] * program_.extent[2];

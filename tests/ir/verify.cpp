@@ -137,6 +137,12 @@ TEST(Verify, GroupsOnly) {
   EXPECT_COMPLAINT("shared array in a points kernel", [](At<1>) { SharedArray<f32> s(4); });
 }
 
+TEST(Verify, GroupAxesOfPointsKernels) {
+  EXPECT_COMPLAINT(
+      "group of 2 lanes along axis 1", [](At<1> at, Out<i32, 1> out) { out[at] = 1; },
+      KernelOptions{{8, 2, 1}});
+}
+
 TEST(Verify, AsyncCopyWidth) {
   EXPECT_COMPLAINT("asynchronous copy of 32 bytes", [](Group<1> g, Grid<f64, 1> a) {
     SharedArray<f64> s(256);
