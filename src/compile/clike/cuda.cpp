@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 
 #include "compile/clike/cuda_prelude.hpp"
@@ -108,8 +109,12 @@ class CudaPrinter final : public Printer {
       case Op::isub: return free ? "$0 - $1" : "ls_sub($0, $1)";
       case Op::imul: return free ? "$0 * $1" : "ls_mul($0, $1)";
       case Op::ineg: return "ls_neg($0)";
-      case Op::idiv:
       case Op::irem:
+        if (const Instruction* c = constant(0);
+            c && is_signed(type) && !is_wide(type) && std::abs(int64_t(int32_t(c->imm))) < (1 << 30))
+          return "ls_irem_short($0, $1)";
+        [[fallthrough]];
+      case Op::idiv:
         if (const Instruction* c = constant(1); c && c->imm != 0 && (c->imm != ones || !is_signed(type)))
           return i.op == Op::idiv ? "$0 / $1" : "$0 % $1";
         break;
@@ -430,7 +435,13 @@ class CudaPrinter final : public Printer {
 }  // namespace
 
 std::array<int32_t, 3> cuda_group(const ir::Function& f) {
-  if (f.group[0] > 0) return {f.group[0], std::max(f.group[1], 1), std::max(f.group[2], 1)};
+  if (f.group[0] > 0) {
+    // Lanes along axes that a points kernel does not have would repeat its points.
+    const auto along = [&](int axis) {
+      return f.domain == ir::Domain::points && axis >= f.rank ? 1 : std::max(f.group[size_t(axis)], 1);
+    };
+    return {f.group[0], along(1), along(2)};
+  }
   switch (f.rank) {
     case 1: return {256, 1, 1};
     case 2: return {64, 4, 1};

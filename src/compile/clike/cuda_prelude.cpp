@@ -33,6 +33,10 @@ constexpr Helper kCommon[] = {
                   "u32 ls_irem(u32 a, u32 b) { return b == 0u ? 0u : a % b; }\n" D
                   "i64 ls_irem(i64 a, i64 b) { return b == 0 || b == -1 ? 0 : a % b; }\n" D
                   "u64 ls_irem(u64 a, u64 b) { return b == 0u ? 0u : a % b; }"},
+    // A small first operand, as in the shift of a periodic index, is mostly below the second: no division
+    // then.
+    {"ls_irem_short",
+     D "int ls_irem_short(int a, int b) { return (a < 0 ? -a : a) < b ? a : ls_irem(a, b); }"},
     {"ls_iabs",
      D "int ls_iabs(int a) { return a < 0 ? ls_neg(a) : a; }\n" D "u32 ls_iabs(u32 a) { return a; }\n" D
        "i64 ls_iabs(i64 a) { return a < 0 ? ls_neg(a) : a; }\n" D "u64 ls_iabs(u64 a) { return a; }"},

@@ -66,6 +66,11 @@ TEST(CudaText, PointsKernelsAreGuardedAndBounded) {
   EXPECT_TRUE(has_not(text, "#include"));
 }
 
+TEST(CudaText, ABlockHasNoLanesAlongAxesThatThePointsLack) {
+  const Kernel k = kernel("test.line", [](At<1> at, InOut<u32, 1> a) { a[at] += 1u; }, {{8, 2, 1}});
+  EXPECT_EQ(print_cuda(k.function(), CudaOptions{}).block, (std::array<int32_t, 3>{8, 1, 1}));
+}
+
 TEST(CudaText, TheSameFunctionGivesTheSameText) {
   const auto body = [](At<1> at, Grid<f32, 1> a, Out<f32, 1> b) { b[at] = sqrt(a[at]) + a[at] * 3.0f; };
   EXPECT_EQ(text_of(body), text_of(body));

@@ -1,5 +1,6 @@
 // What the CUDA back end does beside arithmetic: copies, streams, graphs, big buffers and domains, group
 // functions.
+#include <algorithm>
 #include <numeric>
 
 #include "device/cuda/gpu.hpp"
@@ -116,6 +117,80 @@ TEST_F(CudaTest, MoreThan65535GroupsAlongYAndZ) {
   int64_t wrong = 0;
   for (int64_t n = 0; n < rows * 64; ++n) wrong += got[size_t(n)] != u32(n / 64) * 7u + u32(n % 64);
   EXPECT_EQ(wrong, 0);
+}
+
+/// Sum over a cross of neighbours, clamped at the edges, in plain C++.
+std::vector<f32> cross_sums(const std::vector<f32>& t, int64_t nz, int64_t ny, int64_t nx, bool across_z) {
+  std::vector<f32> out(t.size());
+  const auto at = [&](int64_t z, int64_t y, int64_t x) {
+    const auto fix = [](int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; };
+    return t[size_t((fix(z, nz) * ny + fix(y, ny)) * nx + fix(x, nx))];
+  };
+  size_t n = 0;
+  for (int64_t z = 0; z < nz; ++z)
+    for (int64_t y = 0; y < ny; ++y)
+      for (int64_t x = 0; x < nx; ++x) {
+        f32 sum = at(z, y, x + 2) + at(z, y, x - 1) + at(z, y + 1, x) + at(z, y - 3, x);
+        if (across_z) sum = sum + at(z + 1, y, x) + at(z - 1, y, x);
+        out[n++] = sum;
+      }
+  return out;
+}
+
+// Domains big enough for several points per lane, with sizes that leave partly filled groups on every side.
+TEST_F(CudaTest, BigDomainsWithOddSizes) {
+  const auto random = [](int64_t n) {
+    std::vector<f32> v(static_cast<size_t>(n));
+    for (size_t k = 0; k < v.size(); ++k) v[k] = f32((k * 2654435761u) % 65521u) * 0.37f - 9000.0f;
+    return v;
+  };
+  {
+    static const Kernel k = kernel("test.line", [](At<1> at, Grid<f32, 1> in, Out<f32, 1> out) {
+      out[at] = in[at.x(1)] + in[at.x(-1)];
+    });
+    const int64_t n = 9000001;
+    const std::vector<f32> in = random(n);
+    const Buffer out = device().allocate<f32>({n});
+    device().launch(k, {n}, device().upload(in), out);
+    const std::vector<f32> got = device().download<f32>(out);
+    int64_t wrong = 0;
+    for (int64_t x = 0; x < n; ++x)
+      wrong += got[size_t(x)] != in[size_t(std::min(x + 1, n - 1))] + in[size_t(std::max<int64_t>(x - 1, 0))];
+    EXPECT_EQ(wrong, 0);
+  }
+  {
+    static const Kernel k = kernel("test.cross2", [](At<2> at, Grid<f32, 2> in, Out<f32, 2> out) {
+      out[at] = in[at.x(2)] + in[at.x(-1)] + in[at.y(1)] + in[at.y(-3)];
+    });
+    const int64_t ny = 3001, nx = 2999;
+    const std::vector<f32> in = random(ny * nx);
+    const Buffer out = device().allocate<f32>({ny, nx});
+    device().launch(k, {ny, nx}, device().upload(std::span<const f32>(in), {ny, nx}), out);
+    EXPECT_EQ(device().download<f32>(out), cross_sums(in, 1, ny, nx, false));
+  }
+  {
+    static const Kernel k = kernel("test.cross3", [](At<3> at, Grid<f32, 3> in, Out<f32, 3> out) {
+      out[at] = in[at.x(2)] + in[at.x(-1)] + in[at.y(1)] + in[at.y(-3)] + in[at.z(1)] + in[at.z(-1)];
+    });
+    const int64_t nz = 131, ny = 259, nx = 517;
+    const std::vector<f32> in = random(nz * ny * nx);
+    const Buffer from = device().upload(std::span<const f32>(in), {nz, ny, nx}),
+                 out = device().allocate<f32>({nz, ny, nx});
+    device().launch(k, {nz, ny, nx}, from, out);
+    EXPECT_EQ(device().download<f32>(out), cross_sums(in, nz, ny, nx, true));
+    // A smaller domain than the buffers: the stencil reaches beyond the domain but not beyond the buffer.
+    device().clear(out);
+    device().launch(k, {nz - 2, ny - 5, nx - 3}, from, out);
+    const std::vector<f32> part = device().download<f32>(out), whole = cross_sums(in, nz, ny, nx, true);
+    int64_t wrong = 0;
+    for (int64_t z = 0; z < nz; ++z)
+      for (int64_t y = 0; y < ny; ++y)
+        for (int64_t x = 0; x < nx; ++x) {
+          const size_t n = size_t((z * ny + y) * nx + x);
+          wrong += part[n] != (z < nz - 2 && y < ny - 5 && x < nx - 3 ? whole[n] : 0.0f);
+        }
+    EXPECT_EQ(wrong, 0);
+  }
 }
 
 TEST_F(CudaTest, BuffersBeyond4GiB) {

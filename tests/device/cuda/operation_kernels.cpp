@@ -100,6 +100,8 @@ OperationKernel build(std::string kernel_name, Type type, std::vector<Row> rows,
       const Id c = b.number(type, 7);
       for (Op op : {Op::idiv, Op::irem, Op::shl, Op::shr})
         write(std::string(ir::name(op)) + " by 7", b.op(op, {v[0], c}));
+      write("irem of 7", b.op(Op::irem, {c, v[0]}));
+      if (is_signed(type)) write("irem of -7", b.op(Op::irem, {b.number(type, -7), v[0]}));
     }
   };
   Kernel kernel = Kernel::trace(std::move(kernel_name), ir::Domain::points, 1, {}, trace);
