@@ -127,6 +127,9 @@ int run(int argc, char** argv) {
   add_emit(commands, root);
   add_report(commands, root);
   add_urban(commands, root);
+#ifdef LOCKSTEP_HAS_PDE
+  add_pde(commands, root);
+#endif
   add_completion(commands, root);
   for (const auto& command : commands) command->app->require_subcommand(0);
 
@@ -169,7 +172,8 @@ int main(int argc, char** argv) {
     report_error(e.what(), e.hint());
     return kBadUse;
   } catch (const DeviceError& e) {
-    report_error(e.what(), e.hint());
+    report_error(fmt::format("{} [device]: expected it to finish its work", e.what()),
+                 e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
     return kDeviceFailed;
   } catch (const DeviceUnavailable& e) {
     report_error(e.what(), "`lockstep devices` tells what this machine has");

@@ -118,10 +118,14 @@ LockstepGdalDataset* open_dataset(const char* path, int band, LockstepGdalGrid* 
       CPLErrorReset();
       return set_error(error, error_size, "its cells are complex numbers"), nullptr;
     }
-    // GDAL reads whole blocks, so a damaged block size would take all memory.
+    // GDAL reads whole blocks, of all bands where they are interleaved, so a damaged header would take all
+    // memory.
     int block_cols = 0, block_rows = 0;
     GDALGetBlockSize(dataset->band, &block_cols, &block_rows);
+    const char* interleave = GDALGetMetadataItem(dataset->handle, "INTERLEAVE", "IMAGE_STRUCTURE");
+    const bool mixed = interleave && std::strcmp(interleave, "PIXEL") == 0;
     const double block_bytes = static_cast<double>(block_cols) * static_cast<double>(block_rows) *
+                               (mixed ? grid->bands : 1) *
                                GDALGetDataTypeSizeBytes(GDALGetRasterDataType(dataset->band));
     if (block_cols < 1 || block_rows < 1 || block_bytes > kLargestBlock) {
       CPLErrorReset();

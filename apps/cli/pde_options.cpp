@@ -1,0 +1,165 @@
+#include "pde_options.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::cli {
+
+void add_pde_options(CLI::App& app, PdeOptions& o) {
+  add_positional(app, "IN.npz", o.input, "arrays of the fields (see lockstep pde --help)", true);
+  add_text(app, "--spacing", o.spacing, "cell sizes along x, y, z", "HX,HY,HZ");
+  require(app, "--spacing");
+  add_number(app, "--dt", o.dt, "time between levels", "DT", {0, 1e300, true});
+  require(app, "--dt");
+  add_text(app, "--boundary", o.boundary,
+           "periodic (default), or x=clamp,y=no_slip,…, or x-=dirichlet_face:1,…", "SPEC");
+  add_choice(app, "--order", o.order, "order of central differences (default 2)", {"2", "4", "6", "8"});
+  add_text(app, "--weights", o.weights, "weights of the sigma and the u term (default 1,1)", "WS,WU");
+  add_text(app, "--terms", o.terms,
+           "all (default: transport,compression,momentum) or a list of these and upwind, viscosity:NU, "
+           "pressure, forcing, "
+           "divergence:W, speed:W",
+           "LIST");
+  add_choice(app, "--kernel", o.kernel, "auto (default), or one path",
+             {"auto", "fused", "two-kernel", "reference"});
+  add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)",
+             {"all", "t1", "t1t2", "none"});
+  add_file(app, "--out", o.out, "where the gradients go (.npz)");
+}
+
+std::vector<double> parse_numbers(const std::string& text, const std::string& option, size_t count) {
+  std::vector<double> numbers;
+  for (const std::string& part : split_list(text, option)) {
+    const auto number = parse_number(part);
+    if (!number || !std::isfinite(*number))
+      throw InputError(fmt::format("'{}'", part), option, "a finite number");
+    numbers.push_back(*number);
+  }
+  if (numbers.size() != count)
+    throw InputError(fmt::format("{} numbers", numbers.size()), option, fmt::format("{}", count));
+  return numbers;
+}
+
+pde::TransportOptions parse_terms(const PdeOptions& options) {
+  pde::TransportOptions t;
+  const std::vector<double> weights = parse_numbers(options.weights, "--weights", 2);
+  for (double w : weights)
+    if (w < 0) throw InputError(fmt::format("weight {}", w), "--weights", "numbers of 0 or more");
+  t.weight_sigma = weights[0];
+  t.weight_u = weights[1];
+  if (options.terms == "all") return t;
+  t.sigma_transport = t.sigma_divergence = t.momentum = false;
+  for (const std::string& term : split_list(options.terms, "--terms")) {
+    const size_t colon = term.find(':');
+    const std::string name = term.substr(0, colon);
+    const auto value = [&] {
+      const auto number = colon == std::string::npos ? std::nullopt : parse_number(term.substr(colon + 1));
+      if (!number || !std::isfinite(*number) || *number < 0)
+        throw InputError(fmt::format("term '{}'", term), "--terms",
+                         fmt::format("{}:NUMBER of 0 or more", name));
+      return *number;
+    };
+    const auto plain = [&] {
+      if (colon != std::string::npos)
+        throw InputError(fmt::format("term '{}'", term), "--terms", fmt::format("{} without a number", name));
+      return true;
+    };
+    if (name == "transport")
+      t.sigma_transport = plain();
+    else if (name == "compression")
+      t.sigma_divergence = plain();
+    else if (name == "momentum")
+      t.momentum = plain();
+    else if (name == "upwind")
+      t.upwind = plain();
+    else if (name == "pressure")
+      t.pressure = plain();
+    else if (name == "forcing")
+      t.forcing = plain();
+    else if (name == "viscosity")
+      t.viscosity = value();
+    else if (name == "divergence")
+      t.weight_divergence = value();
+    else if (name == "speed")
+      t.weight_speed = value();
+    else
+      throw InputError(
+          fmt::format("unknown term '{}'", name), "--terms",
+          "transport, compression, momentum, upwind, viscosity:NU, pressure, forcing, divergence:W, speed:W");
+  }
+  if (t.sigma_divergence && !t.sigma_transport)
+    throw InputError("compression without transport", "--terms", "transport,compression");
+  if (!t.momentum && (t.pressure || t.forcing || t.viscosity != 0))
+    throw InputError("viscosity, pressure or forcing without momentum", "--terms", "momentum and its parts");
+  if (!t.sigma_transport && !t.momentum && t.weight_divergence == 0 && t.weight_speed == 0)
+    throw InputError("no term of the loss", "--terms", "transport, momentum, divergence:W or speed:W");
+  return t;
+}
+
+pde::Mesh parse_mesh(const PdeOptions& options) {
+  pde::Mesh mesh;
+  const std::vector<double> spacing = parse_numbers(options.spacing, "--spacing", 3);
+  for (size_t a = 0; a < 3; ++a) {
+    if (!(spacing[a] > 0))
+      throw InputError(fmt::format("spacing {}", spacing[a]), "--spacing", "three numbers above 0");
+    mesh.spacing[a] = spacing[a];
+  }
+  mesh.dt = options.dt;
+  mesh.order = std::stoi(options.order);
+  mesh.boundary = pde::Boundary::parse(options.boundary);
+  return mesh;
+}
+
+pde::Gradients parse_gradients(const std::string& text) {
+  return text == "none"   ? pde::Gradients::none
+         : text == "t1"   ? pde::Gradients::t1
+         : text == "t1t2" ? pde::Gradients::t1t2
+                          : pde::Gradients::all;
+}
+pde::Path parse_path(const std::string& text) {
+  return text == "fused"        ? pde::Path::fused
+         : text == "two-kernel" ? pde::Path::two_kernel
+                                : pde::Path::automatic;
+}
+
+namespace {
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("({})", fmt::join(shape, ", "));
+}
+}  // namespace
+
+const io::NpyArray& field_array(const io::NpzArrays& file, const std::string& name,
+                                const std::vector<int64_t>& leading, const std::string& where) {
+  const io::NpyArray& a = io::find_array(file, name, where);
+  if (a.type != io::NpyType::f4 && a.type != io::NpyType::f8)
+    throw InputError(fmt::format("array {} of type {}", name, io::name(a.type)), where, "f4 or f8");
+  std::string expected = "(";
+  for (int64_t n : leading) expected += fmt::format("{}, ", n);
+  expected += "nz, ny, nx)";
+  bool fits = a.shape.size() == leading.size() + 3;
+  for (size_t k = 0; fits && k < a.shape.size(); ++k)
+    fits = a.shape[k] > 0 && (k >= leading.size() || a.shape[k] == leading[k]);
+  if (!fits)
+    throw InputError(fmt::format("array {} of shape {}", name, shape_text(a.shape)), where, expected);
+  return a;
+}
+
+std::array<int64_t, 3> cells_of(const io::NpyArray& a) {
+  const size_t r = a.shape.size();
+  return {a.shape[r - 1], a.shape[r - 2], a.shape[r - 3]};
+}
+
+void expect_like(const io::NpyArray& a, const std::string& name, const io::NpyArray& first,
+                 const std::string& first_name, const std::string& where) {
+  if (a.type != first.type)
+    throw InputError(fmt::format("array {} of type {}", name, io::name(a.type)), where,
+                     fmt::format("{} as {}", io::name(first.type), first_name));
+  if (cells_of(a) != cells_of(first))
+    throw InputError(fmt::format("array {} of shape {}", name, shape_text(a.shape)), where,
+                     fmt::format("the cells of {} {}", first_name, shape_text(first.shape)));
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,195 @@
+// `lockstep pde study`: times of the loss over sizes, boundaries, kernels and orders.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cases/inputs.hpp"
+#include "commands.hpp"
+#include "core/atomic_file.hpp"
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "lockstep/case.hpp"
+#include "lockstep/error.hpp"
+#include "pde_options.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct StudyCommand {
+  std::string sizes, boundaries = "periodic;clamp;x=free_slip,y=dirichlet_face:1,z=no_slip",
+                     kernels = "two-kernel,fused", orders = "2", csv;
+  std::string gradients = "all";
+  int64_t iterations = 0;
+};
+
+struct Row {
+  std::string size, boundary, kernel;
+  int order;
+  std::vector<double> ms;
+  double bytes = 0;
+  std::string skipped;
+  double median() const { return percentile(0.5); }
+  double percentile(double share) const {
+    std::vector<double> sorted = ms;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, size_t(share * double(sorted.size())))];
+  }
+  double mean() const {
+    double sum = 0;
+    for (double m : ms) sum += m;
+    return ms.empty() ? 0 : sum / double(ms.size());
+  }
+};
+
+/// One cube of cells with random fields, reused by all rows of its size.
+pde::Inputs random_inputs(const Device& device, int64_t n) {
+  pde::Inputs in;
+  const int64_t count = n * n * n;
+  for (size_t l = 0; l < 3; ++l) {
+    const auto sigma = cases::uniform<float>(count, 10 + l), u = cases::uniform<float>(3 * count, 20 + l);
+    in.fields["sigma"][l] = device.upload(std::span<const float>(sigma), {n, n, n});
+    in.fields["u"][l] = device.upload(std::span<const float>(u), {3, n, n, n});
+  }
+  return in;
+}
+
+void measure(const Device& device, const pde::BoundLoss& bound, int64_t iterations, Row& row) {
+  const auto once = [&] { return device.seconds([&] { bound.run(); }) * 1e3; };
+  once();
+  const double first = once();
+  // A steady median: half a second of runs, 5 to 50 of them.
+  const int64_t count =
+      iterations > 0 ? iterations : std::clamp<int64_t>(int64_t(500 / std::max(first, 1e-3)), 5, 50);
+  for (int64_t k = 0; k < count; ++k) row.ms.push_back(once());
+  row.bytes = bound.bytes();
+}
+
+int run(const CommonOptions& common, const StudyCommand& options) {
+  Session session(common);
+  const Device device = session.open_device();
+  std::string sizes = options.sizes;
+  if (sizes.empty()) sizes = device.info().kind == DeviceKind::cuda ? "64,96,128,192,256" : "32,64,96,128";
+  std::vector<int64_t> cubes;
+  for (const std::string& s : split_list(sizes, "--sizes")) {
+    const auto number = parse_number(s);
+    if (!number || *number != std::floor(*number) || *number < 4 || *number > 1024)
+      throw InputError(fmt::format("size '{}'", s), "--sizes", "cells along each axis, 4 to 1024");
+    cubes.push_back(int64_t(*number));
+  }
+  std::vector<std::string> boundaries;
+  for (size_t at = 0; at <= options.boundaries.size();) {
+    const size_t end = std::min(options.boundaries.find(';', at), options.boundaries.size());
+    boundaries.push_back(options.boundaries.substr(at, end - at));
+    pde::Boundary::parse(boundaries.back());
+    at = end + 1;
+  }
+  const std::vector<std::string> kernels = split_list(options.kernels, "--kernels");
+  for (const std::string& k : kernels)
+    if (k != "two-kernel" && k != "fused")
+      throw InputError(fmt::format("kernel '{}'", k), "--kernels", "two-kernel, fused");
+  std::vector<int> orders;
+  for (const std::string& o : split_list(options.orders, "--orders")) {
+    if (o != "2" && o != "4" && o != "6" && o != "8")
+      throw InputError(fmt::format("order '{}'", o), "--orders", "2, 4, 6, 8");
+    orders.push_back(std::stoi(o));
+  }
+  const double copy = measure_copy_gbps(device);
+  std::vector<Row> rows;
+  Progress progress("pde study", int64_t(cubes.size() * boundaries.size() * kernels.size() * orders.size()));
+  for (int64_t n : cubes) {
+    const int64_t need = n * n * n * 4 * (12 + 12 + 5);
+    if (const int64_t free_bytes = device.memory().free_bytes; free_bytes > 0 && need > free_bytes) {
+      logging::warning("{}^3 needs {} bytes, {} are free: left out", n, need, free_bytes);
+      continue;
+    }
+    const pde::Inputs inputs = random_inputs(device, n);
+    for (const std::string& boundary : boundaries)
+      for (int order : orders) {
+        pde::Mesh mesh;
+        mesh.cells = {n, n, n};
+        mesh.spacing = {0.1, 0.1, 0.1};
+        mesh.dt = 0.05;
+        mesh.order = order;
+        mesh.boundary = pde::Boundary::parse(boundary);
+        const pde::Loss loss(pde::transport(3), mesh);
+        for (const std::string& kernel : kernels) {
+          Row row{fmt::format("{0}x{0}x{0}", n), boundary, kernel, order, {}, 0, {}};
+          try {
+            pde::LossOptions o;
+            o.path = parse_path(kernel);
+            o.gradients = parse_gradients(options.gradients);
+            measure(device, loss.bind(device, inputs, o), options.iterations, row);
+          } catch (const UnsupportedError& e) { row.skipped = e.what(); }
+          rows.push_back(std::move(row));
+          progress.add();
+        }
+      }
+  }
+  std::string csv =
+      "device,size,boundary,kernel,order,gradients,mean_ms,median_ms,p95_ms,iterations,bytes,gbps,share_of_"
+      "copy,speedup_over_two_kernel,skipped\n";
+  ordered_json list = ordered_json::array();
+  std::string text = fmt::format("copy {:.1f} GB/s on {}\n", copy, device.info().name);
+  for (const Row& row : rows) {
+    double two = 0;
+    for (const Row& other : rows)
+      if (other.kernel == "two-kernel" && other.size == row.size && other.boundary == row.boundary &&
+          other.order == row.order)
+        two = other.median();
+    const double median = row.median(), gbps = median > 0 ? row.bytes / median * 1e-6 : 0,
+                 speedup = median > 0 && two > 0 ? two / median : 0;
+    csv += fmt::format("{},{},\"{}\",{},{},{},{:.6g},{:.6g},{:.6g},{},{:.0f},{:.6g},{:.4g},{:.4g},\"{}\"\n",
+                       device.info().name, row.size, row.boundary, row.kernel, row.order, options.gradients,
+                       row.mean(), median, row.percentile(0.95), row.ms.size(), row.bytes, gbps, gbps / copy,
+                       speedup, row.skipped);
+    list.push_back({{"size", row.size},
+                    {"boundary", row.boundary},
+                    {"kernel", row.kernel},
+                    {"order", row.order},
+                    {"mean_ms", row.mean()},
+                    {"median_ms", median},
+                    {"p95_ms", row.percentile(0.95)},
+                    {"iterations", row.ms.size()},
+                    {"bytes", row.bytes},
+                    {"gbps", gbps},
+                    {"share_of_copy", gbps / copy},
+                    {"speedup_over_two_kernel", speedup},
+                    {"skipped", row.skipped}});
+    text += row.skipped.empty()
+                ? fmt::format("{:>12} {:<44} {:<10} order {}: {:9.3f} ms {:8.1f} GB/s {:5.1f} % of copy\n",
+                              row.size, row.boundary, row.kernel, row.order, median, gbps, 100 * gbps / copy)
+                : fmt::format("{:>12} {:<44} {:<10} order {}: {}\n", row.size, row.boundary, row.kernel,
+                              row.order, row.skipped);
+  }
+  if (!options.csv.empty()) write_file(options.csv, csv);
+  session.note_device(device.info().name, device.counters().peak_bytes);
+  session.finish({{"copy_gbps", copy}, {"csv", options.csv}, {"results", list}}, text);
+  return 0;
+}
+
+}  // namespace
+
+void add_pde_study(CommandList& commands, CLI::App& pde) {
+  Command& command = add_command(commands, pde, "study", "times over sizes, boundaries, kernels and orders");
+  auto options = std::make_shared<StudyCommand>();
+  CLI::App& app = *command.app;
+  add_text(app, "--sizes", options->sizes, "cells along each axis (default by the device)", "N,N…");
+  add_text(app, "--boundaries", options->boundaries, "boundary specifications between semicolons",
+           "SPEC;SPEC…");
+  add_text(app, "--kernels", options->kernels, "default two-kernel,fused", "K,K…");
+  add_text(app, "--orders", options->orders, "default 2", "N,N…");
+  add_choice(app, "--gradients", options->gradients, "default all", {"all", "t1", "t1t2", "none"});
+  add_integer(app, "--iterations", options->iterations, "runs of each row (default: half a second, 5 to 50)",
+              "N", 1, 10000);
+  add_file(app, "--csv", options->csv, "the table as CSV");
+  add_common(command, "lockstep pde study --sizes 64,128 --csv study.csv");
+  command.run = [&command, options] { return run(command.common, *options); };
+}
+
+}  // namespace lockstep::cli
