@@ -122,6 +122,8 @@ class System {
   void residual(std::string name, const Value& r, double weight = 1);
 
   int dimensions() const;
+  /// Components of a field. Throws InputError for an unknown name.
+  int components(std::string_view field) const;
   /// What follows from the residuals; freezes the system. For the engine and tests.
   std::shared_ptr<const Plan> plan() const;
 
@@ -172,6 +174,14 @@ struct Inputs {
   double seed = 1;  // derivative of what follows with respect to this loss
 };
 
+/// Data of T time levels: for each field T arrays, shaped as those of Inputs.
+struct TrajectoryInputs {
+  std::map<std::string, std::vector<Buffer>> fields;
+  std::map<std::string, double> parameters;
+  Buffer mask;
+  double seed = 1;
+};
+
 struct LossOptions {
   Gradients gradients = Gradients::all;
   Path path = Path::automatic;
@@ -217,6 +227,13 @@ class Loss {
   /// Throws InputError for missing, misshapen or mixed arrays and unknown names; UnsupportedError where the
   /// asked path cannot do the problem.
   BoundLoss bind(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
+
+  /// The sum of the losses centred at each level but the first and the last, with the gradient to every
+  /// level: levels 0 to T - 1 of BoundLoss::gradient. Each field is read and each gradient written once where
+  /// a slab stays in the cache. Throws as bind, and UnsupportedError where a residual is not linear in the
+  /// levels before and after.
+  BoundLoss bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
+                            const LossOptions& options = {}) const;
 
   /// The residuals of all terms, one array (nz, ny, nx) per residual stacked as (K, nz, ny, nx), in f32 or
   /// f64.

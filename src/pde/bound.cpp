@@ -20,7 +20,8 @@ std::vector<double> BoundLoss::terms() const {
     sums.assign(narrow.begin(), narrow.end());
   }
   std::vector<double> terms(plan.terms.size(), 0.0);
-  for (size_t k = 0; k < sums.size(); ++k) terms[size_t(plan.term_of[k])] += sums[k] * state_->total_scale[k];
+  for (size_t k = 0; k < sums.size(); ++k)
+    terms[size_t(plan.term_of[k % plan.residuals.size()])] += sums[k] * state_->total_scale[k];
   return terms;
 }
 

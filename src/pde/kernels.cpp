@@ -55,35 +55,36 @@ const RawBuffer& find(const std::vector<FieldLevel>& fields, const std::vector<R
   return buffers[size_t(at - fields.begin())];
 }
 
-/// Coordinates of a lane in a slab. z_unwrapped runs beyond the grid along a wrapping axis, so that a slab
-/// can hold the planes that its neighbours need.
-struct SlabPlace {
-  Id z_first, ring, shift, nz, z_unwrapped, slot;
-  std::array<Id, 3> own, size;
-
-  explicit SlabPlace(const Discretisation& d) {
-    ir::Builder& b = builder();
-    z_first = add_scalar("z_first", Type::i32);
-    ring = add_scalar("ring", Type::i32);
-    shift = add_scalar("shift", Type::i32);
-    nz = add_scalar("nz", Type::i32);
-    z_unwrapped = b.op(ir::Op::iadd, {b.emit(ir::Op::coord, Type::i32, {}, 2), z_first}, ir::kNoWrap);
-    Id z = z_unwrapped;
-    if (d.wraps[2]) {
-      z = b.select(b.op(ir::Op::ilt, {z, b.i32(0)}), b.op(ir::Op::iadd, {z, nz}, ir::kNoWrap), z);
-      z = b.select(b.op(ir::Op::ilt, {z, nz}), z, b.op(ir::Op::isub, {z, nz}, ir::kNoWrap));
-    }
-    own = {b.emit(ir::Op::coord, Type::i32, {}, 0), b.emit(ir::Op::coord, Type::i32, {}, 1), z};
-    size = {b.emit(ir::Op::extent, Type::i32, {}, 0), b.emit(ir::Op::extent, Type::i32, {}, 1), nz};
-    slot = slot_of(z_unwrapped);
-  }
-  Id slot_of(Id plane) const {
-    ir::Builder& b = builder();
-    return b.op(ir::Op::irem, {b.op(ir::Op::iadd, {plane, shift}, ir::kNoWrap), ring});
-  }
-};
-
 }  // namespace
+
+SlabPlace::SlabPlace(const Discretisation& d) {
+  ir::Builder& b = builder();
+  z_first = add_scalar("z_first", Type::i32);
+  ring = add_scalar("ring", Type::i32);
+  shift = add_scalar("shift", Type::i32);
+  nz = add_scalar("nz", Type::i32);
+  z_unwrapped = b.op(ir::Op::iadd, {b.emit(ir::Op::coord, Type::i32, {}, 2), z_first}, ir::kNoWrap);
+  Id z = z_unwrapped;
+  if (d.wraps[2]) {
+    z = b.select(b.op(ir::Op::ilt, {z, b.i32(0)}), b.op(ir::Op::iadd, {z, nz}, ir::kNoWrap), z);
+    z = b.select(b.op(ir::Op::ilt, {z, nz}), z, b.op(ir::Op::isub, {z, nz}, ir::kNoWrap));
+  }
+  own = {b.emit(ir::Op::coord, Type::i32, {}, 0), b.emit(ir::Op::coord, Type::i32, {}, 1), z};
+  size = {b.emit(ir::Op::extent, Type::i32, {}, 0), b.emit(ir::Op::extent, Type::i32, {}, 1), nz};
+  slot = slot_of(z_unwrapped);
+}
+
+Id SlabPlace::slot_of(Id plane) const {
+  ir::Builder& b = builder();
+  return b.op(ir::Op::irem, {b.op(ir::Op::iadd, {plane, shift}, ir::kNoWrap), ring});
+}
+
+Id SlabPlace::slot_at(Tracer& tracer, const Discretisation& d, int dz) const {
+  if (dz == 0) return slot;
+  ir::Builder& b = builder();
+  return slot_of(d.wraps[2] ? b.op(ir::Op::iadd, {z_unwrapped, b.i32(dz)}, ir::kNoWrap)
+                            : tracer.coordinate(2, dz));
+}
 
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind) {
   static constexpr const char* kNames[] = {"pde.cotangent", "pde.residual", "pde.tangent"};
@@ -150,21 +151,11 @@ Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm&
                                  form.storage, 4, ir::Access::write);
         const SlabPlace place(*d);
         const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-        std::map<int, Id> slots;
         std::optional<Tracer> tracer;
-        const auto slot_at = [&](int dz) {
-          const auto [at, added] = slots.try_emplace(dz, place.slot);
-          if (added && dz != 0) {
-            const Id plane = d->wraps[2] ? b.op(ir::Op::iadd, {place.z_unwrapped, b.i32(dz)}, ir::kNoWrap)
-                                         : tracer->coordinate(2, dz);
-            at->second = place.slot_of(plane);
-          }
-          return at->second;
-        };
         tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
           const Id y = tracer->coordinate(1, x.at[1]), column = tracer->coordinate(0, x.at[0]);
           if (x.kind == Access::cotangent)
-            return cotangents.load({b.i32(x.component), slot_at(x.at[2]), y, column});
+            return cotangents.load({b.i32(x.component), place.slot_at(*tracer, *d, x.at[2]), y, column});
           return find(fields, buffers, x)
               .load({b.i32(x.component), tracer->coordinate(2, x.at[2]), y, column});
         });

@@ -31,6 +31,18 @@ std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> value
 /// Targets of a field at a level.
 std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where);
 
+/// Coordinates of a lane in a slab. z_unwrapped runs beyond the grid along a wrapping axis, so that a slab
+/// can hold the planes that its neighbours need. Declares z_first, ring, shift and the cells along z.
+struct SlabPlace {
+  ir::Id z_first, ring, shift, nz, z_unwrapped, slot;
+  std::array<ir::Id, 3> own, size;
+
+  explicit SlabPlace(const Discretisation& d);
+  /// Place of a plane in the ring; of the plane `dz` from the lane's own.
+  ir::Id slot_of(ir::Id plane) const;
+  ir::Id slot_at(Tracer& tracer, const Discretisation& d, int dz) const;
+};
+
 enum class ResidualKind : uint8_t {
   cotangent,  // seed_k * mask * R_k into a ring of planes
   plain,      // R_k

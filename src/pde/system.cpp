@@ -72,6 +72,12 @@ System::System(int dimensions) : state_(std::make_shared<State>()) {
 
 int System::dimensions() const { return state_->plan.dimensions; }
 
+int System::components(std::string_view field) const {
+  for (const FieldInfo& f : state_->plan.fields)
+    if (f.name == field) return f.components;
+  throw InputError(fmt::format("unknown field {}", field), "pde system", "a field of the system");
+}
+
 Field System::field(std::string name, int components) {
   state_->check_open();
   for (const FieldInfo& f : state_->plan.fields)

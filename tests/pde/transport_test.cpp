@@ -168,6 +168,62 @@ TEST(Transport, FusedIsTheSameBitsForEveryTile) {
       }
 }
 
+TEST(Transport, TrajectoriesAreSumsOfSingleLosses) {
+  for (const Device& device : devices())
+    for (const char* b : {"periodic", "x=no_slip,y=clamp,z=one_sided2"})
+      for (int64_t levels : {3, 6}) {
+        const Mesh mesh = mesh_of({9, 6, 11}, b);
+        const Loss loss(transport(3), mesh);
+        TrajectoryInputs in;
+        std::mt19937 random(3);
+        const Shape shape{11, 6, 9}, vectors{3, 11, 6, 9};
+        for (int64_t n = 0; n < levels; ++n) {
+          const auto sigma = testing::random_array<double>(random, 594),
+                     u = testing::random_array<double>(random, 3 * 594);
+          in.fields["sigma"].push_back(device.upload(std::span<const double>(sigma), shape));
+          in.fields["u"].push_back(device.upload(std::span<const double>(u), vectors));
+        }
+        std::map<std::string, std::vector<std::vector<double>>> expected{{"sigma", {}}, {"u", {}}};
+        for (auto& [name, list] : expected)
+          list.assign(size_t(levels), std::vector<double>(name == "u" ? 3 * 594 : 594, 0.0));
+        double value = 0, scale = 0;
+        for (int64_t n = 1; n < levels - 1; ++n) {
+          Inputs one;
+          for (const char* name : {"sigma", "u"})
+            for (int l = -1; l <= 1; ++l) one.fields[name][size_t(l + 1)] = in.fields[name][size_t(n + l)];
+          const BoundLoss bound = loss.bind(device, one);
+          bound.run();
+          value += bound.loss();
+          for (const char* name : {"sigma", "u"})
+            for (int l = -1; l <= 1; ++l) {
+              const auto g = device.download<double>(bound.gradient(name, l));
+              for (size_t i = 0; i < g.size(); ++i)
+                expected[name][size_t(n + l)][i] += g[i], scale = std::max(scale, std::abs(g[i]));
+            }
+        }
+        std::vector<double> first;
+        for (int64_t slab : {0, 4, 1}) {
+          LossOptions options;
+          options.slab = slab;
+          const BoundLoss all = loss.bind_trajectory(device, in, options);
+          all.run();
+          EXPECT_NEAR(all.loss(), value, 1e-13 * value);
+          std::vector<double> joined;
+          for (const char* name : {"sigma", "u"})
+            for (int64_t n = 0; n < levels; ++n) {
+              const auto g = device.download<double>(all.gradient(name, int(n)));
+              for (size_t i = 0; i < g.size(); ++i)
+                ASSERT_NEAR(g[i], expected[name][size_t(n)][i], 1e-13 * scale) << b << name << n;
+              joined.insert(joined.end(), g.begin(), g.end());
+            }
+          if (first.empty()) first = joined;
+          EXPECT_EQ(joined, first) << "slab " << slab;
+        }
+        in.fields["u"].pop_back();
+        EXPECT_THROW(loss.bind_trajectory(device, in), InputError);
+      }
+}
+
 TEST(Transport, SubsetsAreTheSameBits) {
   const Device device = devices().back();
   const Mesh mesh = mesh_of({18, 9, 7}, "x=clamp,z=no_slip");

@@ -1,0 +1,203 @@
+// T time levels in one go: a slab of planes passes through all levels while its cotangents stay in the cache.
+#include <algorithm>
+
+#include "pde/checked.hpp"
+
+namespace lockstep::pde {
+
+using ir::Id;
+
+namespace {
+
+/// Gradient at one level: the differences of the residual at that level, and what the residuals one level
+/// before and after see of it. Arguments: level-0 fields, cotangents before, here, after (rank 4), gradients
+/// by `fields`, z_first, ring, shift, cells along z, scales, parameters.
+Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
+                         std::vector<int> fields) {
+  std::string name = fmt::format("pde.trajectory.{}.{}", variant(*d, form), fields.size());
+  return Kernel::trace(std::move(name), ir::Domain::points, 3, {}, [d, form, fields](ir::Builder& b) {
+    const Plan& plan = *d->plan;
+    std::vector<FieldLevel> outputs;
+    for (int f : fields) outputs.push_back({f, 0});
+    const std::vector<FieldLevel> read = adjoint_fields(plan, outputs);
+    std::vector<RawBuffer> buffers, gradients;
+    for (const FieldLevel& f : read)
+      buffers.emplace_back(plan.fields[size_t(f.field_index)].name, form.storage, 4, ir::Access::read);
+    const RawBuffer cotangents[] = {RawBuffer("before", form.scratch(), 4, ir::Access::read),
+                                    RawBuffer("here", form.scratch(), 4, ir::Access::read),
+                                    RawBuffer("after", form.scratch(), 4, ir::Access::read)};
+    for (int f : fields)
+      gradients.emplace_back("d_" + plan.fields[size_t(f)].name, form.storage, 4, ir::Access::write);
+    const SlabPlace place(*d);
+    const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
+    std::optional<Tracer> tracers[3];
+    for (int which = 0; which < 3; ++which)
+      tracers[which].emplace(*d, form.type(), scalars, place.own, place.size, [&, which](const Datum& x) {
+        Tracer& t = *tracers[which];
+        const Id y = t.coordinate(1, x.at[1]), column = t.coordinate(0, x.at[0]);
+        if (x.kind == Access::cotangent)
+          return cotangents[which].load({b.i32(x.component), place.slot_at(t, *d, x.at[2]), y, column});
+        const auto at = std::find(read.begin(), read.end(), FieldLevel{x.field_index, x.level});
+        return buffers[size_t(at - read.begin())].load(
+            {b.i32(x.component), t.coordinate(2, x.at[2]), y, column});
+      });
+    for (size_t k = 0; k < fields.size(); ++k)
+      for (int c = 0; c < plan.fields[size_t(fields[k])].components; ++c) {
+        Id sum = ir::kNone;
+        for (int level : {0, 1, -1})  // the residual before sees this level as +1
+          for (const Target* t : targets_of(plan, {fields[k], level})) {
+            if (t->component != c) continue;
+            const Id part = level == 0 ? tracers[1]->gradient(*t)
+                            : t->point ? tracers[level > 0 ? 0 : 2]->value(*t->point)
+                                       : ir::kNone;
+            if (part != ir::kNone) sum = sum == ir::kNone ? part : b.op(ir::Op::fadd, {sum, part});
+          }
+        if (sum == ir::kNone) sum = b.number(form.type(), 0);
+        gradients[k].store({b.i32(c), place.own[2], place.own[1], place.own[0]}, sum, true);
+      }
+  });
+}
+
+}  // namespace
+
+BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
+                                const LossOptions& options) const {
+  const std::shared_ptr<const Discretisation> d = state_->d;
+  const Plan& plan = *d->plan;
+  for (const Target& t : plan.targets) {
+    if (t.level == 0) continue;
+    bool simple = t.terms.empty();
+    if (t.point)
+      for (uint32_t leaf : autodiff::leaves_of(std::span(&*t.point, 1)))
+        simple &= plan.accesses[leaf].kind != Access::field;
+    if (!simple)
+      throw UnsupportedError(fmt::format("field {} at level {:+} enters otherwise than by a time difference",
+                                         plan.fields[size_t(t.field_index)].name, t.level),
+                             "pde trajectory", "residuals linear in the levels before and after");
+  }
+  int64_t levels = -1;
+  for (const auto& [name, list] : inputs.fields) {
+    if (levels < 0) levels = int64_t(list.size());
+    if (int64_t(list.size()) != levels)
+      throw InputError(fmt::format("field {} has {} levels", name, list.size()), "pde trajectory",
+                       fmt::format("{} as the other fields", levels));
+  }
+  if (levels < 3)
+    throw InputError(fmt::format("{} levels", std::max<int64_t>(levels, 0)), "pde trajectory", "3 or more");
+  // The first three levels stand for all in the checks of names, parameters, mask and type.
+  Inputs first;
+  first.parameters = inputs.parameters;
+  first.mask = inputs.mask;
+  first.seed = inputs.seed;
+  for (const auto& [name, list] : inputs.fields) first.fields[name] = {list[0], list[1], list[2]};
+  Checked checked(*d, device, first);
+  for (const auto& [name, list] : inputs.fields)
+    for (size_t n = 0; n < list.size(); ++n)
+      checked.check(list[n], checked.field_number(name), fmt::format("field {} at level {}", name, n));
+  const KernelForm& form = checked.form();
+  const auto volume = [&](int field, int64_t level) {
+    return checked.as_volume(inputs.fields.at(plan.fields[size_t(field)].name)[size_t(level)], field);
+  };
+
+  std::vector<int> wanted;
+  if (options.gradients != Gradients::none)
+    for (int f = 0; f < int(plan.fields.size()); ++f) {
+      const FieldInfo& info = plan.fields[size_t(f)];
+      const bool asked = options.wanted.empty() || std::find(options.wanted.begin(), options.wanted.end(),
+                                                             info.name) != options.wanted.end();
+      if (asked && (info.used[0] || info.used[1] || info.used[2])) wanted.push_back(f);
+    }
+  const Type sum = device.info().limits.f64 ? Type::f64 : Type::f32;
+  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
+                residuals = int64_t(plan.residuals.size());
+  const double count = double(d->mesh.count());
+  auto bound = std::make_shared<BoundLoss::State>();
+  bound->d = d;
+  bound->device = device;
+  for (int64_t n = 0; n < levels; ++n)
+    for (int f : wanted) {
+      bound->outputs.push_back({f, int(n)});
+      bound->gradients.push_back(like(device, inputs.fields.at(plan.fields[size_t(f)].name)[size_t(n)]));
+    }
+  for (const auto& [name, list] : inputs.fields)
+    for (const Buffer& b : list) bound->bytes += double(b.bytes());
+  for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
+
+  const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
+  const bool whole = slab >= nz;
+  const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
+                chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
+  const Kernel& residual = state_->kernel(form_key("cotangent", form),
+                                          [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
+  const Kernel& partial = state_->kernel(fmt::format("{} {}", form_key("partial", form), int(sum)),
+                                         [&] { return partial_kernel(form, sum); });
+  const Kernel& total = state_->kernel(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
+  const KernelForm back_form{form.storage, false};
+  std::string key = form_key("trajectory", back_form);
+  for (int f : wanted) key += fmt::format(" {}", f);
+
+  Buffer cotangents[3];
+  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, ring, ny, nx});
+  const Buffer nothing = device.allocate(form.scratch(), {residuals, ring, ny, nx});
+  device.clear(nothing);
+  std::vector<Buffer> sums;
+  const Storage sum_storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
+  for (int64_t n = 1; n < levels - 1; ++n)
+    sums.push_back(device.allocate(sum_storage, {residuals, nz, chunks}));
+  bound->totals = device.allocate(sum_storage, {levels - 2, residuals});
+  for (int64_t n = 1; n < levels - 1; ++n)
+    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : 1 / (w * count));
+
+  std::vector<Argument> scalars;
+  push_scalars(scalars, *d, checked.parameters());
+  const auto append_place = [&](std::vector<Argument>& list, int64_t z_first) {
+    list.insert(list.end(), {Argument(z_first), Argument(ring), Argument(shift), Argument(nz)});
+    list.insert(list.end(), scalars.begin(), scalars.end());
+  };
+  const auto launch_residual = [&](int64_t n, int64_t from, int64_t to) {
+    const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
+    const int64_t high = whole ? nz : d->wraps[2] ? to + reach : std::min(to + reach, nz);
+    std::vector<Argument> list;
+    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+      list.push_back(volume(f.field_index, n + f.level));
+    if (form.mask) list.push_back(checked.mask());
+    list.push_back(cotangents[n % 3]);
+    append_place(list, low);
+    for (double w : plan.weights) list.push_back(2 * w / count * inputs.seed);
+    bound->launches.push_back({residual, {high - low, ny, nx}, std::move(list)});
+    std::vector<Argument> reduce{cotangents[n % 3].reshape({residuals, ring, ny * nx})};
+    if (form.mask) reduce.push_back(checked.mask().reshape({nz, ny * nx}));
+    reduce.insert(reduce.end(), {Argument(sums[size_t(n - 1)]), Argument(from), Argument(ring),
+                                 Argument(shift), Argument(count / (2 * inputs.seed))});
+    bound->launches.push_back({partial, {residuals, to - from, chunks}, std::move(reduce)});
+  };
+  const auto launch_adjoint = [&](int64_t n, int64_t from, int64_t to) {
+    if (wanted.empty()) return;
+    const Kernel& kernel = state_->kernel(key, [&] { return trajectory_kernel(d, back_form, wanted); });
+    std::vector<Argument> list;
+    std::vector<FieldLevel> outputs;
+    for (int f : wanted) outputs.push_back({f, 0});
+    for (const FieldLevel& f : adjoint_fields(plan, outputs)) list.push_back(volume(f.field_index, n));
+    for (int64_t k = n - 1; k <= n + 1; ++k)
+      list.push_back(k >= 1 && k <= levels - 2 ? cotangents[k % 3] : nothing);
+    for (size_t k = 0; k < wanted.size(); ++k)
+      list.push_back(checked.as_volume(bound->gradients[size_t(n) * wanted.size() + k], wanted[k]));
+    append_place(list, from);
+    bound->launches.push_back({kernel, {to - from, ny, nx}, std::move(list)});
+  };
+  for (int64_t from = 0; from < nz; from += slab) {
+    const int64_t to = std::min(from + slab, nz);
+    for (int64_t n = 0; n < levels; ++n) {
+      if (n + 1 <= levels - 2) launch_residual(n + 1, from, to);
+      launch_adjoint(n, from, to);
+    }
+  }
+  for (int64_t n = 0; n < levels - 2; ++n)
+    bound->launches.push_back(
+        {total,
+         {residuals},
+         {sums[size_t(n)].reshape({residuals, nz * chunks}), bound->totals.rows(n, 1).reshape({residuals})}});
+  return BoundLoss(bound);
+}
+
+}  // namespace lockstep::pde

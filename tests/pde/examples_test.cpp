@@ -1,0 +1,104 @@
+// Shipped equations: gradients, and solutions found by them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "lockstep/error.hpp"
+#include "lockstep/pde_examples.hpp"
+
+namespace lockstep::pde {
+namespace {
+
+TEST(Examples, AllAreThere) {
+  const auto names = example_names();
+  for (const char* wanted : {"heat", "advection_diffusion", "burgers", "wave", "navier_stokes", "maxwell",
+                             "gray_scott", "shallow_water"})
+    EXPECT_NE(std::find(names.begin(), names.end(), wanted), names.end()) << wanted;
+  EXPECT_THROW(make_example("weather"), InputError);
+  EXPECT_THROW(make_example("heat", 3), InputError);
+}
+
+// <c, J v> = <J^T c, v> for every equation, on its own boundary.
+TEST(Examples, GradientsAreTransposes) {
+  const Device device = Device::open("interp");
+  for (const std::string& name : example_names()) {
+    const Example e = make_example(name, 9);
+    const Loss loss(e.system, e.mesh);
+    Inputs in, along;
+    in.parameters = e.parameters;
+    std::mt19937 random(4);
+    std::uniform_real_distribution<double> range(-1, 1);
+    const auto noise = [&](int64_t n) {
+      std::vector<double> v(static_cast<size_t>(n));
+      for (double& x : v) x = range(random);
+      return v;
+    };
+    for (const std::string& f : e.fields)
+      for (size_t l = 0; l < 3; ++l) {
+        const int c = e.system.components(f);
+        const Shape shape = c == 1 ? Shape{9, 9} : Shape{c, 9, 9};
+        in.fields[f][l] = device.upload(std::span<const double>(noise(81 * c)), shape);
+        along.fields[f][l] = device.upload(std::span<const double>(noise(81 * c)), shape);
+      }
+    const Buffer jv = loss.jvp(device, in, along.fields);
+    const auto c = noise(jv.elements());
+    const auto forward = device.download<double>(jv);
+    double left = 0, right = 0, size = 0;
+    for (size_t i = 0; i < c.size(); ++i) left += c[i] * forward[i], size += std::abs(c[i] * forward[i]);
+    for (const auto& [field, levels] :
+         loss.vjp(device, in, device.upload(std::span<const double>(c), jv.shape())))
+      for (size_t l = 0; l < 3; ++l) {
+        if (!levels[l]) continue;
+        const auto g = device.download<double>(levels[l]),
+                   v = device.download<double>(along.fields.at(field)[l]);
+        for (size_t i = 0; i < g.size(); ++i) right += g[i] * v[i];
+      }
+    EXPECT_NEAR(left, right, 1e-13 * size) << name;
+  }
+}
+
+TEST(Examples, HeatTrainedIsHeatStepped) {
+  const Device device = Device::open("interp");
+  const Example e = make_example("heat", 12);
+  TrainOptions options;
+  options.levels = 5;
+  options.windows = 2;
+  options.tolerance = 1e-22;
+  options.iterations = 200;
+  const TrainResult r = train(device, e, options);
+  // Explicit steps of the same scheme, insulated walls.
+  std::vector<double> t;
+  for (int y = 0; y < 12; ++y)
+    for (int x = 0; x < 12; ++x) t.push_back(e.start("t", 0, (x + 0.5) / 12, (y + 0.5) / 12, 0.5));
+  const double k = e.mesh.dt / (e.mesh.spacing[0] * e.mesh.spacing[0]);
+  for (int step = 0; step < 2 * 3; ++step) {
+    const auto before = t;
+    const auto at = [&](int x, int y) {
+      return before[size_t(std::clamp(y, 0, 11) * 12 + std::clamp(x, 0, 11))];
+    };
+    for (int y = 0; y < 12; ++y)
+      for (int x = 0; x < 12; ++x)
+        t[size_t(y * 12 + x)] +=
+            k * (at(x + 1, y) + at(x - 1, y) + at(x, y + 1) + at(x, y - 1) - 4 * at(x, y));
+  }
+  for (size_t i = 0; i < t.size(); ++i) EXPECT_NEAR(r.fields.at("t")[i], t[i], 1e-9);
+}
+
+TEST(Examples, EveryLossFalls) {
+  const Device device = Device::open("interp");
+  for (const std::string& name : example_names()) {
+    TrainOptions options;
+    options.levels = 4;
+    options.windows = 1;
+    options.iterations = 40;
+    const TrainResult r = train(device, make_example(name, 10), options);
+    EXPECT_LE(r.losses_last[0], (name == "navier_stokes" ? 0.2 : 1e-6) * r.losses_first[0]) << name;
+    for (const auto& [field, values] : r.fields)
+      for (double v : values) ASSERT_TRUE(std::isfinite(v)) << name << " " << field;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::pde
