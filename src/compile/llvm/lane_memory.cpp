@@ -97,6 +97,13 @@ Value* LaneCode::permuted_load(const MemoryPlace& place, Value* index) {
   llvm::LoadInst* window =
       b_.CreateAlignedLoad(vector_type(element), address(place, first), alignment(place.storage));
   annotate(window, place);
+  if (size_of(place.storage) == 8) {
+    llvm::Type* longs = vector_type(b_.getInt64Ty());
+    Value* order = b_.CreateZExtOrTrunc(b_.CreateSub(index, splat(first)), longs);
+    Value* chosen = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_di_512, {},
+                                       {b_.CreateBitCast(window, longs), order});
+    return b_.CreateBitCast(chosen, vector_type(element));
+  }
   llvm::Type* words = vector_type(b_.getInt32Ty());
   const bool whole = size_of(place.storage) == 4;
   Value* order = b_.CreateTrunc(b_.CreateSub(index, splat(first)), words);
@@ -131,8 +138,9 @@ Value* LaneCode::either(Value* condition, const std::function<Value*()>& yes,
 Value* LaneCode::scattered_load(const MemoryPlace& place, Id id) {
   Value* index = vector(id);
   std::vector<Id> may_wrap;
-  if (!u_.target().permutes || width_ < 8 || size_of(place.storage) > 4 || !is_clamped_row(id, may_wrap))
-    return gather(place, index);
+  const bool permutes = u_.target().permutes && width_ >= 8 &&
+                        (size_of(place.storage) <= 4 || (width_ == 8 && u_.target().lanes == 16));
+  if (!permutes || !is_clamped_row(id, may_wrap)) return gather(place, index);
   Value* safe = nullptr;
   for (Id position : may_wrap) {
     Value* base = scalar(position);

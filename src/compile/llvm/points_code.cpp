@@ -11,12 +11,33 @@ namespace lockstep::compile::simd {
 using llvm::BasicBlock;
 using llvm::Value;
 
+namespace {
+
+/// Code of larger kernels is made once, for masked vectors only.
+constexpr size_t kTwoVersions = 1500;
+
+/// Mostly 64-bit floats: half as many lanes fill a register.
+bool is_wide_kernel(const ir::Function& f) {
+  int64_t narrow = 0, wide = 0;
+  for (const ir::Block& block : f.blocks)
+    for (ir::Id id : block) {
+      const ir::Instruction& i = f[id];
+      if (i.op == ir::Op::constant) continue;
+      narrow += i.type == Type::f32;
+      wide += i.type == Type::f64;
+    }
+  return wide > narrow;
+}
+
+}  // namespace
+
 int choose_width(const ir::Function& f, const VectorTarget& target) {
-  int width = target.lanes;
+  int width = target.lanes > 4 && is_wide_kernel(f) ? target.lanes / 2 : target.lanes;
+  const int full = width;
   if (f.domain == ir::Domain::groups) {
     // A vector inside one row of the group keeps y and z uniform.
     while (width > 4 && f.group[0] % width != 0 && f.group[1] * f.group[2] > 1) width /= 2;
-    if (f.group[0] % width != 0 && f.group[1] * f.group[2] > 1) width = target.lanes;
+    if (f.group[0] % width != 0 && f.group[1] * f.group[2] > 1) width = full;
     while (width > 4 && width / 2 >= f.group_lanes()) width /= 2;
   }
   return width;
@@ -79,7 +100,8 @@ void emit_points(CodeUnit& u) {
   auto& b = u.b();
   const ir::Function& f = u.f();
   const int width = choose_width(f, u.target());
-  const Interior interior = find_interior(f);
+  const bool two_versions = f.instructions.size() <= kTwoVersions;
+  const Interior interior = two_versions ? find_interior(f) : Interior();
   const Shapes general(f, LaneScope::row), inner(f, LaneScope::row, &interior.assumptions);
 
   llvm::Type *narrow = b.getInt32Ty(), *wide = b.getInt64Ty();
@@ -106,12 +128,7 @@ void emit_points(CodeUnit& u) {
   const CountedLoop z = open_loop(u, u.box_low(2), u.box_high(2));
   const CountedLoop y = open_loop(u, u.box_low(1), u.box_high(1));
   const CountedLoop x = open_loop(u, x_low, x_high);
-  BasicBlock *inner_begin = u.new_block("inner"), *general_begin = u.new_block("general"),
-             *next = u.new_block("next");
-  Value* is_inner = b.CreateAnd(b.CreateICmpSLE(inner_low, x.index), b.CreateICmpSLE(x.index, inner_high));
-  b.CreateCondBr(is_inner, inner_begin, general_begin,
-                 llvm::MDBuilder(u.context()).createBranchWeights(1000, 1));
-
+  BasicBlock* next = u.new_block("next");
   const auto version = [&](BasicBlock* begin, const Shapes& shapes, const Assumptions* assumptions,
                            bool masked) {
     b.SetInsertPoint(begin);
@@ -123,8 +140,16 @@ void emit_points(CodeUnit& u) {
     code.run(f.blocks[0], mask, end);
     b.CreateBr(next);
   };
-  version(inner_begin, inner, &interior.assumptions, false);
-  version(general_begin, general, nullptr, true);
+  if (two_versions) {
+    BasicBlock *inner_begin = u.new_block("inner"), *general_begin = u.new_block("general");
+    Value* is_inner = b.CreateAnd(b.CreateICmpSLE(inner_low, x.index), b.CreateICmpSLE(x.index, inner_high));
+    b.CreateCondBr(is_inner, inner_begin, general_begin,
+                   llvm::MDBuilder(u.context()).createBranchWeights(1000, 1));
+    version(inner_begin, inner, &interior.assumptions, false);
+    version(general_begin, general, nullptr, true);
+  } else {
+    version(b.GetInsertBlock(), general, nullptr, true);
+  }
   b.SetInsertPoint(next);
   close_loop(u, x, width);
   close_loop(u, y, 1);
