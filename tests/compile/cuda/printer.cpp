@@ -67,8 +67,9 @@ TEST(CudaText, PointsKernelsAreGuardedAndBounded) {
 }
 
 TEST(CudaText, ABlockHasNoLanesAlongAxesThatThePointsLack) {
-  const Kernel k = kernel("test.line", [](At<1> at, InOut<u32, 1> a) { a[at] += 1u; }, {{8, 2, 1}});
-  EXPECT_EQ(print_cuda(k.function(), CudaOptions{}).block, (std::array<int32_t, 3>{8, 1, 1}));
+  ir::Function f = kernel("test.line", [](At<1> at, InOut<u32, 1> a) { a[at] += 1u; }).function();
+  f.group = {8, 2, 1};
+  EXPECT_EQ(print_cuda(f, CudaOptions{}).block, (std::array<int32_t, 3>{8, 1, 1}));
 }
 
 TEST(CudaText, TheSameFunctionGivesTheSameText) {
