@@ -1,7 +1,10 @@
 #include "urban/sky_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 
+#include "lockstep/error.hpp"
 #include "urban/svf_weights.hpp"
 
 namespace lockstep::urban {
@@ -40,6 +43,8 @@ std::vector<int32_t> view_table(const SkyDivision& sky) {
 }  // namespace
 
 Ray plan_ray(const City& city, const Direction& direction, const RayOptions& options) {
+  if (!(options.max_reach_m > 0))
+    throw InputError(fmt::format("longest reach {} m", options.max_reach_m), "rays", "a positive length");
   const RayBounds bounds{city.rows, city.cols, city.pixel_size_m, city.relief_m(), options.max_reach_m};
   return {direction, ray_steps(direction, bounds)};
 }

@@ -16,14 +16,14 @@ namespace lockstep::urban {
 /// name stores nothing.
 class TileStore {
  public:
-  /// `key` names the inputs and options. A folder with another key, or another side where `side` is given, is
-  /// emptied. Throws InputError if the folder cannot be made or holds files that are not a store's.
+  /// `key` names the inputs and options; tiles of another key are not taken over.
+  /// Throws InputError if the folder cannot be made.
   TileStore(std::filesystem::path folder, std::string key);
 
   bool active() const { return !folder_.empty(); }
   /// Side of the tiles that the folder already holds; 0 if none.
   int64_t side() const { return side_; }
-  /// Starts with tiles of this side; earlier ones of another side are removed.
+  /// Starts with tiles of this side; earlier ones of another key or side are removed.
   void begin(int64_t side);
 
   void save(const Tile& tile, std::span<const std::byte> data) const;

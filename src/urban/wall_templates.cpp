@@ -1,9 +1,13 @@
 #include "urban/wall_templates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+
+#include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -60,6 +64,9 @@ double nearest(const Square& square, int side, Source at) {
 }  // namespace
 
 int wall_template_side(double pixel_size_m) {
+  if (!(pixel_size_m >= kSmallestWallPixel))
+    throw InputError(fmt::format("pixels of {} m", pixel_size_m), "walls",
+                     fmt::format("pixels of at least {} m", kSmallestWallPixel));
   const int side = static_cast<int>(std::floor((1 / pixel_size_m + 1e-10) * 9));
   if (side <= 2) return 3;
   return side % 2 == 0 ? side + 1 : side;

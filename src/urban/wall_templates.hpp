@@ -19,7 +19,10 @@ struct WallTemplates {
 
 inline constexpr int kWallAngles = 180;
 
-/// Side of the filter: 9 m in pixels, at least 3, odd.
+/// Below, the templates would outgrow a lane's memory (9 m are then 181 pixels and more).
+inline constexpr double kSmallestWallPixel = 0.05;
+
+/// Side of the filter: 9 m in pixels, at least 3, odd. Throws InputError below the smallest pixel.
 int wall_template_side(double pixel_size_m);
 
 WallTemplates wall_templates(double pixel_size_m);

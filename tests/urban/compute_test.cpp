@@ -265,6 +265,14 @@ TEST_P(Compute, RefusesBadInput) {
   none.minimum_height_m = 0;
   EXPECT_THROW(compute_walls(context(), input, none), InputError);
   EXPECT_THROW(compute_wall_shadows(context(), input, {Raster(3, 3), Raster(3, 3)}, {180, 30}), InputError);
+  RayOptions rays;
+  for (double reach : {0.0, -1.0, std::nan("")}) {
+    rays.max_reach_m = reach;
+    EXPECT_THROW(compute_shadows(context(), input, {180, 30}, rays), InputError);
+  }
+  CityInput fine = input;
+  fine.pixel_size_m = 0.01;
+  EXPECT_THROW(compute_walls(context(), fine), InputError);
   TileOptions tiles;
   tiles.side = -5;
   EXPECT_THROW(compute_shadows(context(), input, {180, 30}, {}, tiles), InputError);
