@@ -84,7 +84,12 @@ CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& sour
   const std::vector<std::byte> code = machine_code(*core_, source, numerics, from_cache);
   core_->enter();
   const Driver& d = core_->driver();
-  core_->check(d.module_load(&module_, code.data()), DeviceFault::compile, "loading a kernel");
+  if (const Result result = d.module_load(&module_, code.data()); result != kSuccess) {
+    const std::string doing =
+        fmt::format("loading kernel {} (NVRTC {}, driver for CUDA {}.{})", source.entry,
+                    clike::Nvrtc::get().version(), d.version / 1000, d.version % 1000 / 10);
+    core_->fail(result, DeviceFault::compile, doing.c_str());
+  }
   core_->check(d.module_function(&function_, module_, source.entry.c_str()), DeviceFault::compile,
                "loading a kernel");
   if (!source.fine_entry.empty())
