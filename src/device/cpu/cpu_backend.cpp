@@ -120,8 +120,7 @@ class CpuBackend : public Backend {
   }
   void clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) override {
     submit([this, to = at(memory, offset), bytes] {
-      threads_.for_bytes(bytes,
-                         [to](int64_t first, int64_t count) { std::memset(to + first, 0, size_t(count)); });
+      threads_.for_bytes(bytes, [=](int64_t first, int64_t count) { clear_part(to + first, count, bytes); });
     });
   }
 
@@ -209,7 +208,7 @@ class CpuBackend : public Backend {
   }
   void copy_parallel(std::byte* to, const std::byte* from, int64_t bytes) {
     threads_.for_bytes(
-        bytes, [=](int64_t first, int64_t count) { std::memcpy(to + first, from + first, size_t(count)); });
+        bytes, [=](int64_t first, int64_t count) { copy_part(to + first, from + first, count, bytes); });
   }
   /// Launches with atomics on buffers run side by side with atomic instructions, or alone without.
   void run(const CpuModule& module, Frame& frame, const Box& box) {
@@ -245,7 +244,7 @@ std::vector<DeviceStatus> list() {
   DeviceStatus status;
   status.reason = compile::simd::native_unavailable();
   status.available = status.reason.empty();
-  status.info = describe(Threads(0).count());
+  status.info = describe(all_threads());
   status.memory = system_memory();
   return {status};
 }

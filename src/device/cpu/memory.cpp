@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +94,54 @@ MemoryInfo system_memory() {
   return info;
 }
 
-void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) { std::memcpy(to, from, size_t(bytes)); }
+#ifdef __SSE2__
+namespace {
+constexpr int64_t kLine = 64;
+/// Bytes before the first whole line.
+int64_t to_line(const std::byte* p, int64_t bytes) {
+  return std::min<int64_t>(-reinterpret_cast<intptr_t>(p) & (kLine - 1), bytes);
+}
+}  // namespace
+
+void copy_part(std::byte* to, const std::byte* from, int64_t bytes, int64_t whole) {
+  if (whole < kStreamBytes) {
+    std::memcpy(to, from, size_t(bytes));
+    return;
+  }
+  int64_t at = to_line(to, bytes);
+  std::memcpy(to, from, size_t(at));
+  for (; at + kLine <= bytes; at += kLine) {
+    const auto* source = reinterpret_cast<const __m128i*>(from + at);
+    auto* target = reinterpret_cast<__m128i*>(to + at);
+    const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1),
+                  c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+    _mm_stream_si128(target, a);
+    _mm_stream_si128(target + 1, b);
+    _mm_stream_si128(target + 2, c);
+    _mm_stream_si128(target + 3, d);
+  }
+  _mm_sfence();
+  std::memcpy(to + at, from + at, size_t(bytes - at));
+}
+
+void clear_part(std::byte* to, int64_t bytes, int64_t whole) {
+  if (whole < kStreamBytes) {
+    std::memset(to, 0, size_t(bytes));
+    return;
+  }
+  int64_t at = to_line(to, bytes);
+  std::memset(to, 0, size_t(at));
+  const __m128i zero = _mm_setzero_si128();
+  for (; at + kLine <= bytes; at += kLine)
+    for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + k, zero);
+  _mm_sfence();
+  std::memset(to + at, 0, size_t(bytes - at));
+}
+#else
+void copy_part(std::byte* to, const std::byte* from, int64_t bytes, int64_t) {
+  std::memcpy(to, from, size_t(bytes));
+}
+void clear_part(std::byte* to, int64_t bytes, int64_t) { std::memset(to, 0, size_t(bytes)); }
+#endif
 
 }  // namespace lockstep::device::cpu

@@ -26,7 +26,10 @@ std::byte* thread_scratch(int64_t bytes);
 /// Of the machine, or of the control group where that is less.
 MemoryInfo system_memory();
 
-/// Copies past the caches where the block is larger than they are.
-void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes);
+/// From here a block is written past the caches.
+inline constexpr int64_t kStreamBytes = int64_t(8) << 20;
+/// Parts of a larger block of `whole` bytes.
+void copy_part(std::byte* to, const std::byte* from, int64_t bytes, int64_t whole);
+void clear_part(std::byte* to, int64_t bytes, int64_t whole);
 
 }  // namespace lockstep::device::cpu

@@ -27,9 +27,9 @@ struct Threads::Arena {
 
 namespace {
 
-constexpr int64_t kInlineCost = 60'000;  // below this a launch runs on the calling thread
-constexpr int64_t kTaskCost = 120'000;   // what one task should hold at least
-constexpr int64_t kLeastX = 1024;        // points of a row that stay together
+constexpr int64_t kInlineCost = 200'000;  // below this a launch runs on the calling thread
+constexpr int64_t kTaskCost = 300'000;    // what one task should hold at least
+constexpr int64_t kLeastX = 1024;         // points of a row that stay together
 
 /// A domain cut into parts of x and flattened rows (y fastest, then z).
 struct Cut {
@@ -77,7 +77,9 @@ void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) 
 
 }  // namespace
 
-Threads::Threads(int count) : count_(count > 0 ? count : tbb::info::default_concurrency()) {
+int all_threads() { return tbb::info::default_concurrency(); }
+
+Threads::Threads(int count) : count_(count > 0 ? count : all_threads()) {
   if (count_ > 1) arena_ = std::make_unique<Arena>(count_);
 }
 Threads::~Threads() = default;

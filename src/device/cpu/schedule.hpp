@@ -16,6 +16,9 @@ struct Work {
   int64_t cost = 1;  // rough operations of one point or group
 };
 
+/// What the process may use.
+int all_threads();
+
 class Threads {
  public:
   /// 0: all that the process may use.
