@@ -98,9 +98,9 @@ void Session::finish(nlohmann::ordered_json result, const std::string& text) {
   if (options_.json) {
     summary_.add_to(result);
     print_result(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-    return;
+  } else if (!text.empty()) {
+    print_result(text);
   }
-  if (!text.empty()) print_result(text);
   if (!options_.quiet) logging::line(summary_.table());
 }
 

@@ -42,8 +42,8 @@ class Session {
   void note(const StageReport& report) { summary_.add(report); }
   void note_device(const std::string& device, int64_t peak_bytes);
 
-  /// With --json: `result` with the summary's members on stdout. Else: `text` on stdout and the summary on
-  /// stderr. Closes telemetry and trace.
+  /// On stdout `text`, or with --json `result` and the summary's members; on stderr the summary. Closes
+  /// telemetry and trace.
   void finish(nlohmann::ordered_json result, const std::string& text);
 
  private:
