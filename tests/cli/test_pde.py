@@ -1,0 +1,220 @@
+"""pde loss, trajectory, study, example."""
+import csv
+import math
+import os
+import random
+import struct
+import unittest
+import zipfile
+
+from program import ProgramTest, run
+
+NX, NY, NZ = 9, 7, 6
+CELLS = NX * NY * NZ
+PLACE = ("--spacing", "0.1,0.2,0.3", "--dt", "0.05")
+
+
+def npy_bytes(descr, shape, values):
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %r, }" % (descr, tuple(shape))
+    header += " " * ((64 - (len(header) + 11) % 64) % 64) + "\n"
+    code = {"<f8": "d", "<f4": "f", "<i4": "i"}[descr]
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<%d%s" % (len(values), code), *values)
+
+
+def write_npz(path, arrays):
+    with zipfile.ZipFile(path, "w") as file:
+        for name, (descr, shape, values) in arrays.items():
+            file.writestr(name + ".npy", npy_bytes(descr, shape, values))
+    return path
+
+
+def read_npz(path):
+    """Name to (descr, shape, values)."""
+    found = {}
+    with zipfile.ZipFile(path) as file:
+        for name in file.namelist():
+            data = file.read(name)
+            (length,) = struct.unpack("<H", data[8:10])
+            header = eval(data[10:10 + length])  # The program's own output.
+            count = math.prod(header["shape"])
+            code = {"<f8": "d", "<f4": "f"}[header["descr"]]
+            found[name[:-4]] = (header["descr"], header["shape"], struct.unpack("<%d%s" % (count, code), data[10 + length:]))
+    return found
+
+
+def frames(seed=1, descr="<f8", mask=False):
+    rand = random.Random(seed)
+    number = (lambda: rand.randint(-9, 9)) if descr == "<i4" else (lambda: rand.uniform(-1, 1))
+    arrays = {}
+    for level in range(3):
+        arrays["sigma%d" % level] = (descr, (NZ, NY, NX), [number() for _ in range(CELLS)])
+        arrays["u%d" % level] = (descr, (3, NZ, NY, NX), [number() for _ in range(3 * CELLS)])
+    if mask:
+        arrays["mask"] = (descr, (NZ, NY, NX), [float(rand.random() > 0.5) for _ in range(CELLS)])
+    return arrays
+
+
+class PdeTest(ProgramTest):
+    def loss(self, arrays, *more, name="in.npz"):
+        write_npz(self.path(name), arrays)
+        document = self.json_of("pde", "loss", self.path(name), *PLACE, "--out", self.path("out.npz"), *more)
+        self.check_summary(document)
+        self.assertLessEqual({"loss", "loss_sigma", "loss_u"}, set(document))
+        return document, read_npz(self.path("out.npz"))
+
+    def assert_close(self, got, want, tolerance):
+        scale = max(max(map(abs, values)) for _, _, values in want.values())
+        self.assertEqual(set(got), set(want))
+        for name in want:
+            self.assertEqual(got[name][:2], want[name][:2])
+            worst = max(abs(a - b) for a, b in zip(got[name][2], want[name][2]))
+            self.assertLessEqual(worst, tolerance * scale, name)
+
+
+class Loss(PdeTest):
+    def test_paths_agree_on_every_device(self):
+        for boundary in ("periodic", "x=no_slip,y-=dirichlet_face:1.0,y+=clamp,z=one_sided2"):
+            arrays = frames(mask=boundary != "periodic")
+            want_json, want = self.loss(arrays, "--boundary", boundary, "--kernel", "reference")
+            self.assertEqual(set(want), {"d_sigma0", "d_sigma1", "d_sigma2", "d_u0", "d_u1", "d_u2"})
+            for device in ("interp", "cpu"):
+                if device == "cpu" and run("devices").stdout.count("cpu") == 0:
+                    continue
+                for kernel in ("auto", "two-kernel", "fused"):
+                    document, got = self.loss(arrays, "--boundary", boundary, "--kernel", kernel, "--device", device)
+                    self.assert_close(got, want, 1e-12)
+                    for member in ("loss", "loss_sigma", "loss_u"):
+                        self.assertAlmostEqual(document[member], want_json[member], delta=1e-12 * want_json[member])
+
+    def test_gradient_is_the_slope_of_the_loss(self):
+        arrays = frames(3)
+        _, gradients = self.loss(arrays, "--weights", "1.5,0.5", "--order", "4", "--boundary", "x=clamp")
+        slope, step = 0.0, 1e-4
+        rand = random.Random(8)
+        direction = {name: [rand.uniform(-1, 1) for _ in values] for name, (_, _, values) in arrays.items()}
+        for name in arrays:
+            slope += sum(g * d for g, d in zip(gradients["d_" + name][2], direction[name]))
+        values = []
+        for sign in (1, -1):
+            moved = {name: (a, b, [x + sign * step * d for x, d in zip(c, direction[name])]) for name, (a, b, c) in arrays.items()}
+            values.append(self.loss(moved, "--weights", "1.5,0.5", "--order", "4", "--boundary", "x=clamp", "--gradients", "none")[0]["loss"])
+        numeric = (values[0] - values[1]) / (2 * step)
+        self.assertAlmostEqual(slope, numeric, delta=1e-6 * abs(numeric))
+
+    def test_types_subsets_and_terms(self):
+        _, got = self.loss(frames(descr="<f4"), "--gradients", "t1")
+        self.assertEqual({name: value[:2] for name, value in got.items()}, {"d_sigma1": ("<f4", (NZ, NY, NX)), "d_u1": ("<f4", (3, NZ, NY, NX))})
+        _, got = self.loss(frames(), "--gradients", "t1t2")
+        self.assertEqual(set(got), {"d_sigma1", "d_u1", "d_sigma2", "d_u2"})
+        document, _ = self.loss(frames(), "--terms", "transport")
+        self.assertEqual(document["loss_u"], 0)
+        document, _ = self.loss(frames(), "--terms", "momentum,viscosity:0.1,divergence:2,speed:0.5")
+        self.assertEqual(document["loss_sigma"], 0)
+        self.assertGreater(document["loss_divergence"], 0)
+        self.assertAlmostEqual(document["loss"], document["loss_u"] + document["loss_divergence"] + document["loss_speed"], delta=1e-12 * document["loss"])
+
+    def test_faults(self):
+        write_npz(self.path("in.npz"), frames(descr="<f4"))
+        command = ("pde", "loss", self.path("in.npz"), *PLACE)
+        fault = {"LOCKSTEP_FAULT": "pde.loss:launch"}
+        done = run(*command, "--device", "interp", "--no-fallback", env=fault)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        if not any(d["kind"] == "webgpu" and d["available"] for d in self.json_of("devices")["devices"]):
+            self.skipTest("no WebGPU adapter")
+        want = self.json_of(*command, "--device", "cpu")["loss"]
+        document = self.json_of(*command, "--device", "webgpu", env=fault)
+        self.assertEqual(document["loss"], want)
+        self.assertEqual(document["fallbacks"], {"pde.loss": 1})
+        self.assertIn("[GPU] pde.loss failed: ", run(*command, "--device", "webgpu", env=fault).stderr)
+
+
+class Refusals(PdeTest):
+    def refuses_loss(self, arrays, *more, saying=""):
+        write_npz(self.path("bad.npz"), arrays)
+        with open(self.path("out.npz"), "wb") as file:
+            file.write(b"before")
+        arguments = ["pde", "loss", self.path("bad.npz"), *(more if "--dt" in more else PLACE + more), "--out", self.path("out.npz")]
+        self.refuses(*arguments, saying=saying)
+        with open(self.path("out.npz"), "rb") as file:
+            self.assertEqual(file.read(), b"before")
+
+    def test_arrays(self):
+        good = frames()
+        without = dict(good)
+        del without["u2"]
+        self.refuses_loss(without, saying="u2")
+        self.refuses_loss(frames(descr="<i4"), saying="i4")
+        self.refuses_loss({**good, "sigma0": ("<f8", (NZ, NY, NX + 1), [0.0] * (NZ * NY * (NX + 1)))}, saying="sigma0")
+        self.refuses_loss({**good, "u1": ("<f8", (2, NZ, NY, NX), [0.0] * (2 * CELLS))}, saying="u1")
+        self.refuses_loss({**good, "u1": ("<f4", (3, NZ, NY, NX), [0.0] * (3 * CELLS))}, saying="u1")
+        self.refuses_loss({**good, "mask": ("<f8", (NZ, NY, NX - 1), [0.0] * (NZ * NY * (NX - 1)))}, saying="mask")
+        self.refuses_loss({**good, "sigma1": ("<f8", (CELLS,), [0.0] * CELLS)}, saying="sigma1")
+        self.refuses("pde", "loss", self.path("absent.npz"), *PLACE, saying="absent.npz")
+
+    def test_numbers_and_names(self):
+        good = frames()
+        for spacing in ("0.1,0.2", "0.1,0.2,0", "0.1,-1,1", "nan,1,1", "1,1,1e999", "a,b,c"):
+            self.refuses_loss(good, "--spacing", spacing, "--dt", "0.1", saying="--spacing")
+        for dt in ("0", "-1", "nan", "inf", "x"):
+            self.refuses_loss(good, "--spacing", "1,1,1", "--dt", dt, saying="--dt")
+        self.refuses_loss(good, "--order", "3", saying="--order")
+        self.refuses_loss(good, "--boundary", "wall", saying="wall")
+        self.refuses_loss(good, "--boundary", "x-=clamp", saying="x")
+        self.refuses_loss(good, "--weights", "1", saying="--weights")
+        self.refuses_loss(good, "--weights=-1,1", saying="--weights")
+        self.refuses_loss(good, "--terms", "gravity", saying="gravity")
+        self.refuses_loss(good, "--kernel", "magic", saying="--kernel")
+        self.refuses("pde", "example", "weather", "--out", self.path("x"), saying="weather")
+        self.refuses("pde", "study", "--sizes", "2", saying="--sizes")
+
+    def test_a_grid_too_small_for_a_stencil(self):
+        thin = {name: (a, (*b[:-1], 2), c[:math.prod(b[:-1]) * 2]) for name, (a, b, c) in frames().items()}
+        self.refuses_loss(thin, "--boundary", "x=one_sided2", saying="2 cells along x")
+        self.refuses_loss(thin, "--boundary", "x=one_sided2", "--kernel", "reference", saying="2 cells along x")
+
+
+class Trajectory(PdeTest):
+    def test_three_levels_are_one_loss(self):
+        arrays = frames()
+        want_json, want = self.loss(arrays)
+        write_npz(self.path("run.npz"), {"sigma": ("<f8", (3, NZ, NY, NX), sum((arrays["sigma%d" % k][2] for k in range(3)), [])),
+                                         "u": ("<f8", (3, 3, NZ, NY, NX), sum((arrays["u%d" % k][2] for k in range(3)), []))})
+        document = self.json_of("pde", "trajectory", self.path("run.npz"), *PLACE, "--out", self.path("t.npz"))
+        self.check_summary(document)
+        self.assertAlmostEqual(document["loss"], want_json["loss"], delta=1e-12 * want_json["loss"])
+        got = read_npz(self.path("t.npz"))
+        self.assertEqual(got["d_sigma"][1], (3, NZ, NY, NX))
+        self.assertEqual(got["d_u"][1], (3, 3, NZ, NY, NX))
+        joined = {"d_sigma": ("<f8", (3, NZ, NY, NX), sum((want["d_sigma%d" % k][2] for k in range(3)), ())),
+                  "d_u": ("<f8", (3, 3, NZ, NY, NX), sum((want["d_u%d" % k][2] for k in range(3)), ()))}
+        self.assert_close(got, joined, 1e-12)
+
+    def test_two_levels_are_refused(self):
+        write_npz(self.path("run.npz"), {"sigma": ("<f8", (2, NZ, NY, NX), [0.0] * (2 * CELLS)), "u": ("<f8", (2, 3, NZ, NY, NX), [0.0] * (6 * CELLS))})
+        self.refuses("pde", "trajectory", self.path("run.npz"), *PLACE, saying="2 levels")
+
+
+class StudyAndExample(PdeTest):
+    def test_study_writes_a_table(self):
+        document = self.json_of("pde", "study", "--sizes", "8", "--boundaries", "periodic;x=clamp,z=one_sided2", "--iterations", "2", "--device", "interp",
+                                "--csv", self.path("s.csv"))
+        self.check_summary(document)
+        with open(self.path("s.csv"), newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 4)
+        self.assertEqual([r["kernel"] for r in rows], ["two-kernel", "fused"] * 2)
+        for row in rows[:2]:
+            self.assertGreater(float(row["median_ms"]), 0)
+            self.assertEqual(float(row["bytes"]), 96 * 512)
+        self.assertIn("fused", rows[3]["skipped"])
+
+    def test_example_solves_and_draws(self):
+        document = self.json_of("pde", "example", "wave", "--cells", "16", "--windows", "2", "--levels", "5", "--out", self.path("e"))
+        self.check_summary(document)
+        self.assertLess(document["loss"][-1], 1e-6 * document["loss_start"][-1])
+        self.assertTrue(os.path.getsize(self.path("e", "wave.png")) > 1000)
+        self.assertTrue(os.path.exists(self.path("e", "w.npy")))
+
+
+if __name__ == "__main__":
+    unittest.main()
