@@ -1,5 +1,7 @@
-// Gather over rows in compressed form: one lane a row (and column), entries in stored order.
+// Gather over rows in compressed form: one lane adds a row's entries in stored order.
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "lockstep/primitives.hpp"
 #include "primitives/flat.hpp"
@@ -10,45 +12,60 @@ namespace lockstep::primitives {
 
 namespace {
 
-/// Calls `add` for the entries of a row in order, four at a time so that their loads overlap.
-template <class Load, class Add>
-void for_each_entry(const Val<i32>& begin, const Val<i32>& end, Load load, Add add) {
-  for_(begin, end - 3, 4, [&](Val<i32> e) {
-    const decltype(load(e)) loaded[] = {load(e), load(e + 1), load(e + 2), load(e + 3)};
-    for (const auto& one : loaded) add(one);
-  });
-  for_(begin + (end - begin) / 4 * 4, end, [&](Val<i32> e) { add(load(e)); });
-}
+constexpr int kTile = 2048;  // entries in shared memory
 
+/// Rows r … r + 255 by a group: all lanes fetch the group's entries tile by tile into shared memory, where
+/// each lane adds those of its row in order. So loads run along the entries and overlap, however long the
+/// rows are.
 template <class T>
-struct Entry {
-  Val<T> weight, value;
-};
+void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& columns,
+            const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y) {
+  const Val<i32> lane = g.lane(), rows = y.size(0), component = g.id(1);
+  const Val<i32> first_row = g.id(0) * kLanes, row = first_row + lane;
+  const Val<i32> begin = uniform(first[first_row]), end = uniform(first[min(first_row + kLanes, rows)]);
+  Var<i32> own_begin = 0, own_end = 0;
+  if_(row < rows, [&] {
+    own_begin = first[row];
+    own_end = first[row + 1];
+  });
+  const SharedArray<T> values(kTile);
+  std::optional<SharedArray<T>> factors;
+  if (weights) factors.emplace(kTile);
+  Var<T> sum = T(0);
+  for_(begin, end, kTile, [&](Val<i32> tile) {
+    for (int k = 0; k < kTile; k += kLanes) {
+      const Val<i32> entry = tile + lane + k;
+      if_(entry < end, [&] {
+        values[lane + k] = x(columns[entry], component);
+        if (weights) (*factors)[lane + k] = (*weights)[entry];
+      });
+    }
+    barrier();
+    for_(max(own_begin, tile), min(own_end, tile + kTile), [&](Val<i32> entry) {
+      const Val<T> value = values[entry - tile];
+      sum = weights ? multiply_add(Val<T>((*factors)[entry - tile]), value, Val<T>(sum)) : sum + value;
+    });
+    barrier();
+  });
+  if_(row < rows, [&] { y(row, component) = sum; });
+}
 
 }  // namespace
 
 template <class T>
 const Kernel& gather_rows_kernel(bool weighted) {
-  static const Kernel plain =
-      kernel(kernel_name<T>("gather_rows"),
-             [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
-               Var<T> sum = T(0);
-               const Val<i32> row = at.y;
-               for_each_entry(
-                   first[row], first[row + 1], [&](Val<i32> e) { return Val<T>(x(columns[e], at.x)); },
-                   [&](const Val<T>& value) { sum = sum + value; });
-               y(at.y, at.x) = sum;
-             });
+  static const KernelOptions options{{kLanes, 1, 1}, 0};
+  static const Kernel plain = kernel(
+      kernel_name<T>("gather_rows"),
+      [](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
+        gather<T>(g, first, columns, nullptr, x, y);
+      },
+      options);
   static const Kernel with_weights = kernel(
       kernel_name<T>("gather_rows.weighted"),
-      [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x, Out<T, 2> y) {
-        Var<T> sum = T(0);
-        const Val<i32> row = at.y;
-        for_each_entry(
-            first[row], first[row + 1], [&](Val<i32> e) { return Entry<T>{weights[e], x(columns[e], at.x)}; },
-            [&](const Entry<T>& entry) { sum = multiply_add(entry.weight, entry.value, Val<T>(sum)); });
-        y(at.y, at.x) = sum;
-      });
+      [](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x,
+         Out<T, 2> y) { gather<T>(g, first, columns, &weights, x, y); },
+      options);
   return weighted ? with_weights : plain;
 }
 
@@ -64,18 +81,19 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   expect_flat(y, x.storage(), count * width, where);
   expect_flat(rows.first, Storage::i32, count + 1, where);
   expect_flat(rows.columns, Storage::i32, entries, where);
-  if (entries > INT32_MAX || count > INT32_MAX)
+  if (entries > INT32_MAX - kTile || count > INT32_MAX - kLanes)
     throw InputError(fmt::format("{} rows with {} entries", count, entries), where,
-                     "fewer than 2^31 of each");
+                     "fewer than 2^31 - 2048 of each");
   if (rows.weights) expect_flat(rows.weights, x.storage(), entries, where);
   const Buffer from = x.reshape({x.shape()[0], width}), to = y.reshape({count, width});
+  if (y.elements() == 0) return;
+  const Extent groups{width, divide_up(count, kLanes)};
   with_element(x.storage(), where, [&]<class T>(T) {
     if (rows.weights)
-      device.launch_on(stream, gather_rows_kernel<T>(true), {count, width}, rows.first, rows.columns,
-                       rows.weights, from, to);
+      device.launch_on(stream, gather_rows_kernel<T>(true), groups, rows.first, rows.columns, rows.weights,
+                       from, to);
     else
-      device.launch_on(stream, gather_rows_kernel<T>(false), {count, width}, rows.first, rows.columns, from,
-                       to);
+      device.launch_on(stream, gather_rows_kernel<T>(false), groups, rows.first, rows.columns, from, to);
   });
 }
 

@@ -47,33 +47,48 @@ Kernel make_reduce_kernel(Chunk how, bool wide) {
       a[size_t(j)] =
           how == Chunk::dot ? multiply_add(u, v, Val<T>(a[size_t(j)])) : combine<T>(how, a[size_t(j)], u);
     };
+    const auto read = [&](const Grid<T, 2>& from, const Val<i32>& at) {
+      const auto once = from.streaming();
+      if (wide) return once.template wide<kWide>(row, at);
+      return Wide<T, kWide>{{once(row, at), once(row, at + 1), once(row, at + 2), once(row, at + 3)}};
+    };
+    const Val<i32> own = begin + lane * kWide;
+    // All loads first, so that they overlap.
     const auto full = [&] {
       std::vector<Wide<T, kWide>> u, v;
       for (int r = 0; r < kReduceRounds; ++r) {
-        const Val<i32> at = begin + lane * kWide + r * kLanes * kWide;
-        const auto read = [&](const Grid<T, 2>& from) {
-          if (wide) return from.streaming().template wide<kWide>(row, at);
-          return Wide<T, kWide>{{from.streaming()(row, at), from.streaming()(row, at + 1),
-                                 from.streaming()(row, at + 2), from.streaming()(row, at + 3)}};
-        };
-        u.push_back(read(x));
-        if (how == Chunk::dot) v.push_back(read(y));
+        u.push_back(read(x, own + r * kRound));
+        if (how == Chunk::dot) v.push_back(read(y, own + r * kRound));
       }
       for (int r = 0; r < kReduceRounds; ++r)
         for (int j = 0; j < kWide; ++j)
           take(j, u[size_t(r)][j], how == Chunk::dot ? v[size_t(r)][j] : u[size_t(r)][j]);
-      if constexpr (std::is_floating_point_v<T>)
-        if (watches_nan<T>(how)) {
-          Val<bool> any = false;
-          for (const auto& four : u)
-            any = any || ((isnan(four[0]) || isnan(four[1])) || (isnan(four[2]) || isnan(four[3])));
-          nan = any;
-        }
+    };
+    // 0 times the elements is NaN where one is NaN or infinite: only then are they looked at singly. Each
+    // element is used twice; a loop keeps the registers few.
+    const auto full_with_nan = [&] {
+      if constexpr (std::is_floating_point_v<T>) {
+        std::vector<Var<T>> zero;
+        zero.reserve(kWide);
+        for (int j = 0; j < kWide; ++j) zero.emplace_back(T(0));
+        for_(0, kReduceRounds, [&](Val<i32> r) {
+          const auto four = read(x, own + r * kRound);
+          for (int j = 0; j < kWide; ++j) {
+            take(j, four[j], four[j]);
+            zero[size_t(j)] = fma(four[j], T(0), zero[size_t(j)]);
+          }
+        });
+        if_(isnan((zero[0] + zero[1]) + (zero[2] + zero[3])), [&] {
+          for_(0, kReduceRounds, [&](Val<i32> r) {
+            for (int j = 0; j < kWide; ++j) nan = Val<bool>(nan) || isnan(x(row, own + r * kRound + j));
+          });
+        });
+      }
     };
     const auto partial = [&] {
       for_(0, kReduceRounds, [&](Val<i32> r) {
         for (int j = 0; j < kWide; ++j) {
-          const Val<i32> at = begin + lane * kWide + r * (kLanes * kWide) + j;
+          const Val<i32> at = own + r * kRound + j;
           if_(at < columns, [&] {
             const Val<T> u = x(row, at);
             take(j, u, how == Chunk::dot ? y(row, at) : u);
@@ -83,7 +98,11 @@ Kernel make_reduce_kernel(Chunk how, bool wide) {
         }
       });
     };
-    if_(uniform(begin <= columns - int(kReduceChunk)), full, partial);
+    const Val<bool> whole = uniform(begin <= columns - int(kReduceChunk));
+    if (watches_nan<T>(how))
+      if_(whole, full_with_nan, partial);
+    else
+      if_(whole, full, partial);
     const Val<T> value =
         over_lanes<T>(how, combine<T>(how, combine<T>(how, a[0], a[1]), combine<T>(how, a[2], a[3])), nan);
     if_(lane == 0, [&] { values[first_chunk + row * g.count(0) + g.id(0)] = value; });

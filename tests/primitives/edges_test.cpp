@@ -1,6 +1,7 @@
 // Threads, unaligned windows, several rows of the flat view, NaN, signed zeros, errors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -82,6 +83,10 @@ TEST(Reduce, EmptyAndSpecialValues) {
     EXPECT_TRUE(std::isnan(prim::min<f32>(device, b))) << at;
     EXPECT_TRUE(std::isnan(prim::max<f32>(device, b))) << at;
     EXPECT_TRUE(std::isnan(prim::sum<f32>(device, b))) << at;
+    y[at] = std::numeric_limits<f32>::infinity();
+    const Buffer infinite = device.upload(y);
+    EXPECT_EQ(prim::max<f32>(device, infinite), y[at]) << at;
+    EXPECT_EQ(prim::min<f32>(device, infinite), *std::min_element(y.begin(), y.end())) << at;
   }
   EXPECT_EQ(prim::norm<f64>(device, device.upload(std::vector<f64>{3, 4})), 5.0);
   EXPECT_EQ(prim::sum<u32>(device, device.upload(std::vector<u32>{0xffffffffu, 2u})), 1u);
