@@ -204,7 +204,6 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
     if (part != SkyPart::states) list.push_back(kernels::sky_view(plants));
     return list;
   };
-  if (part != SkyPart::states) c.webgpu = Bound::absolute(1e-6);
   c.make = [=](const std::string& size, uint64_t seed) {
     const City_ city = shared_city(size, seed, plants);
     SkyOptions options;

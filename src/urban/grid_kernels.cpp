@@ -41,8 +41,8 @@ std::array<Val<i32>, kSectors> sector_counts(const Val<u32>& bits, const Val<u32
 void sky_view_body(const At<2>& at, const Grid<u32, 3>& words, const Grid<i32, 1>& table,
                    const Val<bool>* bare, const Out<f32, 3>& out, const Int& bands) {
   const int kinds = bare ? 3 : 1;
-  std::vector<Var<f32>> sums;
-  for (int g = 0; g < kinds * kSectors; ++g) sums.emplace_back(0.0f);
+  std::vector<Var<u32>> sums;  // multiples of kWeightUnit
+  for (int g = 0; g < kinds * kSectors; ++g) sums.emplace_back(0u);
   for_(0, bands, [&](const Val<i32>& band) {
     const auto head = table.wide<4>(band * 4);
     std::vector<Var<i32>> counts;
@@ -60,18 +60,18 @@ void sky_view_body(const At<2>& at, const Grid<u32, 3>& words, const Grid<i32, 1
       }
     });
     for (int g = 0; g < kinds * kSectors; ++g) {
-      const Val<f32> weight = bitcast<f32>(head[g % kSectors == 0 ? 2 : 3]);
-      sums[size_t(g)] = fma(cast<f32>(Val<i32>(counts[size_t(g)])), weight, Val<f32>(sums[size_t(g)]));
+      const Val<u32> weight = bitcast<u32>(head[g % kSectors == 0 ? 2 : 3]);
+      sums[size_t(g)] += bitcast<u32>(Val<i32>(counts[size_t(g)])) * weight;
     }
   });
   for (int g = 0; g < kinds * kSectors; ++g) {
-    Val<f32> sum = sums[size_t(g)];
+    Val<u32> sum = sums[size_t(g)];
     const auto sector = Sector(g % kSectors);
     if (sector == Sector::south || sector == Sector::west) {
-      const Val<f32> corrected = sum + float(kSouthWestCorrection);
+      const Val<u32> corrected = sum + weight_units(kSouthWestCorrection);
       sum = g < kSectors ? corrected : select(*bare, corrected, sum);
     }
-    out(g, at) = min(sum, 1.0f);
+    out(g, at) = min(cast<f32>(sum) * float(kWeightUnit), 1.0f);
   }
 }
 

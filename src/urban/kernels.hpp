@@ -38,9 +38,9 @@ const Kernel& shadow(bool plants, bool heights);
 const Kernel& sky_states(bool plants);
 
 /// View factors from packed states. (At<2>, words, table, [trunk,] out grids (5 or 15, rows, cols), i32
-/// bands, scalars row, col, pitch) Table: a head of 4 words a band (first segment, end, bits of the whole and
-/// half weight), then segments of 4 words: word of the states, masks of the patches in the whole sky, east
-/// and south (bit 2k for patch k).
+/// bands, scalars row, col, pitch) Table: a head of 4 words a band (first segment, end, whole and half weight
+/// in units of kWeightUnit), then segments of 4 words: word of the states, masks of the patches in the whole
+/// sky, east and south (bit 2k for patch k).
 const Kernel& sky_view(bool plants);
 
 /// Wall heights of a window into a padded buffer of its own.

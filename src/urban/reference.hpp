@@ -9,6 +9,7 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "urban/patches.hpp"
@@ -257,7 +258,15 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
       const size_t k = static_cast<size_t>(patch);
       return static_cast<SkyState>(packed.words[k / 16 * pixels + p] >> (2 * (k % 16)) & 3u);
     };
-    std::array<Real, kSkyViewGrids> sums{};
+    // Single precision adds whole units of weight, as the kernels do; double precision adds the weights.
+    using Sum = std::conditional_t<std::is_same_v<Real, float>, uint32_t, double>;
+    const auto weighed = [](double weight) {
+      if constexpr (std::is_same_v<Sum, uint32_t>)
+        return weight_units(weight);
+      else
+        return weight;
+    };
+    std::array<Sum, kSkyViewGrids> sums{};
     for (size_t band = 0; band < sky.bands.size(); ++band) {
       std::array<int, kSkyViewGrids> counts{};
       for (int j = sky.bands[band].first; j < sky.bands[band].first + sky.bands[band].count; ++j)
@@ -269,17 +278,17 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
           counts[static_cast<size_t>(2 * kSectors + sector)] += no_vegetation_before_building(state(j));
         }
       for (size_t g = 0; g < kSkyViewGrids; ++g)
-        sums[g] = std::fma(static_cast<Real>(counts[g]),
-                           static_cast<Real>(g % kSectors == 0 ? weights[band].whole : weights[band].half),
-                           sums[g]);
+        sums[g] += static_cast<Sum>(counts[g]) *
+                   weighed(g % kSectors == 0 ? weights[band].whole : weights[band].half);
     }
     for (size_t g = 0; g < kSkyViewGrids; ++g) {
       const auto sector = static_cast<Sector>(g % kSectors);
       const bool corrected = (sector == Sector::south || sector == Sector::west) &&
                              (g < kSectors || !plants || city.trunk[p] == 0.0f);
-      if (corrected) sums[g] += static_cast<Real>(kSouthWestCorrection);
-      if (g >= kSectors && !plants) sums[g] = 1;
-      grids[g][p] = std::min(sums[g], Real(1));
+      if (corrected) sums[g] += weighed(kSouthWestCorrection);
+      Real factor = static_cast<Real>(sums[g]);
+      if constexpr (std::is_same_v<Sum, uint32_t>) factor *= static_cast<Real>(kWeightUnit);
+      grids[g][p] = g >= kSectors && !plants ? Real(1) : std::min(factor, Real(1));
     }
   }
   return grids;

@@ -52,6 +52,7 @@ struct Block {
   BlockUse use = BlockUse::courtyard;
   double wing_depth = 12;       // of the wings around a courtyard
   double slope = 0.7;           // of the roofs
+  bool yard_house = false;      // a low house in the middle of the courtyard
   std::vector<double> heights;  // eaves of the houses, one after the other around the block
 };
 
@@ -61,7 +62,7 @@ struct Tree {
 };
 
 constexpr double kStreetAngle = 14 * std::numbers::pi / 180;
-constexpr double kSmallestBlock = 55, kHouseLength = 22;
+constexpr double kSmallestBlock = 50, kHouseLength = 22;
 
 class City {
  public:
@@ -103,7 +104,7 @@ class City {
       return;
     }
     // The first cuts are avenues with trees on both sides.
-    const double street = level < 3 ? random_.uniform(20, 28) : random_.uniform(9, 15);
+    const double street = level < 3 ? random_.uniform(18, 24) : random_.uniform(9, 13);
     const double cut = (across ? area.u0 : area.v0) + length * random_.uniform(0.38, 0.62);
     Rectangle first = area, second = area;
     (across ? first.u1 : first.v1) = cut - street / 2;
@@ -142,11 +143,12 @@ class City {
   void furnish(Block& block) {
     if (block.use != BlockUse::tower) {
       const double draw = random_.uniform(0, 1);
-      block.use = draw < 0.12 ? BlockUse::park : draw < 0.3 ? BlockUse::slabs : BlockUse::courtyard;
+      block.use = draw < 0.08 ? BlockUse::park : draw < 0.22 ? BlockUse::slabs : BlockUse::courtyard;
     }
     const Rectangle& area = block.area;
     block.wing_depth = random_.uniform(10.5, 13.5);
     block.slope = random_.uniform(0.5, 0.95);
+    block.yard_house = random_.chance(0.4);
     const double base = random_.uniform(11, 19);
     for (int k = 0; k < 64; ++k) block.heights.push_back(base + random_.uniform(-2.5, 3.0));
     const auto scatter = [&](const Rectangle& within, double area_per_tree, double low, double high) {
@@ -191,7 +193,7 @@ class City {
                      length = across ? area.height() : area.width();
         const double offset = across ? p.u - area.u0 : p.v - area.v0,
                      room = across ? area.width() : area.height();
-        const int rows = std::max(1, static_cast<int>(room / 32));
+        const int rows = std::max(1, static_cast<int>(room / 27));
         const double pitch = room / rows;
         const double inside = std::fmod(offset, pitch) - (pitch - 12) / 2;
         if (inside < 0 || inside > 12 || along < 6 || along > length - 6) return 0;
@@ -211,7 +213,7 @@ class City {
   // A low flat-roofed house in the middle of larger courtyards.
   static double courtyard_house(const Block& block, Point p) {
     const Rectangle yard = block.area.inset(block.wing_depth);
-    if (yard.width() < 34 || yard.height() < 34) return 0;
+    if (!block.yard_house || yard.width() < 34 || yard.height() < 34) return 0;
     const Point c = yard.centre();
     return std::abs(p.u - c.u) < yard.width() * 0.17 && std::abs(p.v - c.v) < yard.height() * 0.12 ? 5.0 : 0;
   }

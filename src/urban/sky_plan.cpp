@@ -24,7 +24,7 @@ uint32_t mask_of(const SkyDivision& sky, const SkyBand& band, int word, Sector s
 std::vector<int32_t> view_table(const SkyDivision& sky) {
   const std::vector<PatchWeight> weights = patch_weights(sky);
   std::vector<int32_t> heads, segments;
-  const auto bits = [](double value) { return std::bit_cast<int32_t>(static_cast<float>(value)); };
+  const auto units = [](double weight) { return std::bit_cast<int32_t>(weight_units(weight)); };
   for (size_t b = 0; b < sky.bands.size(); ++b) {
     const SkyBand& band = sky.bands[b];
     const int32_t begin = static_cast<int32_t>(segments.size() / 4);
@@ -34,7 +34,7 @@ std::vector<int32_t> view_table(const SkyDivision& sky) {
         segments.push_back(std::bit_cast<int32_t>(mask_of(sky, band, word, sector)));
     }
     const int32_t end = static_cast<int32_t>(segments.size() / 4);
-    heads.insert(heads.end(), {begin, end, bits(weights[b].whole), bits(weights[b].half)});
+    heads.insert(heads.end(), {begin, end, units(weights[b].whole), units(weights[b].half)});
   }
   heads.insert(heads.end(), segments.begin(), segments.end());
   return heads;

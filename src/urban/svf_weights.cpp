@@ -21,4 +21,6 @@ std::vector<PatchWeight> patch_weights(const SkyDivision& sky) {
   return weights;
 }
 
+uint32_t weight_units(double weight) { return static_cast<uint32_t>(std::llround(weight / kWeightUnit)); }
+
 }  // namespace lockstep::urban

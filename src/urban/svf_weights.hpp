@@ -1,6 +1,7 @@
 // Weights of sky patches in the cosine-weighted sky view factor (Johnson & Watson 1984).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "urban/patches.hpp"
@@ -21,5 +22,10 @@ std::vector<PatchWeight> patch_weights(const SkyDivision& sky);
 /// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli, which lie
 /// in no half sky but the eastern and northern.
 inline constexpr double kSouthWestCorrection = 3.0459e-4;
+
+/// In single precision weights are whole multiples of 2^-31 and sums are u32: exact, whatever the order, and
+/// rounded to f32 once. A whole sky, at most 1.0042, fits.
+inline constexpr double kWeightUnit = 0x1p-31;
+uint32_t weight_units(double weight);
 
 }  // namespace lockstep::urban
