@@ -24,6 +24,7 @@ struct CaseForm {
   Gradients gradients = Gradients::all;
   TransportOptions terms;
   bool mask = false, reference = true, f64 = false;
+  int levels = 0;  // of a trajectory; 0: three levels, one loss
   std::vector<std::string> small{"5x4x6", "33x7x12", "9x8x65"}, bench;  // z x y x x
 };
 
@@ -151,6 +152,34 @@ CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed
   return p;
 }
 
+CaseProblem trajectory_problem(const CaseForm& form, const std::string& size, uint64_t seed) {
+  const Mesh mesh = case_mesh(form, size);
+  const auto loss = std::make_shared<Loss>(transport(3, form.terms), mesh);
+  CaseProblem p;
+  p.bytes = 32.0 * double(mesh.count()) * form.levels;
+  p.operations = form.levels;  // the time of a level
+  p.flops = 190.0 * double(mesh.count()) * form.levels;
+  p.bind = [=](const Device& device) {
+    TrajectoryInputs in;
+    for (const char* name : {"sigma", "u"})
+      for (int n = 0; n < form.levels; ++n) {
+        const HostArray a =
+            random_field<float>(mesh, name, seed * 1000 + (is_vector(name) ? 500 : 0) + uint64_t(n));
+        in.fields[name].push_back(device.upload(a.as<float>(), a.shape));
+      }
+    const BoundLoss bound = loss->bind_trajectory(device, in);
+    return CaseRun{[bound, loss] { bound.run(); },
+                   [=] {
+                     std::vector<HostArray> all;
+                     for (int n = 0; n < form.levels; ++n)
+                       for (const char* field : {"sigma", "u"})
+                         all.push_back(HostArray::of(device, bound.gradient(field, n)));
+                     return all;
+                   }};
+  };
+  return p;
+}
+
 Case make_case(const CaseForm& form) {
   Case c;
   c.name = form.name;
@@ -159,6 +188,7 @@ Case make_case(const CaseForm& form) {
   c.bench = form.bench;
   c.needs_f64 = form.f64;
   c.make = [form](const std::string& size, uint64_t seed) {
+    if (form.levels > 0) return trajectory_problem(form, size, seed);
     return form.f64 ? problem<double>(form, size, seed) : problem<float>(form, size, seed);
   };
   // Gradients are sums of a few dozen terms whose size the largest gradient bounds.
@@ -173,11 +203,22 @@ Case make_case(const CaseForm& form) {
       for (int level = -1; level <= 1; ++level)
         if (form.gradients == Gradients::all || (form.gradients == Gradients::t1 && level == 0))
           outputs.push_back({f, level});
-    if (form.path == Path::fused)
-      return std::vector{fused_kernel(d, kernel, outputs, {}, Type::f64), total_kernel(Type::f64)};
-    std::vector<Kernel> list{residual_kernel(d, kernel, ResidualKind::cotangent),
-                             partial_kernel(kernel, Type::f64), total_kernel(Type::f64)};
-    if (!outputs.empty()) list.push_back(adjoint_kernel(d, {kernel.storage, false}, outputs));
+    // WebGPU has no f64: its sums are f32.
+    std::vector<Kernel> list;
+    for (Type sum : {Type::f64, Type::f32}) {
+      if (form.f64 && sum == Type::f32) continue;
+      list.push_back(total_kernel(sum));
+      if (form.path == Path::fused)
+        list.push_back(fused_kernel(d, kernel, outputs, {}, sum));
+      else
+        list.push_back(partial_kernel(kernel, sum));
+    }
+    if (form.path == Path::fused) return list;
+    list.push_back(residual_kernel(d, kernel, ResidualKind::cotangent));
+    if (form.levels > 0)
+      list.push_back(trajectory_kernel(d, {kernel.storage, false}, {0, 1}));
+    else if (!outputs.empty())
+      list.push_back(adjoint_kernel(d, {kernel.storage, false}, outputs));
     return list;
   };
   return c;
@@ -218,18 +259,29 @@ void add_pde_cases(CaseRegistry& registry) {
   TransportOptions upwind;
   upwind.upwind = true;
   add({.name = "pde.two_kernel.upwind", .boundary = "y=clamp", .terms = upwind, .reference = false});
-  add({.name = "pde.fused.periodic", .path = Path::fused, .bench = cubes});
-  add({.name = "pde.fused.t1", .path = Path::fused, .gradients = Gradients::t1, .bench = cubes});
+  const std::vector<std::string> sweeps{"6x7x12", "9x8x65", "13x21x33"};
+  add({.name = "pde.fused.periodic", .path = Path::fused, .small = sweeps, .bench = cubes});
+  add({.name = "pde.fused.t1",
+       .path = Path::fused,
+       .gradients = Gradients::t1,
+       .small = sweeps,
+       .bench = cubes});
   add({.name = "pde.fused.mixed",
        .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip",
        .path = Path::fused,
        .mask = true,
+       .small = sweeps,
        .bench = {"128x128x128", "256x256x256"}});
   add({.name = "pde.fused.order4",
        .order = 4,
        .path = Path::fused,
-       .small = {"9x10x12", "8x9x37"},
+       .small = {"10x11x12", "12x10x37"},
        .bench = {"128x128x128", "256x256x256"}});
+  add({.name = "pde.trajectory.16",
+       .reference = false,
+       .levels = 16,
+       .small = {"7x5x9"},
+       .bench = {"64x64x64", "128x128x128", "256x256x256"}});
 }
 
 }  // namespace lockstep

@@ -539,8 +539,9 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
   KernelOptions options;
   options.group = {shape.x, shape.y, 1};
   options.min_blocks = 2;
-  return Kernel::trace(fmt::format("pde.fused.{}.{}", variant(*d, form), outputs.size()), ir::Domain::groups,
-                       3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
+  return Kernel::trace(
+      fmt::format("pde.fused.{}.{}.{}", variant(*d, form), outputs.size(), lockstep::name(sum)),
+      ir::Domain::groups, 3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
 }
 
 std::vector<Launch> fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,

@@ -170,7 +170,8 @@ Kernel partial_kernel(const KernelForm& form, Type sum) {
   KernelOptions options;
   options.group = {kReduceLanes, 1, 1};
   return Kernel::trace(
-      fmt::format("pde.partial_sums.{}{}", lockstep::name(form.storage), form.mask ? ".masked" : ""),
+      fmt::format("pde.partial_sums.{}.{}{}", lockstep::name(form.storage), lockstep::name(sum),
+                  form.mask ? ".masked" : ""),
       ir::Domain::groups, 3, options, [form, sum](ir::Builder& b) {
         const RawBuffer cotangents("cotangents", form.scratch(), 3, ir::Access::read);
         std::optional<RawBuffer> mask;
@@ -209,18 +210,20 @@ Kernel partial_kernel(const KernelForm& form, Type sum) {
 Kernel total_kernel(Type sum) {
   KernelOptions options;
   options.group = {kReduceLanes, 1, 1};
-  return Kernel::trace("pde.total", ir::Domain::groups, 1, options, [sum](ir::Builder& b) {
-    const Storage storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
-    const RawBuffer partial("partial", storage, 2, ir::Access::read),
-        out("totals", storage, 1, ir::Access::write);
-    const Group<1> g;
-    const Id total = b.variable(b.number(sum, 0));
-    for_(g.lane(), partial.size(1), kReduceLanes, [&](Val<i32> at) {
-      b.set(total, b.op(ir::Op::fadd, {b.get(total), partial.load({g.id().id(), at.id()})}));
-    });
-    const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));
-    if_(g.lane() == 0, [&] { out.store({g.id().id()}, all); });
-  });
+  return Kernel::trace(
+      fmt::format("pde.total.{}", lockstep::name(sum)), ir::Domain::groups, 1, options,
+      [sum](ir::Builder& b) {
+        const Storage storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
+        const RawBuffer partial("partial", storage, 2, ir::Access::read),
+            out("totals", storage, 1, ir::Access::write);
+        const Group<1> g;
+        const Id total = b.variable(b.number(sum, 0));
+        for_(g.lane(), partial.size(1), kReduceLanes, [&](Val<i32> at) {
+          b.set(total, b.op(ir::Op::fadd, {b.get(total), partial.load({g.id().id(), at.id()})}));
+        });
+        const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));
+        if_(g.lane() == 0, [&] { out.store({g.id().id()}, all); });
+      });
 }
 
 Kernel add_kernel(Storage storage) {

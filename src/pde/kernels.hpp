@@ -59,6 +59,12 @@ Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs);
 
+/// Gradient at one level: the differences of the residual at that level, and what the residuals one level
+/// before and after see of it. Arguments: level-0 fields, cotangents before, here, after (rank 4), gradients
+/// by `fields`, z_first, ring, shift, cells along z, scales, parameters.
+Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
+                         std::vector<int> fields);
+
 inline constexpr int kReduceLanes = 256, kReduceChunk = 4096;
 /// Sums of (norm c)^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents
 /// (K, ring, plane), [mask (nz, plane)], partial sums (K, nz, chunks), z_first, ring, shift, norm.

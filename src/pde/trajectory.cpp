@@ -7,11 +7,6 @@ namespace lockstep::pde {
 
 using ir::Id;
 
-namespace {
-
-/// Gradient at one level: the differences of the residual at that level, and what the residuals one level
-/// before and after see of it. Arguments: level-0 fields, cotangents before, here, after (rank 4), gradients
-/// by `fields`, z_first, ring, shift, cells along z, scales, parameters.
 Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                          std::vector<int> fields) {
   std::string name = fmt::format("pde.trajectory.{}.{}", variant(*d, form), fields.size());
@@ -57,8 +52,6 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
       }
   });
 }
-
-}  // namespace
 
 BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                                 const LossOptions& options) const {
