@@ -95,7 +95,7 @@ void draw_color_bar(Image& image, int x, int y, int height, const Range& range,
     draw_text(image, x + kBarWidth + 9, at - kLine / 2, fmt::format("{:.{}f}", k * step + 0.0, digits), kInk,
               kScale);
   }
-  if (!options.unit.empty()) draw_text(image, x, y - kLine - 13, options.unit, kInk, kScale);
+  if (!options.unit.empty()) draw_text(image, x, y - kLine - 10, options.unit, kInk, kScale);
 }
 
 void draw_scale_bar(Image& image, int x, int y, double metres_per_pixel, int room) {
@@ -156,7 +156,7 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
   }
   const int64_t longer = std::max(rows, cols);
   const int64_t shrink_by = std::max<int64_t>(1, (longer + kLargestSide / 2 - 1) / (kLargestSide / 2));
-  const int zoom = static_cast<int>(std::max<int64_t>(1, options.target_pixels / longer));
+  const int zoom = static_cast<int>(std::max<int64_t>(1, (options.target_pixels + longer / 2) / longer));
   const bool smaller = shrink_by > 1;
   const std::vector<float> small = smaller ? shrink(values, rows, cols, shrink_by) : std::vector<float>{};
   const std::vector<float>& cells = smaller ? small : values;
@@ -171,12 +171,13 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
 
   const int map_width = static_cast<int>(map_cols) * zoom, map_height = static_cast<int>(map_rows) * zoom;
   const int bar_height = std::max(map_height, 120);
-  const int top = kMargin + 3 * kScale * 7 / 2 + 16, left = kMargin;
+  const int title_scale = kScale + 1, left = kMargin;
+  const int unit_top = kMargin + 7 * title_scale + 10, top = unit_top + kLine + 10;
   const int label_room =
       9 + text_width(fmt::format("{:.0f}.000", std::max(std::abs(range.low), std::abs(range.high))), kScale);
   const int unit_room = std::max(kBarWidth + label_room, text_width(options.unit, kScale));
   Image image(
-      std::max(left + map_width + 20 + unit_room, left + text_width(options.title, kScale + 1)) + kMargin,
+      std::max(left + map_width + 20 + unit_room, left + text_width(options.title, title_scale)) + kMargin,
       top + bar_height + 14 + kLine + kMargin, 3, 255);
   fill(image, 0, 0, image.width, image.height, kPaper);
   for (int64_t r = 0; r < map_rows; ++r) {
@@ -191,7 +192,7 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
     }
   }
   frame(image, left - 1, top - 1, map_width + 2, map_height + 2, kFrame);
-  draw_text(image, left, kMargin, options.title, kInk, kScale + 1);
+  draw_text(image, left, kMargin, options.title, kInk, title_scale);
   draw_color_bar(image, left + map_width + 20, top, bar_height, range, options);
   draw_scale_bar(image, left, top + map_height + 14,
                  options.pixel_size * static_cast<double>(shrink_by) / zoom, map_width / 2);
