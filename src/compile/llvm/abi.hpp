@@ -15,6 +15,7 @@ struct Frame {
   };
   int32_t extent[3];  // of the whole domain, x first
   int32_t alone;      // 1: no other thread runs atomics on these buffers meanwhile
+  uint32_t large;     // bit per buffer: only written, and larger than the caches
   uint64_t scalars[64];
   Buffer buffers[32];
 };

@@ -98,14 +98,27 @@ Value* CodeUnit::alone() {
   return flag;
 }
 
+Value* CodeUnit::large(uint64_t buffer) {
+  Value* bits = frame_word(int64_t(offsetof(Frame, large)), builder_.getInt32Ty());
+  Value*& flag = large_[buffer];
+  if (!flag) {
+    llvm::IRBuilder<> entry(entry_->getTerminator());
+    flag =
+        entry.CreateICmpNE(entry.CreateAnd(bits, entry.getInt32(uint32_t(1) << buffer)), entry.getInt32(0));
+  }
+  return flag;
+}
+
 MemoryPlace CodeUnit::place(Value* base, Storage storage, size_t number) {
   return {base, storage, scopes_[number], disjoint_[number]};
 }
 MemoryPlace CodeUnit::buffer(uint64_t index) {
   const uint64_t at =
       offsetof(Frame, buffers) + index * sizeof(Frame::Buffer) + offsetof(Frame::Buffer, data);
-  return place(frame_word(int64_t(at), llvm::PointerType::get(context(), 0)), f_.buffers[index].storage,
-               index);
+  MemoryPlace found =
+      place(frame_word(int64_t(at), llvm::PointerType::get(context(), 0)), f_.buffers[index].storage, index);
+  if (target_.x86 && f_.buffers[index].access == ir::Access::write) found.large = large(index);
+  return found;
 }
 MemoryPlace CodeUnit::shared(uint64_t index) {
   return place(shared_bases_[index], f_.shared[index].storage, f_.buffers.size() + index);

@@ -25,6 +25,7 @@ struct MemoryPlace {
   Storage storage = Storage::f32;
   llvm::MDNode* scope = nullptr;     // !alias.scope
   llvm::MDNode* disjoint = nullptr;  // !noalias: all other arrays
+  llvm::Value* large = nullptr;  // i1: only written, and larger than the caches; null where that cannot be
 };
 
 class CodeUnit {
@@ -45,7 +46,8 @@ class CodeUnit {
   llvm::Value* shape(uint64_t imm);
   llvm::Value* stride(uint64_t imm);
   llvm::Value* extent(uint64_t axis);
-  llvm::Value* alone();  // i1, Frame::alone
+  llvm::Value* alone();                 // i1, Frame::alone
+  llvm::Value* large(uint64_t buffer);  // i1, a bit of Frame::large
   MemoryPlace buffer(uint64_t index);
   MemoryPlace shared(uint64_t index);
   /// Bounds of the box along an axis, i32.
@@ -78,6 +80,7 @@ class CodeUnit {
   llvm::IRBuilder<> builder_;
   std::map<std::pair<int64_t, llvm::Type*>, llvm::Value*> words_;
   std::map<int, llvm::Value*> box_words_;
+  std::map<uint64_t, llvm::Value*> large_;
   std::vector<llvm::MDNode*> scopes_, disjoint_;
   std::vector<llvm::Value*> shared_bases_;
   std::vector<bool> used_;

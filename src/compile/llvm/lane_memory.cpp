@@ -222,7 +222,7 @@ void LaneCode::plain_store(const MemoryPlace& place, Value* pointer, Value* valu
     return;
   }
   const uint64_t bytes = value->getType()->getPrimitiveSizeInBits() / 8;
-  if (!streaming || bytes < 16 || bytes % 16 != 0) {
+  if ((!streaming && !place.large) || bytes < 16 || bytes % 16 != 0) {
     annotate(b_.CreateAlignedStore(value, pointer, alignment(place.storage)), place);
     return;
   }
@@ -232,8 +232,10 @@ void LaneCode::plain_store(const MemoryPlace& place, Value* pointer, Value* valu
   Value* low = b_.CreateAnd(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), b_.getInt64(need - 1));
   llvm::BasicBlock *aligned = u_.new_block("aligned"), *unaligned = u_.new_block("unaligned"),
                    *stored = u_.new_block("stored");
-  b_.CreateCondBr(b_.CreateICmpEQ(low, b_.getInt64(0)), aligned, unaligned,
-                  llvm::MDBuilder(u_.context()).createBranchWeights(1000, 1));
+  Value* past_caches = b_.CreateICmpEQ(low, b_.getInt64(0));
+  if (!streaming) past_caches = b_.CreateAnd(past_caches, place.large);
+  b_.CreateCondBr(past_caches, aligned, unaligned,
+                  streaming ? llvm::MDBuilder(u_.context()).createBranchWeights(1000, 1) : nullptr);
   b_.SetInsertPoint(aligned);
   llvm::StoreInst* past = b_.CreateAlignedStore(value, pointer, llvm::Align(need));
   past->setMetadata(llvm::LLVMContext::MD_nontemporal,

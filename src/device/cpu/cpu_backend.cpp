@@ -1,6 +1,7 @@
 // The CPU as a device: kernels compiled to SIMD code, run over threads. Work of every queue runs at once, in
 // order.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -30,6 +31,7 @@ class CpuModule : public Module {
  public:
   std::shared_ptr<NativeKernel> kernel;
   Work work;
+  uint32_t written = 0;  // bit per buffer that is only written
   bool atomics = false;  // on buffers
   bool alone = false;    // little but atomics: threads would only fight for cache lines
 };
@@ -73,6 +75,13 @@ std::string processor_description() {
     if (line.starts_with("model name"))
       if (const size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
   return "CPU";
+}
+
+/// Of the last level as one thread sees it. Virtual machines report too much: no more than the usual 32 MB.
+int64_t cache_bytes() {
+  constexpr int64_t kUsual = int64_t(32) << 20;
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? std::min<int64_t>(bytes, kUsual) : kUsual;
 }
 
 DeviceInfo describe(int threads) {
@@ -148,6 +157,8 @@ class CpuBackend : public Backend {
     module->work.scratch_bytes = module->kernel->scratch_bytes;
     module->work.points = function.domain == ir::Domain::points;
     module->work.cost = std::max<int64_t>(cost_of(function, 0, 1), 1);
+    for (size_t k = 0; k < function.buffers.size(); ++k)
+      module->written |= uint32_t(function.buffers[k].access == ir::Access::write) << k;
     const int64_t atomics = count_atomics(function);
     module->atomics = atomics > 0;
     module->alone = threads_.count() == 1 || module->work.cost < 32 * atomics;
@@ -222,12 +233,15 @@ class CpuBackend : public Backend {
       threads_.run(module.work, frame, box, false);
     }
   }
-  static void fill(Frame& frame, const Dispatch& d) {
+  void fill(Frame& frame, const Dispatch& d) const {
+    const uint32_t written = static_cast<const CpuModule&>(*d.module).written;
+    frame.large = 0;
     for (int a = 0; a < 3; ++a) frame.extent[a] = int32_t(d.extent[a]);
     std::copy(d.scalars.begin(), d.scalars.end(), frame.scalars);
     for (size_t k = 0; k < d.buffers.size(); ++k) {
       const Binding& binding = d.buffers[k];
       Frame::Buffer& buffer = frame.buffers[k];
+      if ((written >> k & 1) && binding.span_bytes >= cache_bytes_) frame.large |= uint32_t(1) << k;
       buffer.data = binding.memory ? at(*binding.memory, binding.offset_bytes) : nullptr;
       std::copy(binding.shape.begin(), binding.shape.end(), buffer.shape);
       std::copy(binding.strides.begin(), binding.strides.end(), buffer.strides);
@@ -235,6 +249,7 @@ class CpuBackend : public Backend {
   }
 
   Threads threads_;
+  const int64_t cache_bytes_ = cache_bytes();
   std::shared_mutex atomics_;
   DeviceInfo info_;
   std::shared_ptr<CpuGraph> recording_;
