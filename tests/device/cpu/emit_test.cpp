@@ -1,0 +1,136 @@
+// What code the index analysis leads to, other processors, the object cache, launches from several threads.
+#include "compile/llvm/emit.hpp"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "compile/llvm/native.hpp"
+#include "device/cpu/support.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+namespace {
+
+using compile::emit_llvm;
+using test::cpu;
+
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+Kernel heat() {
+  return kernel("emit.heat", [](At<3> at, Grid<f32, 3> t, Out<f32, 3> next) {
+    next[at] = t[at.x(+1)] + t[at.x(-1)] + t[at.y(+1)] + t[at.y(-1)] + t[at.z(+1)] + t[at.z(-1)];
+  });
+}
+
+/// A march over shifted rows, the shifts read from tables.
+Kernel march() {
+  return kernel("emit.march", [](At<2> at, Grid<f32, 2> h, Grid<i32, 1> dy, Grid<i32, 1> dx, Grid<f32, 1> dz,
+                                 Out<u32, 2> out, Param<i32> steps) {
+    const Val<f32> own = h[at];
+    const Val<i32> x = at.x, y = at.y;
+    Var<u32> hit = 0u;
+    Var<i32> s = 0;
+    loop_([&] {
+      break_if(s >= steps);
+      const Val<i32> row = y + dy[s], column = x + dx[s];
+      if_(row >= 0 && row < h.size(0) && column >= 0 && column < h.size(1), [&] {
+        if_(h(row, column) - dz[s] > own, [&] {
+          hit = 1u;
+          break_();
+        });
+      });
+      s += 1;
+    });
+    out[at] = hit;
+  });
+}
+
+TEST(Emit, ShiftedRowsAreVectorLoads) {
+  for (const char* processor : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
+    for (const Kernel& k : {heat(), march()}) {
+      const std::string ir = emit_llvm(k.function(), Numerics::exact, false, processor);
+      SCOPED_TRACE(std::string(processor) + " " + k.name());
+      EXPECT_NE(ir.find("define void @lockstep_kernel"), std::string::npos);
+      const bool clamped_rows_need_gathers = std::string(processor) == "x86-64" && k.name() == "emit.heat";
+      if (!clamped_rows_need_gathers) EXPECT_EQ(count(ir, "masked.gather"), 0);
+      EXPECT_EQ(count(ir, "fast"), 0);
+    }
+  }
+}
+
+TEST(Emit, TheWidthFollowsTheProcessor) {
+  const auto ir = [](const char* processor) {
+    return emit_llvm(heat().function(), Numerics::exact, false, processor);
+  };
+  EXPECT_GT(count(ir("x86-64-v4"), "<16 x float>"), 0);
+  EXPECT_GT(count(ir("x86-64-v3"), "<8 x float>"), 0);
+  EXPECT_EQ(count(ir("x86-64-v3"), "<16 x float>"), 0);
+  EXPECT_GT(count(ir("x86-64"), "<4 x float>"), 0);
+  EXPECT_GT(count(emit_llvm(heat().function(), Numerics::exact, true, "x86-64-v4"), "zmm"), 0);
+}
+
+TEST(Emit, UnknownProcessorIsRefused) {
+  EXPECT_THROW(emit_llvm(heat().function(), Numerics::exact, true, "z80"), InputError);
+}
+
+TEST(Emit, NoProductIsFusedByTheBackEnd) {
+  // The contraction pass alone fuses; a product that it must leave stays a product and a sum.
+  const Kernel k = kernel("emit.fuse", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
+    const Val<f32> v = a[at], square = v * v;
+    out[at] = select(v > 0.0f, square + 1.0f, square);
+  });
+  ir::Function f = k.function();
+  for (ir::Instruction& i : f.instructions)
+    if (i.op == ir::Op::fmul) i.flags |= ir::kNoContract;
+  const std::string assembly = emit_llvm(f, Numerics::exact, true, "x86-64-v4");
+  EXPECT_EQ(count(assembly, "vfmadd"), 0);
+  EXPECT_GT(count(assembly, "vmulps"), 0);
+}
+
+TEST(Cache, SecondCompilationComesFromDisk) {
+  const Kernel k =
+      kernel("cache.unique", [](At<1> at, Out<i32, 1> out) { out[at] = Val<i32>(at.x) * 48271 + 11; });
+  compile::simd::compile_native(k.function(), Numerics::exact);
+  const auto again = compile::simd::compile_native(k.function(), Numerics::exact);
+  ASSERT_NE(again->function, nullptr);
+  const Device device = cpu();
+  if (device.counters().cache_hits == 0 && !again->from_cache)
+    GTEST_SKIP() << "no cache folder can be written";
+  const Buffer out = device.allocate<i32>({100});
+  device.launch(k, {100}, out);
+  EXPECT_EQ(device.counters().cache_hits, 1);
+  EXPECT_EQ(device.counters().kernels_compiled, 0);
+  const auto got = device.download<int32_t>(out);
+  for (int x = 0; x < 100; ++x) ASSERT_EQ(got[size_t(x)], x * 48271 + 11);
+}
+
+TEST(Threads, LaunchesFromSeveralThreadsAreSafe) {
+  const Device device = cpu();
+  const Kernel k = kernel("threads.add", [](At<1> at, InOut<u32, 1> a, InOut<u32, 1> total) {
+    a[at] = Val<u32>(a[at]) + 1u;
+    total.atomic_add(0, 1u);
+  });
+  constexpr int kThreads = 4, kLaunches = 50, kN = 3000;
+  const Buffer total = device.upload(std::vector<uint32_t>{0});
+  std::vector<Buffer> own;
+  for (int t = 0; t < kThreads; ++t) own.push_back(device.upload(std::vector<uint32_t>(kN, 0)));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int l = 0; l < kLaunches; ++l) device.launch(k, {kN}, own[size_t(t)], total);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device.download<uint32_t>(total)[0], uint32_t(kThreads * kLaunches * kN));
+  for (const Buffer& buffer : own)
+    EXPECT_EQ(device.download<uint32_t>(buffer), std::vector<uint32_t>(kN, kLaunches));
+}
+
+}  // namespace
+}  // namespace lockstep
