@@ -80,7 +80,8 @@ TEST(SkyPatchesTest, FlatTerrain) {
     const auto states = reference::sky_states<double>(city, sky, options);
     for (uint32_t word : states.words) EXPECT_EQ(word, 0u);
     const auto grids = reference::sky_view<double>(city, sky, states);
-    for (float svf : reference::sky_view<float>(city, sky, states)[0]) EXPECT_EQ(svf, 1.0f) << "rounded once";
+    const auto single = reference::sky_view<float>(city, sky, states);
+    for (float svf : single[0]) EXPECT_EQ(svf, 1.0f) << "rounded once";
     const double expected[] = {flat.svf, flat.east, flat.south, flat.west, flat.north};
     for (size_t p = 0; p < 12; ++p) {
       for (size_t s = 0; s < 5; ++s)
