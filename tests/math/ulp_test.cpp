@@ -138,6 +138,16 @@ TEST(Trigonometry, IsRightAroundEveryMultipleOfAQuarterTurnF32) {
   }
 }
 
+TEST(Trigonometry, IsRightAroundMultiplesOfAQuarterTurnF64) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 20000; ++round) {
+    const uint64_t n = (random() | 1) >> (random() % 64);
+    const auto x = double(Quad(n) * (2 * atanq(Quad(1))));
+    for (const ir::Op op : {ir::Op::sin, ir::Op::cos, ir::Op::tan})
+      ASSERT_LE(ulp_error<double>(math::evaluate(op, x), oracle<Quad>(op, x, 0)), 2) << operands(op, x, 0);
+  }
+}
+
 TEST(Remainder, IsExactForAllExponentsF32) {
   for (int ex = -149; ex < 128; ex += 3)
     for (int ey = -149; ey < 128; ey += 7) {
