@@ -49,7 +49,7 @@ class Verify(ProgramTest):
 
 class Bench(ProgramTest):
     def bench(self, *more, code=0):
-        return self.json_of("bench", "engine.copy", "--device", "interp", "--sizes", "4096", "--iterations", "2", "--warmup", "1", *more, code=code)
+        return self.json_of("bench", "engine.copy", "--device", "cpu", "--sizes", "4096", "--iterations", "2", "--warmup", "1", *more, code=code)
 
     def test_rows_files_and_comparison(self):
         document = self.bench("--out", self.path("a.json"), "--csv", self.path("a.csv"))
