@@ -376,6 +376,7 @@ void Printer::print_for(Id id) {
   --indent_;
   --loops_;
   line("}");
+  after_loop();
 }
 
 void Printer::print_loop(Id id) {
@@ -388,6 +389,7 @@ void Printer::print_loop(Id id) {
   leave_loop(i);
   --indent_;
   line("}");
+  after_loop();
 }
 
 void Printer::print_instruction(Id id) {
@@ -457,7 +459,9 @@ void Printer::print_instruction(Id id) {
     case Op::store: {
       const Expression index = use(i.args[0]);
       std::vector<Expression> values;
-      for (int k = 0; k < i.lanes; ++k) values.push_back(use(i.args[1 + k]));
+      // A wide store may become several statements: none may read what another has written.
+      for (int k = 0; k < i.lanes; ++k)
+        values.push_back(i.lanes > 1 ? use_atom(i.args[1 + k]) : use(i.args[1 + k]));
       flush_memory();
       store(i, index, values);
       break;
@@ -533,7 +537,7 @@ void Printer::print_instruction(Id id) {
     case Op::if_: print_if(id); break;
     case Op::for_: print_for(id); break;
     case Op::loop: print_loop(id); break;
-    case Op::break_: line("break;"); break;
+    case Op::break_: break_statement(); break;
     case Op::continue_: line("continue;"); break;
     case Op::return_: return_statement(); break;
     default:

@@ -106,6 +106,9 @@ class Printer {
                                const Expression& end, int64_t step) const;
   virtual std::string loop_head() const = 0;  // "for (;;) {"
   virtual void return_statement() { line("return;"); }
+  virtual void break_statement() { line("break;"); }
+  /// Called behind a loop's closing brace.
+  virtual void after_loop() {}
   /// Called before the first and after the last statement of a loop's body.
   virtual void enter_loop(const ir::Instruction&) {}
   virtual void leave_loop(const ir::Instruction&) {}

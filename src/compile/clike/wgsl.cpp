@@ -41,6 +41,8 @@ class WgslPrinter final : public Printer {
     exact_ = options.numerics == Numerics::exact;
     if (exact_ && options.fixed_arithmetic) fixed_ = values_to_fix(f);
     atomic_shared_.resize(f.shared.size());
+    for (const ir::Block& block : f.blocks)
+      for (Id id : block) has_loops_ |= f[id].op == Op::for_ || f[id].op == Op::loop;
     for (const Instruction& i : f.instructions)
       if (i.op == Op::atomic)
         if (const auto target = ir::AtomicTarget::from_bits(i.imm); target.shared)
@@ -174,10 +176,32 @@ class WgslPrinter final : public Printer {
                                 : step == -1 ? fmt::format("{}--", name)
                                 : step < 0   ? fmt::format("{} -= {}{}", name, -step, suffix)
                                              : fmt::format("{} += {}{}", name, step, suffix);
-    return fmt::format("for (var {}: {} = {}; {} {} {}; {}) {{", name, wgsl_type(type), begin.text, name,
-                       step > 0 ? "<" : ">", tight(end, Binding::sum), advance);
+    if (!options_.watch_loops)
+      return fmt::format("for (var {}: {} = {}; {} {} {}; {}) {{", name, wgsl_type(type), begin.text, name,
+                         step > 0 ? "<" : ">", tight(end, Binding::sum), advance);
+    ++open_loops_;
+    return fmt::format(
+        "atomicAdd(&ls_open, 1u); for (var {0}: {1} = {2}; ; {3}) {{ if (!({0} {4} {5})) {{ "
+        "atomicSub(&ls_open, 1u); break; }}",
+        name, wgsl_type(type), begin.text, advance, step > 0 ? "<" : ">", tight(end, Binding::sum));
   }
-  std::string loop_head() const override { return "loop {"; }
+  std::string loop_head() const override {
+    if (!options_.watch_loops) return "loop {";
+    ++open_loops_;
+    return "atomicAdd(&ls_open, 1u); loop {";
+  }
+  bool watches_loops() const { return options_.watch_loops && has_loops_; }
+  // The count of open loops lives in memory: a compiler knows that a loop is left by its exits only, and
+  // would fold a mark that they set.
+  void break_statement() override {
+    if (options_.watch_loops) line("atomicSub(&ls_open, 1u);");
+    line("break;");
+  }
+  void after_loop() override { open_loops_ -= options_.watch_loops; }
+  void return_statement() override {
+    if (open_loops_ > 0) line(fmt::format("atomicSub(&ls_open, {}u);", open_loops_));
+    line("return;");
+  }
 
   /// The index as text that may stand several times.
   std::string repeatable(const Expression& index) {
@@ -192,6 +216,8 @@ class WgslPrinter final : public Printer {
 
   const WgslOptions& options_;
   bool exact_ = true, writes_buffers_ = false;
+  mutable int open_loops_ = 0;  // around the current statement, where they are watched
+  bool has_loops_ = false;
   std::vector<bool> fixed_;
   std::vector<bool> atomic_shared_, has_base_;
   std::vector<WgslBufferText> buffers_;
@@ -324,23 +350,21 @@ std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
                                    : kind == ir::Reduction::min
                                        ? (type == Type::f32 ? "ls_fmin(a, b)" : "select(a, b, b < a)")
                                        : (type == Type::f32 ? "ls_fmax(a, b)" : "select(a, b, a < b)");
-  return fmt::format(R"(fn ls_reduce_{0}_{1}(lane: i32, value: {0}) -> {0} {{
-  ls_tree_{0}[lane] = value;
-  workgroupBarrier();
-  for (var s: i32 = {2}i; s > 0i; s = s >> 1u) {{
-    if (lane < s) {{
-      let a = ls_tree_{0}[lane];
-      let b = ls_tree_{0}[lane + s];
-      ls_tree_{0}[lane] = {3};
-    }}
-    workgroupBarrier();
+  std::string text = fmt::format(
+      "fn ls_reduce_{0}_{1}(lane: i32, value: {0}) -> {0} {{\n  ls_tree_{0}[lane] = value;\n  "
+      "workgroupBarrier();\n",
+      t, int(kind));
+  for (int s = lanes / 2; s > 0; s /= 2)
+    text += fmt::format(R"(  if (lane < {1}i) {{
+    let a = ls_tree_{0}[lane];
+    let b = ls_tree_{0}[lane + {1}i];
+    ls_tree_{0}[lane] = {2};
   }}
-  let result = ls_tree_{0}[0];
   workgroupBarrier();
-  return result;
-}}
 )",
-                     t, int(kind), lanes / 2, combine);
+                        t, s, combine);
+  return text +
+         fmt::format("  let result = ls_tree_{0}[0];\n  workgroupBarrier();\n  return result;\n}}\n", t);
 }
 
 WgslSource WgslPrinter::print() {
@@ -388,6 +412,11 @@ WgslSource WgslPrinter::print() {
     text +=
         fmt::format("@group(1) @binding(0) var<uniform> A: array<vec4<u32>, {}>;\n", (words_.size() + 3) / 4);
   for (const WgslBufferText& buffer : buffers_) text += buffer.declarations(out.bindings);
+  if (watches_loops()) {
+    text += fmt::format("@group(0) @binding({}) var<storage, read_write> ls_open: atomic<u32>;\n",
+                        out.bindings.size());
+    out.bindings.push_back({kLoopFlag, 0, true});
+  }
   for (uint32_t s = 0; s < f.shared.size(); ++s) {
     const std::string_view element = wgsl_type(value_type(f.shared[s].storage));
     text += fmt::format("var<workgroup> s{}: array<{}, {}>;\n", s,
@@ -404,7 +433,8 @@ WgslSource WgslPrinter::print() {
   for (uint32_t l = 0; l < f.locals.size(); ++l)
     text += fmt::format("  var l{}: array<{}, {}>;\n", l, wgsl_type(value_type(f.locals[l].storage)),
                         f.locals[l].count);
-  text += body + "}\n";
+  text += body;
+  text += "}\n";
   out.words = std::move(words_);
   return out;
 }

@@ -30,6 +30,10 @@ struct WgslOptions {
   bool fixed_arithmetic = true;
   /// Divisions and square roots are rounded correctly by the hardware: no correction step.
   bool native_division = false;
+  /// The driver ends loops early (llvmpipe after 65535 turns in all): every lane counts the loops that it
+  /// enters and leaves in the first word of one more binding, kLoopFlag. Not 0 at the end = some loop did not
+  /// end by itself.
+  bool watch_loops = false;
   /// fma rounds once: no version in whole numbers (exact numerics only).
   bool native_fma = false;
 };
@@ -52,6 +56,7 @@ struct WgslWord {
 };
 
 /// Binding number = place in WgslSource::bindings, group 0.
+inline constexpr uint32_t kLoopFlag = 0xffffffffu;  // as WgslBinding::buffer
 struct WgslBinding {
   uint32_t buffer;
   int window;

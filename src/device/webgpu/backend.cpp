@@ -55,6 +55,7 @@ void WebgpuBackend::upload(Queue*, Memory& to, int64_t offset, const void* data,
 void WebgpuBackend::download(Queue*, Memory& from, int64_t offset, void* data, int64_t bytes) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
+  core_->check_loops();
   if (bytes > 0) transfer_.download(own(from), offset, data, bytes);
 }
 
@@ -122,6 +123,7 @@ std::shared_ptr<Module> WebgpuBackend::compile(const ir::Function& function, con
   how.group_lanes = info_.limits.group_lanes;
   // Vulkan on a CPU divides and takes roots with the processor's own instructions.
   how.native_division = core_->adapter.software();
+  how.watch_loops = core_->loop_flag() != nullptr;
   how.native_fma = !core_->adapter.software();
   auto module = std::make_shared<WebgpuModule>(
       core_, compile::lower(function, {compile::Target::wgsl, options.numerics}), how);
@@ -136,7 +138,9 @@ void WebgpuBackend::dispatch(const Dispatch& d) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   auto& module = *static_cast<WebgpuModule*>(const_cast<Module*>(d.module));
-  const Prepared ready = prepare(module, d, window_bytes_, info_.limits.bindings);
+  const Prepared ready = prepare(module, d, window_bytes_, info_.limits.bindings, core_->loop_flag());
+  if (!ready.ranges.empty() && core_->loop_flag() && ready.ranges.back().buffer == core_->loop_flag())
+    core_->mark_loops();
   const WGPUBindGroup group = core_->bind_group(ready.variant->pipeline.layout, ready.ranges);
   run(ready.variant->pipeline, group, ready.words,
       {uint32_t(d.count[0]), uint32_t(d.count[1]), uint32_t(d.count[2])});
@@ -148,6 +152,7 @@ void WebgpuBackend::synchronize(Queue*) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   core_->finish();
+  core_->check_loops();
 }
 
 std::shared_ptr<Event> WebgpuBackend::record_event(Queue*) {

@@ -85,6 +85,7 @@ void WebgpuBackend::replay(RecordedGraph& graph) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   const auto& recorded = static_cast<const RecordedCommands&>(graph);
+  if (core_->loop_flag()) core_->mark_loops();
   for (const RecordedCommands::Command& c : recorded.commands) switch (c.kind) {
       case RecordedCommands::Kind::dispatch:
         core_->encode_at(c.pipeline, c.group, recorded.argument_group, c.argument_offset, c.groups);

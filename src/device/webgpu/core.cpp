@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace lockstep::device::webgpu {
 
@@ -117,6 +118,13 @@ Core::Core(const Native& native, const Adapter& chosen) : n(native), adapter(cho
   argument_buffer_ = make_buffer(kBatchArguments + kArgumentBytes,
                                  WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, DeviceFault::allocation);
   argument_group_ = argument_group(argument_buffer_);
+  // Mesa's llvmpipe ends every loop of a lane after 65535 turns in all, without a word.
+  if (adapter.name.rfind("llvmpipe", 0) == 0) {
+    loop_flag_ = make_buffer(16, WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst,
+                             DeviceFault::allocation);
+    loop_flag_staging_ =
+        make_buffer(16, WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst, DeviceFault::allocation);
+  }
   check(DeviceFault::launch, "opening the device");
 }
 
@@ -127,7 +135,8 @@ Core::~Core() {
   for (auto& [key, handle] : layouts_) n.BindGroupLayoutRelease(handle);
   if (argument_group_) n.BindGroupRelease(argument_group_);
   if (argument_layout_) n.BindGroupLayoutRelease(argument_layout_);
-  if (argument_buffer_) n.BufferRelease(argument_buffer_);
+  for (WGPUBuffer buffer : {argument_buffer_, loop_flag_, loop_flag_staging_})
+    if (buffer) n.BufferRelease(buffer);
   if (queue) n.QueueRelease(queue);
   if (device) n.DeviceRelease(device);
 }
@@ -277,6 +286,22 @@ void Core::read_mapped(WGPUBuffer staging, uint64_t bytes, WGPUSubmissionIndex s
   if (mapped) use(mapped);
   if (state.ok) n.BufferUnmap(staging);
   if (!mapped) throw DeviceError(DeviceFault::launch, "a staging buffer could not be read");
+}
+
+void Core::check_loops() {
+  if (!loops_ran_) return;
+  loops_ran_ = false;
+  copy(loop_flag_, 0, loop_flag_staging_, 0, 16);
+  clear(loop_flag_, 0, 16);
+  flush();
+  uint32_t cut = 0;
+  read_mapped(loop_flag_staging_, 16, last_, [&](const char* bytes) { std::memcpy(&cut, bytes, 4); });
+  if (cut)
+    throw DeviceError(
+        DeviceFault::launch,
+        fmt::format("{} ends the loops of a lane after 65535 turns in all: a kernel's results are "
+                    "cut short",
+                    adapter.name));
 }
 
 void Core::finish() {

@@ -84,6 +84,11 @@ class Core {
   /// Maps a staging buffer that `submission` filled and shows its bytes.
   void read_mapped(WGPUBuffer staging, uint64_t bytes, WGPUSubmissionIndex submission,
                    const std::function<void(const char*)>& use);
+  /// Where shaders count their open loops; null where the driver ends none early.
+  WGPUBuffer loop_flag() const { return loop_flag_; }
+  /// Throws DeviceError(launch) where one did since the last call.
+  void check_loops();
+  void mark_loops() { loops_ran_ = true; }
   /// Submits and waits for everything.
   void finish();
 
@@ -114,6 +119,8 @@ class Core {
   std::deque<WGPUSubmissionIndex> in_flight_;
   uint64_t argument_stride_ = 256;
   WGPUBuffer argument_buffer_ = nullptr;
+  WGPUBuffer loop_flag_ = nullptr, loop_flag_staging_ = nullptr;
+  bool loops_ran_ = false;  // since check_loops
   WGPUBindGroupLayout argument_layout_ = nullptr;
   WGPUBindGroup argument_group_ = nullptr;
 

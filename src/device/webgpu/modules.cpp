@@ -30,7 +30,8 @@ const Variant& WebgpuModule::variant(const std::vector<clike::WgslBuffer>& buffe
   return *variants_.emplace_back(buffers, std::move(made)).second;
 }
 
-Prepared prepare(WebgpuModule& module, const Dispatch& d, int64_t window_bytes, int64_t max_bindings) {
+Prepared prepare(WebgpuModule& module, const Dispatch& d, int64_t window_bytes, int64_t max_bindings,
+                 WGPUBuffer loop_flag) {
   const ir::Function& f = module.function();
   struct Place {
     int64_t first;       // byte of the memory where the first binding begins
@@ -70,6 +71,10 @@ Prepared prepare(WebgpuModule& module, const Dispatch& d, int64_t window_bytes, 
   ready.variant = &module.variant(how);
   const clike::WgslSource& source = ready.variant->source;
   for (const clike::WgslBinding& binding : source.bindings) {
+    if (binding.buffer == clike::kLoopFlag) {
+      ready.ranges.push_back({loop_flag, 0, 16});
+      continue;
+    }
     const Binding& b = d.buffers[binding.buffer];
     const auto& memory = static_cast<const WebgpuMemory&>(*b.memory);
     const int64_t begin = places[binding.buffer].first + binding.window * window_bytes;

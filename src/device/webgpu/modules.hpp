@@ -39,7 +39,8 @@ struct Prepared {
   std::vector<uint32_t> words;
 };
 /// `window_bytes` as the module was compiled for.
-Prepared prepare(WebgpuModule& module, const Dispatch& dispatch, int64_t window_bytes, int64_t max_bindings);
+Prepared prepare(WebgpuModule& module, const Dispatch& dispatch, int64_t window_bytes, int64_t max_bindings,
+                 WGPUBuffer loop_flag);
 
 /// How a back end's limits let a function run; pure.
 Support wgsl_support(const ir::Function& function, const Limits& limits, const WGPULimits& hardware);

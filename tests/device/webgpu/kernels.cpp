@@ -465,6 +465,38 @@ TEST_F(WebgpuSmallLimits, TooManyWindowsSayTheNumbers) {
   }
 }
 
+// Some drivers end loops early. The result must be right or the device must say so.
+TEST_F(WebgpuKernels, LongLoopsAreRightOrReported) {
+  const Kernel k = kernel("long", [](At<1> at, InOut<u32, 1> a, Param<i32> n, Param<i32> m) {
+    Var<u32> x = Val<u32>(a[at]);
+    for_(0, n, [&](Val<i32> i) {
+      Var<i32> j = 0;
+      loop_([&] {
+        break_if(j >= Val<i32>(m));
+        x = x * 1664525u + cast<u32>(i ^ j);
+        j += 1;
+      });
+    });
+    a[at] = x;
+  });
+  for (const auto& [n, m] : std::vector<std::pair<int, int>>{{3, 10}, {1, 70000}, {400, 300}, {70000, 1}}) {
+    std::vector<uint32_t> results;
+    try {
+      for (const Device& device : {interp_, adapter_}) {
+        const Buffer a = device.upload(std::vector<uint32_t>(3, 1u));
+        device.launch(k, {3}, a, n, m);
+        results.push_back(device.download<uint32_t>(a)[2]);
+      }
+      EXPECT_EQ(results[0], results[1]) << n << " " << m;
+    } catch (const DeviceError& error) {
+      EXPECT_NE(std::string(error.what()).find("65535"), std::string::npos) << error.what();
+      EXPECT_GT(n * m, 65000);
+    }
+  }
+  // The device goes on.
+  same(k, {5}, {Array::of(words(5), {5})}, {Argument(int64_t(2)), Argument(int64_t(100))});
+}
+
 TEST_F(WebgpuKernels, MoreGroupsThanOneDispatchHolds) {
   const Kernel k =
       kernel("many", [](Group<1> g, Out<u32, 1> o) { o(g.id()) = cast<u32>(g.id()) * 3u; }, {{1, 1, 1}, 0});
