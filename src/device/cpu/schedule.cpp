@@ -1,5 +1,9 @@
 #include "device/cpu/schedule.hpp"
 
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
 #include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
@@ -31,6 +35,33 @@ constexpr int64_t kInlineCost = 200'000;  // below this a launch runs on the cal
 constexpr int64_t kTaskCost = 300'000;    // what one task should hold at least
 constexpr int64_t kLeastX = 1024;         // points of a row that stay together
 
+#ifdef __SSE2__
+/// Rounding to nearest with subnormals kept, whatever the caller or its libraries have set.
+class PlainFloats {
+ public:
+  PlainFloats() : before_(_mm_getcsr()) {
+    if (before_ & kModes) _mm_setcsr(before_ & ~kModes);
+  }
+  ~PlainFloats() {
+    if (before_ & kModes) _mm_setcsr(before_);
+  }
+  PlainFloats(const PlainFloats&) = delete;
+
+ private:
+  static constexpr unsigned kModes = 0xe040;  // flush to zero, rounding, subnormals are zero
+  unsigned before_;
+};
+#else
+struct PlainFloats {
+  PlainFloats() {}
+};
+#endif
+
+void call(const Work& work, const Frame& frame, const Box& box) {
+  const PlainFloats scope;
+  work.function(&frame, &box, work.scratch_bytes > 0 ? thread_scratch(work.scratch_bytes) : nullptr);
+}
+
 /// A domain cut into parts of x and flattened rows (y fastest, then z).
 struct Cut {
   Box box;
@@ -57,7 +88,6 @@ Cut cut(const Work& work, const Box& box, int threads) {
 }
 
 void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) {
-  void* scratch = work.scratch_bytes > 0 ? thread_scratch(work.scratch_bytes) : nullptr;
   const int64_t xp = part % c.x_parts, rp = part / c.x_parts;
   Box box = c.box;
   box.low[0] = int32_t(c.box.low[0] + xp * c.x_step);
@@ -70,7 +100,7 @@ void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) 
     if (y == 0 && last - row >= c.ny) planes = (last - row) / c.ny;
     box.low[1] = int32_t(c.box.low[1] + y), box.high[1] = int32_t(c.box.low[1] + y_end);
     box.low[2] = int32_t(c.box.low[2] + z), box.high[2] = int32_t(c.box.low[2] + z + planes);
-    work.function(&frame, &box, scratch);
+    call(work, frame, box);
     row += (y_end - y) * planes;
   }
 }
@@ -92,10 +122,7 @@ void Threads::run(const Work& work, const Frame& frame, const Box& box, bool alo
     total *= size;  // three axes below 2^31 and a cost below 2^20 may overflow only where no one would wait
     total = std::min<int64_t>(total, int64_t(1) << 31);
   }
-  if (alone || !arena_ || total < kInlineCost) {
-    work.function(&frame, &box, work.scratch_bytes > 0 ? thread_scratch(work.scratch_bytes) : nullptr);
-    return;
-  }
+  if (alone || !arena_ || total < kInlineCost) return call(work, frame, box);
   const Cut c = cut(work, box, count_);
   if (c.parts() == 1) return run_part(work, frame, c, 0);
   struct Data {

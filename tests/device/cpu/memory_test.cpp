@@ -1,4 +1,8 @@
 // Storage types, conversions, streaming stores, elementary operations on edge values.
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
 #include "device/cpu/support.hpp"
 
 namespace lockstep {
@@ -162,6 +166,22 @@ TEST(Memory, IntegerDivisionAndConversionsOnEdgeValues) {
     ASSERT_EQ(urow(7), std::bit_cast<uint32_t>(float(ux))) << where;
   }
 }
+
+#ifdef __SSE2__
+TEST(Memory, SubnormalsStayWhateverTheCallersModeIs) {
+  const Device device = cpu();
+  const Kernel k =
+      kernel("test.subnormal", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) { out[at] = a[at] * 0.5f; });
+  const std::vector<float> tiny(100, 3e-39f);
+  const Buffer in = device.upload<float>(tiny), out = device.allocate<f32>({100});
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);
+  device.launch(k, {100}, in, out);
+  EXPECT_EQ(_mm_getcsr() & 0x8040, 0x8040u);
+  _mm_setcsr(before);
+  for (float v : device.download<float>(out)) ASSERT_EQ(v, 3e-39f * 0.5f);
+}
+#endif
 
 TEST(Memory, SystemMemoryIsReported) {
   const MemoryInfo memory = cpu().memory();
