@@ -26,15 +26,16 @@ class CheckHouse(unittest.TestCase):
             "src/urban/a.cpp": '#include "io/raster.hpp"\n#include "lockstep/urban.hpp"\n',
             "include/lockstep/a.hpp": '#include "lockstep/b.hpp"\n#include <vector>\n',
             "apps/cli/a.cpp": '#include "urban/a.hpp"\n',
+            "src/math/cases.cpp": '#include "cases/inputs.hpp"\n',
         })
         self.assertEqual(code, 0, text)
-        self.assertIn("6 includes checked", text)
+        self.assertIn("7 includes checked", text)
 
     def test_includes_that_point_up_or_sideways_are_found(self):
         for name, include in (("src/core/a.cpp", "device/a.hpp"), ("src/urban/a.cpp", "pde/a.hpp"),
                               ("src/primitives/a.cpp", "io/npy.hpp"), ("src/device/a.cpp", "lockstep/urban.hpp"),
                               ("include/lockstep/a.hpp", "core/log.hpp"), ("examples/a.cpp", "device/a.hpp"),
-                              ("src/io/a.cpp", "../core/log.hpp"), ("src/mystery/a.cpp", "core/log.hpp")):
+                              ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "cases/inputs.hpp"), ("src/mystery/a.cpp", "core/log.hpp")):
             code, text = run("include-direction", {name: f'#include "{include}"\n'})
             self.assertEqual(code, 1, (name, include, text))
             self.assertIn(name, text)
