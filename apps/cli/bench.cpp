@@ -35,7 +35,10 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   const std::vector<const Case*> cases = select_cases(options.cases);
   const std::vector<std::string> wanted =
       options.sizes.empty() ? std::vector<std::string>{} : split_list(options.sizes, "--sizes");
-  for (const std::string& size : wanted) parse_size(size);
+  for (const std::string& size : wanted) {
+    const size_t colon = size.find(':');  // "goteborg:512x512" names an input
+    parse_size(colon == std::string::npos ? size : size.substr(colon + 1));
+  }
   const Device device = session.open_device();
   BenchResults results;
   results.device = device.info().name;
