@@ -29,6 +29,7 @@ struct Options {
   Recipe recipe;
   int most_failures = 1, tries = 3000;
   int jobs = 1;
+  double seconds = 1e9;  // no kernel begins after that
   bool print = false, quiet = false;
 };
 
@@ -67,6 +68,8 @@ Options parse(int argc, char** argv) {
       o.most_failures = std::atoi(value().c_str());
     else if (flag == "--tries")
       o.tries = std::atoi(value().c_str());
+    else if (flag == "--seconds")
+      o.seconds = std::atof(value().c_str());
     else if (flag == "--jobs")
       o.jobs = std::atoi(value().c_str());
     else if (flag == "--math")
@@ -101,6 +104,7 @@ int run(const Options& o) try {
   int64_t done = 0;
   int64_t instructions = 0;
   for (int64_t k = 0; k < o.count && failures < o.most_failures; ++k) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > o.seconds) break;
     Recipe recipe = o.recipe;
     recipe.seed = o.seed + uint64_t(k);
     ++done;
