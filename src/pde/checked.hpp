@@ -24,7 +24,7 @@ struct Loss::State {
 };
 
 inline std::string form_key(const char* what, const KernelForm& form) {
-  return fmt::format("{} {} {}", what, int(form.storage), form.mask);
+  return fmt::format("{} {} {} {}", what, int(form.storage), form.mask, form.streaming);
 }
 
 /// Checks inputs against the plan and turns them into arrays of rank 4.

@@ -246,17 +246,19 @@ class Sweep {
     return times(slot, constant(int(channels_.staged.size()) * layout_.width * layout_.height));
   }
 
+  /// Storage that needs no conversion can be copied asynchronously.
+  bool direct() const { return form_.storage == form_.scratch(); }
+
   /// Starts bringing a plane of all staged channels in; closes a stage of copies.
   void fetch(Id plane) {
     const Id z = inside_plane(plane), base = slot_base(plane);
-    const bool direct = form_.storage == form_.scratch();
     for (const StagePlace& p : stage_places_) {
       const auto copy = [&] {
         for (size_t c = 0; c < channels_.staged.size(); ++c) {
           const Channel& channel = channels_.staged[c];
           const Id to = plus(plus(base, constant(int(c) * layout_.width * layout_.height)), p.place);
           const RawBuffer& from = buffer_of(channel);
-          if (direct)
+          if (direct())
             from.copy_async(staged_, to, {constant(channel.component), z, p.y, p.x});
           else
             b_.emit(ir::Op::shared_store, Type::none,
@@ -270,7 +272,7 @@ class Sweep {
       else
         b_.if_(less(p.place, constant(layout_.width * layout_.height)), copy);
     }
-    async_commit();
+    if (direct()) async_commit();
   }
 
   /// Values of the staged planes around a cell.
@@ -330,7 +332,7 @@ class Sweep {
   }
 
   void step(Id z, const std::vector<Id>& sums) {
-    async_wait(0);
+    if (direct()) async_wait(0);
     barrier();
     fetch(plus(z, constant(forward_ + 1)));
     // Residuals of the own cells; values at the own cell were loaded one step ahead.
@@ -417,7 +419,7 @@ class Sweep {
     const auto store = [&](const std::vector<std::pair<const Pending*, Id>>& list, Id plane) {
       for (const auto& [p, value] : list)
         gradient_buffers_[p->output].store({constant(p->target->component), plane, c.own[1], c.own[0]}, value,
-                                           true);
+                                           form_.streaming);
     };
     if (!here.empty()) b_.if_(both(owns_plane, owned_[size_t(q)]), [&] { store(here, c.own[2]); });
     if (finished.empty()) return;
@@ -548,7 +550,8 @@ std::vector<Launch> fused_launches(std::shared_ptr<const Discretisation> d, cons
                                    const KernelForm& form, const std::vector<FieldLevel>& outputs,
                                    const FusedShape& shape, Type sum, const FusedArguments& a,
                                    const KernelStore& store) {
-  std::string key = fmt::format("fused {} {} {} {}", int(form.storage), form.mask, int(sum), shape.key());
+  std::string key = fmt::format("fused {} {} {} {} {}", int(form.storage), form.mask, form.streaming,
+                                int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
   const Kernel& kernel = store(key, [&] { return fused_kernel(d, form, outputs, shape, sum); });
   const Kernel& total = store(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });

@@ -162,7 +162,7 @@ Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm&
         for (size_t o = 0; o < outputs.size(); ++o)
           for (const Target* t : targets_of(plan, outputs[o]))
             gradients[o].store({b.i32(t->component), place.own[2], place.own[1], place.own[0]},
-                               tracer->gradient(*t), true);
+                               tracer->gradient(*t), form.streaming);
       });
 }
 

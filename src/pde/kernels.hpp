@@ -19,6 +19,7 @@ struct FieldLevel {
 struct KernelForm {
   Storage storage = Storage::f32;  // of fields, mask and gradients
   bool mask = false;
+  bool streaming = true;  // gradients are written past the caches
   Type type() const { return storage == Storage::f64 ? Type::f64 : Type::f32; }
   Storage scratch() const { return storage == Storage::f64 ? Storage::f64 : Storage::f32; }
 };

@@ -75,7 +75,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   const std::shared_ptr<const Discretisation> d = state_->d;
   const Plan& plan = *d->plan;
   const Checked checked(*d, device, inputs);
-  const KernelForm& form = checked.form();
+  KernelForm form = checked.form();
   const std::vector<FieldLevel> outputs = wanted_outputs(plan, options);
   const Type sum = device.info().limits.f64 ? Type::f64 : Type::f32;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
@@ -95,6 +95,8 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     bound->bytes += double(checked.given(f).bytes());
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
   if (form.mask) bound->bytes += double(checked.mask().bytes());
+  // What fits into the last cache is better left there.
+  form.streaming = bound->bytes > double(32 << 20);
 
   std::vector<double> seeds;
   for (double w : plan.weights) seeds.push_back(2 * w / count * inputs.seed);
@@ -159,8 +161,9 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   };
   const auto launch_adjoint = [&](int64_t from, int64_t to) {
     if (outputs.empty()) return;
-    const Kernel& adjoint = state_->kernel(form_key("adjoint", {form.storage, false}) + outputs_key(outputs),
-                                           [&] { return adjoint_kernel(d, form, outputs); });
+    const Kernel& adjoint =
+        state_->kernel(form_key("adjoint", {form.storage, false, form.streaming}) + outputs_key(outputs),
+                       [&] { return adjoint_kernel(d, {form.storage, false, form.streaming}, outputs); });
     std::vector<Argument> list;
     for (const FieldLevel& f : adjoint_fields(plan, outputs)) list.push_back(checked.volume(f));
     list.push_back(cotangents);
