@@ -46,7 +46,9 @@ class Decoder {
         case Op::coord:
         case Op::local_id:
         case Op::lane: p_.positions.push_back(id); break;
-        case Op::async_copy: p_.asynchronous = true; break;
+        case Op::async_copy:
+        case Op::async_commit:
+        case Op::async_wait: p_.asynchronous = true; break;
         default: break;
       }
       if (i.op == Op::extract) {
