@@ -126,12 +126,13 @@ constexpr Helper kHelpers[] = {
   let s = sqrt(y);
   return fma(fma(-s, s, y), 0.5f / s, s) * scale;
 })"},
-    {"ls_fmin",
-     "fn ls_fmin(a: f32, b: f32) -> f32 { return bitcast<f32>(select(bitcast<u32>(a), bitcast<u32>(b), b < "
-     "a)); }"},
-    {"ls_fmax",
-     "fn ls_fmax(a: f32, b: f32) -> f32 { return bitcast<f32>(select(bitcast<u32>(a), bitcast<u32>(b), a < "
-     "b)); }"},
+    // A driver that recognises a minimum takes its own, whose NaN and zeros are others.
+    {"ls_fmin", R"(fn ls_fmin(a: f32, b: f32) -> f32 {
+  return bitcast<f32>(select(bitcast<u32>(a), bitcast<u32>(b) ^ ls_zero, b < a));
+})"},
+    {"ls_fmax", R"(fn ls_fmax(a: f32, b: f32) -> f32 {
+  return bitcast<f32>(select(bitcast<u32>(a), bitcast<u32>(b) ^ ls_zero, a < b));
+})"},
     {"ls_idiv_u32", R"(fn ls_idiv_u32(a: u32, b: u32) -> u32 {
   if (b == 0u) { return 0u; }
   return a / b;
