@@ -139,7 +139,8 @@ int run(int argc, char** argv) {
   try {
     root.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    print_result(deepest(root).help());
+    const CLI::App& app = deepest(root);
+    print_result(app.help(app.get_parent() ? command_path(*app.get_parent()) : std::string()));
     return kDone;
   } catch (const CLI::CallForAllHelp&) {
     print_result(root.help("", CLI::AppFormatMode::All));

@@ -16,6 +16,7 @@ class Usage(ProgramTest):
         for command in COMMANDS:
             done = run(*command, "--help")
             self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("Usage: lockstep " + " ".join(command) + " [", done.stdout)
             self.assertIn("Example:\n  ", done.stdout)
             self.assertIn("lockstep " + " ".join(command), done.stdout.split("Example:")[1])
             for option in COMMON:
