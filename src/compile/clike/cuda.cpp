@@ -106,8 +106,12 @@ class CudaPrinter final : public Printer {
     const uint64_t ones = is_wide(type) ? ~uint64_t(0) : 0xffffffffu;
     switch (i.op) {
       case Op::iadd: return free ? "$0 + $1" : "ls_add($0, $1)";
-      case Op::isub: return free ? "$0 - $1" : "ls_sub($0, $1)";
-      case Op::imul: return free ? "$0 * $1" : "ls_mul($0, $1)";
+      case Op::isub:
+        if (const Instruction* c = constant(0); c && c->imm == 0) return "ls_neg($1)";
+        return free ? "$0 - $1" : "ls_sub($0, $1)";
+      case Op::imul:
+        if (const Instruction* c = constant(1); c && c->imm == ones) return "ls_neg($0)";
+        return free ? "$0 * $1" : "ls_mul($0, $1)";
       case Op::ineg: return "ls_neg($0)";
       case Op::irem:
         if (const Instruction* c = constant(0);
@@ -200,9 +204,10 @@ class CudaPrinter final : public Printer {
 
   Expression load(const Instruction& i, const Expression& index) override {
     const ir::BufferParam& buffer = function().buffers[i.imm];
-    const CachePath path = (i.flags & ir::kStreaming)          ? CachePath::streaming
-                           : buffer.access == ir::Access::read ? CachePath::read_only
-                                                               : CachePath::plain;
+    // __ldcs is assembly that the compiler does not order against stores: written buffers load plainly.
+    const CachePath path = buffer.access != ir::Access::read ? CachePath::plain
+                           : (i.flags & ir::kStreaming)      ? CachePath::streaming
+                                                             : CachePath::read_only;
     const std::string pointer = pointer_text(buffer, index);
     if (i.lanes > 1) {
       const std::string name = load_function_name(buffer.storage, i.lanes, path);
@@ -307,6 +312,11 @@ class CudaPrinter final : public Printer {
                       bool is_mutable) const override {
     return fmt::format("{}{} {} = {};", is_mutable ? "" : "const ", cuda_vector(type, lanes), name,
                        value.text);
+  }
+  void before_for(const Instruction& i, int64_t step) override {
+    // See ls_neg: a bound can also be seen to be a negation after the compiler has folded constants.
+    const auto known = [&](ir::Id id) { return function()[id].op == Op::constant; };
+    if (step < 0 && !(known(i.args[0]) && known(i.args[1]))) line("#pragma unroll 1");
   }
   std::string loop_head() const override { return "for (;;) {"; }
 

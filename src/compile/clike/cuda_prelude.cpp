@@ -21,9 +21,18 @@ constexpr Helper kCommon[] = {
                  "i64 ls_sub(i64 a, i64 b) { return i64(u64(a) - u64(b)); }"},
     {"ls_mul", D "int ls_mul(int a, int b) { return int(u32(a) * u32(b)); }\n" D
                  "i64 ls_mul(i64 a, i64 b) { return i64(u64(a) * u64(b)); }"},
-    {"ls_neg",
-     D "int ls_neg(int a) { return int(0u - u32(a)); }\n" D "u32 ls_neg(u32 a) { return 0u - a; }\n" D
-       "i64 ls_neg(i64 a) { return i64(0ull - u64(a)); }\n" D "u64 ls_neg(u64 a) { return 0ull - a; }"},
+    // Hides that it is a negation: ptxas 13.0 drops the sign where it unrolls a downward loop with a negated
+    // bound.
+    {"ls_neg", D "u32 ls_neg(u32 a) {\n"
+                 "  u32 r;\n"
+                 "  asm(\"{ .reg .b32 t; not.b32 t, %1; add.u32 %0, t, 1; }\" : \"=r\"(r) : \"r\"(a));\n"
+                 "  return r;\n"
+                 "}\n" D "u64 ls_neg(u64 a) {\n"
+                 "  u64 r;\n"
+                 "  asm(\"{ .reg .b64 t; not.b64 t, %1; add.u64 %0, t, 1; }\" : \"=l\"(r) : \"l\"(a));\n"
+                 "  return r;\n"
+                 "}\n" D "int ls_neg(int a) { return int(ls_neg(u32(a))); }\n" D
+                 "i64 ls_neg(i64 a) { return i64(ls_neg(u64(a))); }"},
     // x / 0 = 0, x % 0 = 0, min / -1 = min, min % -1 = 0.
     {"ls_idiv", D "int ls_idiv(int a, int b) { return b == 0 ? 0 : b == -1 ? ls_neg(a) : a / b; }\n" D
                   "u32 ls_idiv(u32 a, u32 b) { return b == 0u ? 0u : a / b; }\n" D

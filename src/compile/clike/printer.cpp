@@ -367,6 +367,7 @@ void Printer::print_for(Id id) {
   const ir::Block& body = function_.blocks[i.blocks[0]];
   if (!body.empty() && function_[body.front()].op == Op::loop_index)
     named_[body.front()] = {name, Binding::atom, 0};
+  before_for(i, step);
   line(for_head(step_value.type, name, begin, end, step));
   ++loops_;
   ++indent_;

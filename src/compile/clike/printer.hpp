@@ -104,6 +104,8 @@ class Printer {
   /// `for (int i = a; i < b; i += s) {`
   virtual std::string for_head(Type type, std::string_view name, const Expression& begin,
                                const Expression& end, int64_t step) const;
+  /// Called before the head of a for_ is written.
+  virtual void before_for(const ir::Instruction&, int64_t /*step*/) {}
   virtual std::string loop_head() const = 0;  // "for (;;) {"
   virtual void return_statement() { line("return;"); }
   virtual void break_statement() { line("break;"); }

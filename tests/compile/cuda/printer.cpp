@@ -110,6 +110,18 @@ TEST(CudaText, ALoadBeforeAStoreStaysBefore) {
   EXPECT_LT(load, store);
 }
 
+// ptxas 13.0 loses a pass of such loops where it sees the negation and unrolls.
+TEST(CudaText, DownwardLoopsToANegatedBoundAreNotUnrolled) {
+  const std::string text = text_of([](At<1> at, InOut<i32, 1> a) {
+    Var<i32> sum = 0;
+    for_(0, 0 - (Val<i32>(at.x) & 3), -1, [&](Val<i32> i) { sum += i * 3; });
+    a[at] = sum;
+  });
+  EXPECT_TRUE(has(text, "ls_neg("));
+  EXPECT_TRUE(has(text, "#pragma unroll 1"));
+  EXPECT_TRUE(has(text, "not.b32"));
+}
+
 TEST(CudaText, ParenthesesKeepTheTree) {
   const std::string text = text_of([](At<1> at, Grid<f32, 1> a, Out<f32, 1> b, Param<f32> p, Param<f32> q) {
     b[at] = Val<f32>(p) - (Val<f32>(q) - a[at]);
