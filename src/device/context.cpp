@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/log.hpp"
+#include "core/trace.hpp"
 #include "device/fault.hpp"
 
 namespace lockstep {
@@ -67,6 +68,7 @@ const Device& Context::cpu() const {
 void Context::run_stage(std::string_view name, const std::function<void(const Device&)>& work) {
   const device::StageScope scope(name);
   const auto run_on = [&](const Device& device) {
+    const TraceScope trace{std::string(name), "stage", {{"device", device.info().name}}};
     const DeviceCounters before = device.counters();
     const auto start = std::chrono::steady_clock::now();
     const auto note = [&](bool finished) {
