@@ -14,7 +14,7 @@ if ls /usr/local/cuda*/lib64/libnvrtc.so.* >/dev/null 2>&1 || ldconfig -p | grep
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$work" \
-  nvidia-cuda-nvrtc >&2 || {
+  "nvidia-cuda-nvrtc>=13,<14" >&2 || {
   echo "fetch_nvrtc.sh: NVRTC could not be downloaded: its compile checks are skipped" >&2
   exit 1
 }
