@@ -10,6 +10,9 @@ inline const CaseRegistry& all_cases() {
     CaseRegistry r;
     add_engine_cases(r);
     add_math_cases(r);
+    add_primitive_cases(r);
+    add_urban_cases(r);
+    add_pde_cases(r);
     return r;
   }();
   return all;
