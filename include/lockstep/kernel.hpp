@@ -133,8 +133,6 @@ class BufferRef {
 template <class E>
 using BufferElement = Element<value_of<E>, ir::Op::load, ir::Op::store>;
 
-Val<u32> atomic_u32(ir::AtomicTarget target, ir::Id index, ir::Id value, ir::Id compare);
-
 }  // namespace detail
 
 /// 2 or 4 values that lie side by side in memory.

@@ -82,7 +82,8 @@ void segmented_scan(const Device& device, const Buffer& from, const Buffer& head
 
 // ── gather over rows ──
 
-/// Rows in compressed form: row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 - 2048 entries.
+/// Rows in compressed form: row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 - 2048
+/// entries.
 struct Rows {
   Buffer first;    // i32, rows + 1
   Buffer columns;  // i32, one per entry

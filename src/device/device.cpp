@@ -25,12 +25,13 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
   check_fault(DeviceFault::compile);
   const ir::Function& function = kernel.function(index);
   if (native_form(kernel) && info.kind != DeviceKind::cuda)
-    throw UnsupportedError(fmt::format("kernel {} on {}: a native CUDA kernel", kernel.name(), info.name), "Device::launch",
-                           "a CUDA device, or the portable kernel");
+    throw UnsupportedError(fmt::format("kernel {} on {}: a native CUDA kernel", kernel.name(), info.name),
+                           "Device::launch", "a CUDA device, or the portable kernel");
   if (Support support = backend->supports(function); !support.ok)
     throw UnsupportedError(fmt::format("kernel {} on {}: {}", kernel.name(), info.name, support.reason),
                            "Device::launch", "a kernel that the device supports");
-  std::shared_ptr<Module> module = backend->compile(function, {options.numerics, windows, native_form(kernel)});
+  std::shared_ptr<Module> module =
+      backend->compile(function, {options.numerics, windows, native_form(kernel)});
   ++(module->from_cache ? cache_hits : kernels_compiled);
   std::unique_lock lock(modules_mutex);
   auto& slot = windows.empty() ? modules[key] : windowed[{key, windows}];

@@ -177,7 +177,8 @@ Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOption
 Kernel native_kernel(const Kernel& portable, NativeForm form) {
   const Kernel::State& from = portable.state();
   if (form.cuda.source.empty() || form.cuda.entry.empty())
-    throw InputError("a native kernel without source or entry", fmt::format("kernel {}", from.name), "CUDA C++ and the name of its kernel");
+    throw InputError("a native kernel without source or entry", fmt::format("kernel {}", from.name),
+                     "CUDA C++ and the name of its kernel");
   Kernel kernel = Kernel::trace(from.name + ".native", from.domain, from.rank, from.options, from.trace);
   kernel.state().native = std::move(form);
   return kernel;

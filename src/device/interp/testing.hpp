@@ -7,8 +7,8 @@ class Backend;
 
 namespace lockstep::interp {
 
-/// Makes later compilations run the whole pass pipeline, as the CPU has it, so that the passes themselves can be
-/// compared with the plain meaning.
+/// Makes later compilations run the whole pass pipeline, as the CPU has it, so that the passes themselves can
+/// be compared with the plain meaning.
 void run_all_passes(device::Backend& interp, bool all);
 
 }  // namespace lockstep::interp

@@ -16,20 +16,20 @@ namespace lockstep::device::webgpu {
   X(InstanceEnumerateAdapters)                                                                               \
   X(GetVersion)                                                                                              \
   X(AdapterGetInfo)                                                                                          \
-  X(AdapterInfoFreeMembers) X(AdapterGetLimits) X(AdapterHasFeature) X(AdapterRequestDevice)                 \
-      X(DeviceGetQueue) X(DevicePoll) X(DeviceDestroy) X(DeviceRelease) X(DeviceCreateBuffer) X(             \
-          DeviceCreateBindGroup) X(DeviceCreateBindGroupLayout) X(DeviceCreatePipelineLayout)                \
-          X(DeviceCreateComputePipeline) X(DeviceCreateShaderModule) X(DeviceCreateShaderModuleTrusted) X(   \
-              DeviceCreateCommandEncoder) X(DeviceCreateQuerySet) X(QueueSubmitForIndex) X(QueueWriteBuffer) \
-              X(QueueGetTimestampPeriod) X(QueueRelease) X(CommandEncoderBeginComputePass)                   \
-                  X(CommandEncoderCopyBufferToBuffer) X(CommandEncoderClearBuffer)                           \
-                      X(CommandEncoderWriteTimestamp) X(CommandEncoderResolveQuerySet)                       \
-                          X(CommandEncoderFinish) X(CommandEncoderRelease) X(ComputePassEncoderSetPipeline)  \
-                              X(ComputePassEncoderSetBindGroup) X(ComputePassEncoderDispatchWorkgroups)      \
-                                  X(ComputePassEncoderEnd) X(ComputePassEncoderRelease)                      \
-                                      X(CommandBufferRelease) X(BufferMapAsync) X(BufferGetConstMappedRange) \
-                                          X(BufferUnmap) X(BufferDestroy) X(BufferRelease)                   \
-                                              X(BindGroupAddRef) X(BindGroupRelease)                         \
+  X(AdapterInfoFreeMembers)                                                                                  \
+  X(AdapterGetLimits) X(AdapterHasFeature) X(AdapterRequestDevice) X(DeviceGetQueue) X(DevicePoll)           \
+      X(DeviceDestroy) X(DeviceRelease) X(DeviceCreateBuffer) X(DeviceCreateBindGroup)                       \
+          X(DeviceCreateBindGroupLayout) X(DeviceCreatePipelineLayout) X(DeviceCreateComputePipeline) X(     \
+              DeviceCreateShaderModule) X(DeviceCreateShaderModuleTrusted) X(DeviceCreateCommandEncoder)     \
+              X(DeviceCreateQuerySet) X(QueueSubmitForIndex) X(QueueWriteBuffer) X(QueueGetTimestampPeriod)  \
+                  X(QueueRelease) X(CommandEncoderBeginComputePass) X(CommandEncoderCopyBufferToBuffer)      \
+                      X(CommandEncoderClearBuffer) X(CommandEncoderWriteTimestamp)                           \
+                          X(CommandEncoderResolveQuerySet) X(CommandEncoderFinish) X(CommandEncoderRelease)  \
+                              X(ComputePassEncoderSetPipeline) X(ComputePassEncoderSetBindGroup)             \
+                                  X(ComputePassEncoderDispatchWorkgroups) X(ComputePassEncoderEnd)           \
+                                      X(ComputePassEncoderRelease) X(CommandBufferRelease) X(BufferMapAsync) \
+                                          X(BufferGetConstMappedRange) X(BufferUnmap) X(BufferDestroy)       \
+                                              X(BufferRelease) X(BindGroupAddRef) X(BindGroupRelease)        \
                                                   X(BindGroupLayoutRelease) X(PipelineLayoutRelease)         \
                                                       X(ComputePipelineAddRef) X(ComputePipelineRelease)     \
                                                           X(ShaderModuleRelease) X(QuerySetRelease)

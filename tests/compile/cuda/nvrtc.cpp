@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "cases/all_cases.hpp"
 #include "compile/clike/cuda.hpp"
 #include "compile/lower.hpp"
 #include "device/cuda/operation_kernels.hpp"
-#include "lockstep/case.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::clike {
@@ -21,19 +21,8 @@ class NvrtcTest : public testing::Test {
 };
 
 std::vector<Kernel> all_kernels() {
-  CaseRegistry registry;
-  add_engine_cases(registry);
-#ifdef LOCKSTEP_TEST_MATH
-  add_math_cases(registry);
-#endif
-#ifdef LOCKSTEP_TEST_PRIMITIVES
-  add_primitive_cases(registry);
-#endif
-#ifdef LOCKSTEP_TEST_URBAN
-  add_urban_cases(registry);
-#endif
   std::vector<Kernel> kernels;
-  for (const Case& c : registry.all())
+  for (const Case& c : all_cases().all())
     if (c.kernels)
       for (Kernel& kernel : c.kernels()) kernels.push_back(std::move(kernel));
   return kernels;

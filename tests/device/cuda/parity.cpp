@@ -1,29 +1,14 @@
 // Every registered case on CUDA: the bits of the interpreter, and the plain reference within the case's
 // bound.
+#include "cases/all_cases.hpp"
 #include "device/cuda/gpu.hpp"
-#include "lockstep/case.hpp"
 
 namespace lockstep::cuda_test {
 namespace {
 
-CaseRegistry all_cases() {
-  CaseRegistry registry;
-  add_engine_cases(registry);
-#ifdef LOCKSTEP_TEST_MATH
-  add_math_cases(registry);
-#endif
-#ifdef LOCKSTEP_TEST_PRIMITIVES
-  add_primitive_cases(registry);
-#endif
-#ifdef LOCKSTEP_TEST_URBAN
-  add_urban_cases(registry);
-#endif
-  return registry;
-}
-
 struct ParityTest : GpuTest {
   void run(Against against, const Device& other) {
-    const CaseRegistry registry = all_cases();
+    const CaseRegistry& registry = all_cases();
     int compared = 0;
     for (const Case& c : registry.all())
       for (const std::string& size : c.small) {
