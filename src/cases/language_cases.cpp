@@ -66,9 +66,9 @@ Case control_case() {
            });
     for_(0, cast<i32>(first & 31u), [&](Val<i32> i) {
       continue_if(i % 3 == 1);
-      for_(i, 0, -2, [&](Val<i32> k) {
-        break_if(k % 7 == 5);
-        sum += cast<u32>(k * i);
+      for_(i, 0, -2, [&](Val<i32> j) {
+        break_if(j % 7 == 5);
+        sum += cast<u32>(j * i);
       });
       return_if(sum > 3000u);
     });

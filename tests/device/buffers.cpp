@@ -12,7 +12,7 @@ class Buffers : public testing::TestWithParam<std::string> {
   const Device& device = test_device(GetParam());
 };
 INSTANTIATE_TEST_SUITE_P(, Buffers, testing::ValuesIn(test_devices()),
-                         [](const auto& info) { return test_name(info.param); });
+                         [](const auto& run) { return test_name(run.param); });
 
 std::vector<f32> ramp(int64_t n) {
   std::vector<f32> v(static_cast<size_t>(n));

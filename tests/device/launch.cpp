@@ -10,7 +10,7 @@ class Launch : public testing::TestWithParam<std::string> {
   const Device& device = test_device(GetParam());
 };
 INSTANTIATE_TEST_SUITE_P(, Launch, testing::ValuesIn(test_devices()),
-                         [](const auto& info) { return test_name(info.param); });
+                         [](const auto& run) { return test_name(run.param); });
 
 const Kernel& add_scalar() {
   static const Kernel k = kernel(

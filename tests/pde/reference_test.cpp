@@ -47,7 +47,7 @@ TEST(Reference, GradientsEqualComplexSteps) {
 }
 TEST(Reference, HigherOrders) {
   for (int order : {4, 6, 8})
-    for (const std::string& b : {"periodic", "no_slip", "x=clamp,y=one_sided2,z=node_mirror"})
+    for (const std::string b : {"periodic", "no_slip", "x=clamp,y=one_sided2,z=node_mirror"})
       expect_exact(mesh_of({6, 9, 7}, b, order), false);
 }
 TEST(Reference, MasksAndThinGrids) {

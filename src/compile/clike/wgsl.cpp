@@ -312,7 +312,7 @@ void WgslPrinter::store(const Instruction& i, const Expression& index, std::span
   for (size_t k = 0; k < values.size(); ++k) line(buffer.store(plus(at, int(k)), values[k].text) + ";");
 }
 
-Expression WgslPrinter::atomic(const Instruction& i, ir::AtomicTarget target, const Expression& index,
+Expression WgslPrinter::atomic(const Instruction&, ir::AtomicTarget target, const Expression& index,
                                const Expression& value, const Expression* compare) {
   const int depth = std::max(index.depth, value.depth) + 1;
   if (!target.shared)

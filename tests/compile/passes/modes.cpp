@@ -43,8 +43,8 @@ TEST_P(Modes, RandomKernelsKeepTheirMeaning) {
                                                                     << ir::print(p.function);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Skipping, Modes, testing::ValuesIn(choices()), [](const auto& info) {
-  std::string name = info.param.empty() ? "nothing" : info.param;
+INSTANTIATE_TEST_SUITE_P(Skipping, Modes, testing::ValuesIn(choices()), [](const auto& choice) {
+  std::string name = choice.param.empty() ? "nothing" : choice.param;
   for (char& c : name)
     if (!isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
