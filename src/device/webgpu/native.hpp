@@ -11,28 +11,24 @@
 namespace lockstep::device::webgpu {
 
 // Functions of webgpu.h and wgpu.h that the back end calls, without the prefix wgpu.
-#define LOCKSTEP_WGPU_FUNCTIONS(X)                                                                           \
-  X(CreateInstance)                                                                                          \
-  X(InstanceEnumerateAdapters)                                                                               \
-  X(GetVersion)                                                                                              \
-  X(AdapterGetInfo)                                                                                          \
-  X(AdapterInfoFreeMembers)                                                                                  \
-  X(AdapterGetLimits) X(AdapterHasFeature) X(AdapterRequestDevice) X(DeviceGetQueue) X(DevicePoll)           \
-      X(DeviceDestroy) X(DeviceRelease) X(DeviceCreateBuffer) X(DeviceCreateBindGroup)                       \
-          X(DeviceCreateBindGroupLayout) X(DeviceCreatePipelineLayout) X(DeviceCreateComputePipeline) X(     \
-              DeviceCreateShaderModule) X(DeviceCreateShaderModuleTrusted) X(DeviceCreateCommandEncoder)     \
-              X(DeviceCreateQuerySet) X(QueueSubmitForIndex) X(QueueWriteBuffer) X(QueueGetTimestampPeriod)  \
-                  X(QueueRelease) X(CommandEncoderBeginComputePass) X(CommandEncoderCopyBufferToBuffer)      \
-                      X(CommandEncoderClearBuffer) X(CommandEncoderWriteTimestamp)                           \
-                          X(CommandEncoderResolveQuerySet) X(CommandEncoderFinish) X(CommandEncoderRelease)  \
-                              X(ComputePassEncoderSetPipeline) X(ComputePassEncoderSetBindGroup)             \
-                                  X(ComputePassEncoderDispatchWorkgroups) X(ComputePassEncoderEnd)           \
-                                      X(ComputePassEncoderRelease) X(CommandBufferRelease) X(BufferMapAsync) \
-                                          X(BufferGetConstMappedRange) X(BufferUnmap) X(BufferDestroy)       \
-                                              X(BufferRelease) X(BindGroupAddRef) X(BindGroupRelease)        \
-                                                  X(BindGroupLayoutRelease) X(PipelineLayoutRelease)         \
-                                                      X(ComputePipelineAddRef) X(ComputePipelineRelease)     \
-                                                          X(ShaderModuleRelease) X(QuerySetRelease)
+// clang-format off
+#define LOCKSTEP_WGPU_FUNCTIONS(X) \
+  X(CreateInstance) X(InstanceEnumerateAdapters) X(GetVersion) X(AdapterGetInfo) \
+  X(AdapterInfoFreeMembers) X(AdapterGetLimits) X(AdapterHasFeature) X(AdapterRequestDevice) \
+  X(DeviceGetQueue) X(DevicePoll) X(DeviceDestroy) X(DeviceRelease) X(DeviceCreateBuffer) \
+  X(DeviceCreateBindGroup) X(DeviceCreateBindGroupLayout) X(DeviceCreatePipelineLayout) \
+  X(DeviceCreateComputePipeline) X(DeviceCreateShaderModule) X(DeviceCreateShaderModuleTrusted) \
+  X(DeviceCreateCommandEncoder) X(DeviceCreateQuerySet) X(QueueSubmitForIndex) X(QueueWriteBuffer) \
+  X(QueueGetTimestampPeriod) X(QueueRelease) X(CommandEncoderBeginComputePass) \
+  X(CommandEncoderCopyBufferToBuffer) X(CommandEncoderClearBuffer) X(CommandEncoderWriteTimestamp) \
+  X(CommandEncoderResolveQuerySet) X(CommandEncoderFinish) X(CommandEncoderRelease) \
+  X(ComputePassEncoderSetPipeline) X(ComputePassEncoderSetBindGroup) \
+  X(ComputePassEncoderDispatchWorkgroups) X(ComputePassEncoderEnd) X(ComputePassEncoderRelease) \
+  X(CommandBufferRelease) X(BufferMapAsync) X(BufferGetConstMappedRange) X(BufferUnmap) X(BufferDestroy) \
+  X(BufferRelease) X(BindGroupAddRef) X(BindGroupRelease) X(BindGroupLayoutRelease) \
+  X(PipelineLayoutRelease) X(ComputePipelineAddRef) X(ComputePipelineRelease) X(ShaderModuleRelease) \
+  X(QuerySetRelease)
+// clang-format on
 
 /// The functions, e.g. `native.DeviceGetQueue(device)`.
 struct Native {
