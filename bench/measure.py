@@ -4,7 +4,7 @@
 usage: bench/measure.py [--program build/bin/lockstep] [--device auto] [--commit HASH] [--cases engine,primitives,urban]
                         [--peer NAME=COMMAND ...] --out bench/results/DEVICE.json
 
-A peer is a command that prints JSON lines; it runs in the same session, after ours and before ours again, so that the
+A peer is a command that prints JSON lines; it runs in the same call, after ours and before ours again, so that the
 figures stand beside each other. Needs nothing but Python's standard library.
 """
 import argparse
