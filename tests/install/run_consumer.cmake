@@ -1,14 +1,7 @@
 # Installs the component devel from BUILD, then configures, builds and runs CONSUMER against it below WORK.
 set(prefix ${WORK}/prefix)
 file(REMOVE_RECURSE ${prefix} ${WORK}/consumer)
-function(step)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  message("${output}")
-  if(result)
-    list(JOIN ARGN " " text)
-    message(FATAL_ERROR "failed: ${text}")
-  endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/step.cmake)
 step(${CMAKE_COMMAND} --install ${BUILD} --component devel --prefix ${prefix})
 step(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/consumer -G Ninja -D CMAKE_PREFIX_PATH=${prefix}
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_BUILD_TYPE=Release)
