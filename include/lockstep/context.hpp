@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/device.hpp"
+#include "lockstep/stage.hpp"
 
 namespace lockstep {
 
@@ -21,13 +22,6 @@ struct ContextOptions {
   std::function<void(Limits&)> lower_limits;
   /// Receives `[GPU] <stage> failed: <reason>. CPU fallback.`; default: one line on stderr.
   std::function<void(const std::string& line)> on_fallback;
-};
-
-/// What one stage did, summed over its runs.
-struct StageRecord {
-  std::string stage, device;
-  double seconds = 0;
-  int64_t bytes_to_device = 0, bytes_from_device = 0, launches = 0, fallbacks = 0, runs = 0;
 };
 
 /// The unit of fallback is the stage ("urban.svf"): one that fails on the device starts again from its inputs

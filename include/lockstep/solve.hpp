@@ -1,0 +1,255 @@
+// Nonlinear least squares: residuals written once as expressions, batched by topology, minimised on any
+// device.
+//
+//   solve::Problem problem;
+//   const auto points = problem.add_blocks("points", solve::euclidean(3), positions);       // (n, 3)
+//   solve::TermType spring{"spring", {3, 3}, 1, [](const solve::TermArguments& a) {
+//     return std::vector{norm(a.vec3(0) - a.vec3(1)) - a.data(0)};
+//   }};
+//   problem.add_terms(spring, {points, points}, edges, rest_lengths);                       // (m, 2), (m, 1)
+//   const solve::Summary summary = solve::minimize(problem, context);
+//   problem.values(points);                                                                 // the minimiser
+//
+// The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals and rho the term's
+// robust loss, plus the energies of energy terms. A block is a few numbers that move together on a manifold;
+// `x [+] delta` moves a block by a tangent vector, and derivatives are taken to delta at 0.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/autodiff.hpp"
+#include "lockstep/autodiff_geometry.hpp"
+#include "lockstep/context.hpp"
+
+namespace lockstep::solve {
+
+using autodiff::Value;
+
+// ── manifolds ──
+
+/// How a block moves. `plus` must be smooth in delta at 0, with plus(x, 0) = x, and is differentiated.
+struct Manifold {
+  std::string name;
+  int ambient = 0;  // numbers of a block
+  int tangent = 0;  // degrees of freedom
+  std::function<std::vector<Value>(std::span<const Value> x, std::span<const Value> delta)> plus;
+};
+Manifold euclidean(int size);
+/// An angle, kept in [-pi, pi).
+Manifold so2();
+/// Unit quaternion (w, x, y, z): x [+] d = x * exp(d), d the rotation vector in the body's frame.
+Manifold so3();
+/// (x, y, theta): x and y add up in the world's frame; the angle is kept in [-pi, pi).
+Manifold se2();
+/// (tx, ty, tz, qw, qx, qy, qz): t + R(q) d[0..2], q * exp(d[3..5]).
+Manifold se3();
+/// Unit 3-vector; two tangent coordinates in a basis that is smooth almost everywhere.
+Manifold sphere2();
+/// `inner` with tangent coordinates `fixed` held (partly fixed variables).
+Manifold subset(const Manifold& inner, std::vector<int> fixed);
+/// Both, one after the other.
+Manifold product(const Manifold& a, const Manifold& b);
+
+// ── robust losses ──
+
+/// rho(s) of s = |r|^2 with rho(0) = 0, rho'(0) = 1, by `scale` a:
+/// huber       s where s <= a^2, else 2 a sqrt(s) - a^2
+/// cauchy      a^2 log(1 + s / a^2)
+/// tukey       a^2 / 3 (1 - (1 - s / a^2)^3) where s <= a^2, else a^2 / 3
+/// geman_mcclure  s / (1 + s / a^2)
+/// arctan      a atan(s / a)
+struct RobustLoss {
+  enum class Kind : uint8_t { none, huber, cauchy, tukey, geman_mcclure, arctan };
+  Kind kind = Kind::none;
+  double scale = 1;
+};
+/// "none", "huber:1.5" … Throws InputError for other text or a scale that is not positive.
+RobustLoss parse_robust_loss(const std::string& text);
+/// rho as a Value.
+Value robust_loss(const RobustLoss& loss, const Value& s);
+
+// ── terms ──
+
+/// What a residual sees of its instance.
+class TermArguments {
+ public:
+  TermArguments(autodiff::Graph& graph, std::vector<std::vector<Value>> blocks, std::vector<Value> data)
+      : graph_(&graph), blocks_(std::move(blocks)), data_(std::move(data)) {}
+  autodiff::Graph& graph() const { return *graph_; }
+  /// Numbers of the block in slot `slot`.
+  std::span<const Value> block(int slot) const { return blocks_.at(size_t(slot)); }
+  const Value& x(int slot, int component = 0) const { return blocks_.at(size_t(slot)).at(size_t(component)); }
+  autodiff::Vec2 vec2(int slot) const { return {{x(slot, 0), x(slot, 1)}}; }
+  autodiff::Vec3 vec3(int slot, int first = 0) const {
+    return {{x(slot, first), x(slot, first + 1), x(slot, first + 2)}};
+  }
+  /// Quaternion (w, x, y, z) at component `first`.
+  autodiff::Quaternion quaternion(int slot, int first = 0) const {
+    return {x(slot, first), x(slot, first + 1), x(slot, first + 2), x(slot, first + 3)};
+  }
+  /// Numbers of the instance that do not move.
+  const Value& data(int k) const { return data_.at(size_t(k)); }
+  int data_count() const { return int(data_.size()); }
+
+ private:
+  autodiff::Graph* graph_;
+  std::vector<std::vector<Value>> blocks_;
+  std::vector<Value> data_;
+};
+
+/// A residual, written once. It is traced when terms are added; control flow on values is `select`.
+struct TermType {
+  std::string name;
+  std::vector<int> slots;  // ambient size of each slot
+  int data = 0;            // numbers of an instance
+  std::function<std::vector<Value>(const TermArguments&)> residual;
+  RobustLoss loss = {};
+  /// The one output is an energy, added to the cost as it is; its Hessian is made positive semidefinite.
+  bool energy = false;
+};
+
+/// Blocks that were added together.
+struct BlockSet {
+  int id = -1;
+};
+
+/// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were
+/// added. Shape, index and value errors throw InputError that names the term, the instance and the slot.
+class Problem {
+ public:
+  Problem();
+  ~Problem();
+  Problem(Problem&&) noexcept;
+  Problem& operator=(Problem&&) noexcept;
+
+  /// `values`: (count, manifold.ambient), row-major.
+  BlockSet add_blocks(std::string name, Manifold manifold, std::span<const double> values);
+  /// One instance per row. `indices`: (n, slots), block numbers within `sets[slot]`; `data`: (n, type.data).
+  /// Terms of one type, and types of one topology, share kernels.
+  void add_terms(const TermType& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
+                 std::span<const double> data);
+  void add_terms(const TermType& type, std::initializer_list<BlockSet> sets, std::span<const int32_t> indices,
+                 std::span<const double> data) {
+    add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
+  }
+
+  /// Loose residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
+  /// one topology become one batch; literals in the expressions are data of the instance.
+  autodiff::Graph& graph();
+  Value variable(BlockSet set, int64_t block, int component = 0);
+  void add_residuals(std::span<const Value> residuals, const RobustLoss& loss = {});
+
+  /// Holds a block.
+  void fix(BlockSet set, int64_t block, bool fixed = true);
+  bool fixed(BlockSet set, int64_t block) const;
+  /// Bounds of a component of a Euclidean block; infinities for none.
+  void bound(BlockSet set, int64_t block, int component, double lower, double upper);
+
+  std::span<const double> values(BlockSet set) const;
+  std::span<double> values(BlockSet set);
+  int64_t block_count(BlockSet set) const;
+  int64_t residual_count() const;  // scalar residuals; an energy counts as one
+  int64_t variable_count() const;  // tangent coordinates of blocks that are not fixed
+  /// Topologies, hence kernels of each kind.
+  int64_t batch_count() const;
+
+  struct State;
+  const State& state() const { return *state_; }
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// ── minimisation ──
+
+enum class Method : uint8_t { lm, gn, dogleg, lbfgs, newton, sgd, adam, adamw };
+enum class Linear : uint8_t { automatic, dense_cholesky, dense_qr, cholesky, pcg, schur_pcg };
+/// mixed: derivatives and linear algebra in f32, residual, cost and gradient in f64.
+enum class Precision : uint8_t { f64, f32, mixed };
+enum class Termination : uint8_t {
+  function_tolerance,
+  gradient_tolerance,
+  parameter_tolerance,
+  max_iterations,
+  stopped,     // by the callback
+  no_descent,  // no step lowers the cost
+  failure,     // values or derivatives are not finite, or a matrix is singular
+};
+std::string_view name(Method method);
+std::string_view name(Linear linear);
+std::string_view name(Precision precision);
+std::string_view name(Termination termination);
+bool converged(Termination termination);
+
+/// One row of the trace.
+struct Iteration {
+  int iteration = 0;
+  double cost = 0;          // after the iteration
+  double cost_change = 0;   // before minus after
+  double gradient_max = 0;  // largest |component| of the gradient at the accepted point
+  double step_norm = 0;
+  double damping = 0;  // lambda of lm, radius of dogleg, step length of lbfgs and the first-order methods
+  double gain = 0;     // actual over predicted decrease
+  bool accepted = false;
+  int linear_iterations = 0;
+  double seconds = 0;  // since the start
+};
+
+struct Options {
+  Method method = Method::lm;
+  Linear linear = Linear::automatic;
+  Precision precision = Precision::f64;
+  int max_iterations = 100;
+  double function_tolerance = 1e-9;    // |cost change| / cost
+  double gradient_tolerance = 1e-12;   // largest |gradient component|
+  double parameter_tolerance = 1e-12;  // |step| / (|x| + itself)
+  double initial_damping = 1e-4;
+  double initial_radius = 1e4;  // dogleg
+  int max_linear_iterations = 500;
+  double forcing = 0.1;  // first relative residual of an inexact step
+  int lbfgs_history = 10;
+  double learning_rate = 1e-2;  // sgd, adam, adamw
+  double momentum = 0;          // sgd
+  double weight_decay = 0;      // adamw
+  /// Called after each iteration; false stops.
+  std::function<bool(const Iteration&)> callback;
+  /// A file that holds the state of the minimisation after each iteration (written beside, renamed). Where it
+  /// exists and belongs to this problem, the minimisation goes on from it.
+  std::string checkpoint;
+};
+
+struct Summary {
+  double initial_cost = 0, final_cost = 0, gradient_max = 0;
+  int iterations = 0;
+  int64_t linear_iterations = 0, residuals = 0, variables = 0, kernels = 0;
+  Termination termination = Termination::failure;
+  std::string message;
+  Method method = Method::lm;
+  Linear linear_given = Linear::automatic, linear_used = Linear::automatic;
+  Precision precision = Precision::f64;
+  std::string device;
+  std::vector<Iteration> trace;
+  std::map<std::string, double> seconds;  // by part: "evaluate", "linear", "step", "total"
+};
+/// As text of some lines: given against used, counts, times, termination.
+std::string report(const Summary& summary);
+
+/// Minimises from the problem's values and leaves the best point there. Stages: "solve.evaluate" on the
+/// device, "solve.linear". Throws InputError for an empty problem, a start whose cost is not finite, blocks
+/// without residuals that are not fixed, or a method the terms do not allow.
+Summary minimize(Problem& problem, Context& context, const Options& options = {});
+
+/// Covariance (J^T J)^-1 of the blocks' tangent coordinates at the problem's values: the joint matrix,
+/// row-major, in the order given. Throws InputError where J^T J is singular.
+std::vector<double> covariance(const Problem& problem, Context& context,
+                               std::span<const std::pair<BlockSet, int64_t>> blocks);
+
+}  // namespace lockstep::solve

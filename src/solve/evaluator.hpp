@@ -1,0 +1,70 @@
+// Cost, gradient, Jacobian and their products of a problem on one device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+/// Jacobian and residuals of one batch on the host, corrected by the robust loss. Energy terms have
+/// their positive semidefinite Hessian in `hessian` and gradient in `residuals` instead.
+struct HostBatch {
+  int rows = 0;             // residuals of an instance
+  std::vector<int> widths;  // tangent sizes of its slots
+  int64_t instances = 0;
+  std::vector<int64_t> columns;   // (instances, slots): first tangent coordinate, -1 for a fixed block
+  std::vector<double> jacobian;   // (instances, rows, sum of widths)
+  std::vector<double> residuals;  // (instances, rows)
+  bool energy = false;            // then rows == sum of widths, jacobian = Hessian, residuals = gradient
+};
+
+/// All tangent vectors have tangent_size() elements: the blocks' tangent coordinates in the order of their
+/// sets; coordinates of fixed blocks are there and stay 0. Buffers are of real() storage on device().
+/// The state is uploaded once and stays on the device.
+class Evaluator {
+ public:
+  Evaluator(const Problem& problem, const Device& device, Precision precision);
+  ~Evaluator();
+
+  const Device& device() const;
+  Storage real() const;  // f32 or f64: derivatives, tangent vectors
+  int64_t ambient_size() const;
+  int64_t tangent_size() const;
+  int64_t batch_count() const;
+
+  void set_state(std::span<const double> ambient);
+  std::vector<double> state() const;
+
+  /// Cost at the state (waits for one number).
+  double cost();
+  /// Cost, gradient, Jacobian and diagonal at the state, kept on the device. Gives the cost.
+  double linearize();
+  /// Cost and gradient only.
+  double value_and_gradient();
+  /// The launches of value_and_gradient() without waiting; may be recorded into a Graph.
+  void launch_value_and_gradient();
+  const Buffer& gradient() const;  // (tangent)
+  const Buffer& diagonal() const;  // diag(J^T J), (tangent); after linearize()
+  /// q = J^T J p (Hessian of energy terms included); launches only.
+  void multiply(const Buffer& p, const Buffer& q) const;
+  /// Cost at state [+] step; the candidate is kept for accept().
+  double try_step(const Buffer& step);
+  void accept();
+  /// Norm of the state (ambient numbers of blocks that are not fixed).
+  double state_norm() const;
+
+  /// Copies of the linearised batches in f64, for direct solvers.
+  std::vector<HostBatch> host_batches() const;
+
+  struct State;
+  State& internals() const { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep::solve
