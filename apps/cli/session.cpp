@@ -55,7 +55,7 @@ Device Session::open_device(const std::string& name) const {
 
 void Session::note_device(const std::string& device, int64_t peak_bytes) {
   summary_.set_device(device);
-  summary_.peak_device_bytes(static_cast<uint64_t>(std::max<int64_t>(peak_bytes, 0)));
+  summary_.peak_device_bytes(std::max<int64_t>(peak_bytes, 0));
 }
 
 Session::StageTimer::StageTimer(Session& session, std::string stage)
@@ -72,18 +72,13 @@ Session::StageTimer::~StageTimer() {
 void Session::collect() {
   if (context_) {
     note_device(context_->device().info().name, context_->peak_device_bytes());
-    for (const StageRecord& record : context_->stages()) {
-      summary_.add({record.stage, record.device, record.seconds,
-                    static_cast<uint64_t>(record.bytes_to_device),
-                    static_cast<uint64_t>(record.bytes_from_device), static_cast<uint64_t>(record.launches),
-                    static_cast<uint64_t>(record.fallbacks)});
-    }
+    for (const StageRecord& record : context_->stages()) summary_.add(record);
   }
-  uint64_t fallback_count = 0;
-  for (const StageReport& report : summary_.stages()) {
-    fallback_count += report.fallbacks;
+  int64_t fallback_count = 0;
+  for (const StageRecord& record : summary_.stages()) {
+    fallback_count += record.fallbacks;
     Telemetry::global().record(
-        report, {{"gpu_fallback_count", report.fallbacks}, {"gpu_stage_time_ms", report.seconds * 1e3}});
+        record, {{"gpu_fallback_count", record.fallbacks}, {"gpu_stage_time_ms", record.seconds * 1e3}});
   }
   Telemetry::global().event("run", {{"seconds", summary_.seconds()},
                                     {"numerics", options_.numerics},

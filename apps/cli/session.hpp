@@ -39,7 +39,7 @@ class Session {
     return work();
   }
   /// For commands without a context.
-  void note(const StageReport& report) { summary_.add(report); }
+  void note(const StageRecord& record) { summary_.add(record); }
   void note_device(const std::string& device, int64_t peak_bytes);
 
   /// On stdout `text`, or with --json `result` and the summary's members; on stderr the summary. Closes

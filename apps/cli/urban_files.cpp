@@ -138,53 +138,78 @@ fs::path Outputs::file(const std::string& name) const {
 
 void Outputs::add(const std::string& name, const std::vector<float>& values, const Look& look) {
   io::write_raster(file(name), city_.grid, values);
-  entries_.push_back(describe(name, values, look));
+  Statistics statistics;
+  statistics.take(values);
+  entries_.push_back(entry(name, statistics));
+  entries_.back().picture = draw(name, values, look);
 }
 
 void Outputs::add_written(const std::vector<std::pair<std::string, Look>>& grids) {
+  const int64_t cells = city_.grid.rows * city_.grid.cols;
   std::vector<Entry> described(grids.size());
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
     const auto& [name, look] = grids[k];
-    described[k] = describe(name, io::read_raster(file(name)).values, look);
+    const auto reader = io::RasterReader::open(file(name));
+    const int64_t rows =
+        drawable() ? city_.grid.rows : std::max<int64_t>(1, kLargestPicture * city_.grid.rows / cells);
+    Statistics statistics;
+    std::vector<float> values;
+    for (int64_t row = 0; row < city_.grid.rows; row += rows) {
+      const int64_t count = std::min(rows, city_.grid.rows - row);
+      values.resize(static_cast<size_t>(count * city_.grid.cols));
+      reader->read(row, 0, count, city_.grid.cols, values.data());
+      statistics.take(values);
+    }
+    described[k] = entry(name, statistics);
+    described[k].picture = draw(name, values, look);
   });
   entries_.insert(entries_.end(), described.begin(), described.end());
 }
 
-Outputs::Entry Outputs::describe(const std::string& name, const std::vector<float>& values,
-                                 const Look& look) const {
+void Outputs::Statistics::take(const std::vector<float>& values) {
+  for (const float v : values) {
+    if (std::isnan(v)) {
+      ++missing;
+      continue;
+    }
+    sum += static_cast<double>(v);
+    ++count;
+    minimum = std::min<double>(minimum, v);
+    maximum = std::max<double>(maximum, v);
+  }
+}
+
+Outputs::Entry Outputs::entry(const std::string& name, const Statistics& s) const {
   Entry entry;
   entry.name = name;
   entry.file = file(name).string();
-  double sum = 0;
-  int64_t count = 0;
-  entry.minimum = std::numeric_limits<double>::infinity();
-  entry.maximum = -entry.minimum;
-  for (const float v : values) {
-    if (std::isnan(v)) continue;
-    sum += static_cast<double>(v);
-    ++count;
-    entry.minimum = std::min<double>(entry.minimum, v);
-    entry.maximum = std::max<double>(entry.maximum, v);
-  }
-  entry.missing = static_cast<int64_t>(values.size()) - count;
-  entry.mean = count ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
-  const bool drawable = static_cast<int64_t>(values.size()) <= kLargestPicture;
-  if (!options_.no_pictures && !drawable) logging::info("{} is too large for a picture", name);
-  if (!options_.no_pictures && drawable) {
-    io::MapPictureOptions picture;
-    picture.title = look.title;
-    picture.unit = look.unit;
-    picture.map = look.map;
-    picture.minimum = look.minimum;
-    picture.maximum = look.maximum;
-    picture.hide_zero = look.hide_zero;
-    picture.relief = &city_.input.dsm.values;
-    picture.pixel_size = city_.grid.pixel_size();
-    const fs::path path = folder_ / (name + ".png");
-    io::write_png(path, io::draw_map(values, city_.grid.rows, city_.grid.cols, picture));
-    entry.picture = path.string();
-  }
+  entry.minimum = s.minimum;
+  entry.maximum = s.maximum;
+  entry.missing = s.missing;
+  entry.mean = s.count ? s.sum / static_cast<double>(s.count) : std::numeric_limits<double>::quiet_NaN();
   return entry;
+}
+
+bool Outputs::drawable() const { return city_.grid.rows * city_.grid.cols <= kLargestPicture; }
+
+std::string Outputs::draw(const std::string& name, const std::vector<float>& values, const Look& look) const {
+  if (options_.no_pictures) return "";
+  if (!drawable()) {
+    logging::info("{} is too large for a picture", name);
+    return "";
+  }
+  io::MapPictureOptions picture;
+  picture.title = look.title;
+  picture.unit = look.unit;
+  picture.map = look.map;
+  picture.minimum = look.minimum;
+  picture.maximum = look.maximum;
+  picture.hide_zero = look.hide_zero;
+  picture.relief = &city_.input.dsm.values;
+  picture.pixel_size = city_.grid.pixel_size();
+  const fs::path path = folder_ / (name + ".png");
+  io::write_png(path, io::draw_map(values, city_.grid.rows, city_.grid.cols, picture));
+  return path.string();
 }
 
 nlohmann::ordered_json Outputs::to_json() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -73,14 +74,22 @@ class Outputs {
     double minimum = 0, maximum = 0, mean = 0;
     int64_t missing = 0;
   };
-  Entry describe(const std::string& name, const std::vector<float>& values, const Look& look) const;
+  struct Statistics {
+    double sum = 0, minimum = std::numeric_limits<double>::infinity(), maximum = -minimum;
+    int64_t count = 0, missing = 0;
+    void take(const std::vector<float>& values);
+  };
+  Entry entry(const std::string& name, const Statistics& statistics) const;
+  bool drawable() const;
+  /// Gives the picture's file, or nothing where there is none.
+  std::string draw(const std::string& name, const std::vector<float>& values, const Look& look) const;
   const OutputOptions options_;
   const City& city_;
   std::filesystem::path folder_;
   std::vector<Entry> entries_;
 };
 
-/// Grids above this size get no picture.
+/// Grids above this size get no picture, and are described in parts of at most as many cells.
 inline constexpr int64_t kLargestPicture = int64_t{1} << 27;
 
 /// Rows, columns and pixel size for the JSON.

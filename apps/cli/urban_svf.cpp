@@ -58,8 +58,9 @@ class Sink {
     states_.resize(static_cast<size_t>(words) * static_cast<size_t>(rows_ * cols_));
   }
   void take(const urban::SkyTile& tile) {
-    for (size_t k = 0; k < writers_.size(); ++k)
+    tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) {
       writers_[k]->write(tile.row, tile.col, tile.rows, tile.cols, tile.grids[k]);
+    });
     if (!tile.states) return;
     for (int64_t word = 0; word < words_; ++word) {
       for (int64_t r = 0; r < tile.rows; ++r) {
