@@ -46,38 +46,39 @@ void RunSummary::set_numerics(std::string numerics) {
   numerics_ = std::move(numerics);
 }
 
-void RunSummary::add(const StageReport& report) {
+void RunSummary::add(const StageRecord& record) {
   std::lock_guard lock(mutex_);
-  auto same = std::find_if(stages_.begin(), stages_.end(), [&](const StageReport& s) {
-    return s.stage == report.stage && s.device == report.device;
+  auto same = std::find_if(stages_.begin(), stages_.end(), [&](const StageRecord& s) {
+    return s.stage == record.stage && s.device == record.device;
   });
   if (same == stages_.end()) {
-    stages_.push_back(report);
+    stages_.push_back(record);
     return;
   }
-  same->seconds += report.seconds;
-  same->bytes_to_device += report.bytes_to_device;
-  same->bytes_from_device += report.bytes_from_device;
-  same->launches += report.launches;
-  same->fallbacks += report.fallbacks;
+  same->seconds += record.seconds;
+  same->bytes_to_device += record.bytes_to_device;
+  same->bytes_from_device += record.bytes_from_device;
+  same->launches += record.launches;
+  same->fallbacks += record.fallbacks;
+  same->runs += record.runs;
 }
 
-void RunSummary::peak_device_bytes(uint64_t bytes) {
+void RunSummary::peak_device_bytes(int64_t bytes) {
   std::lock_guard lock(mutex_);
   peak_device_bytes_ = std::max(peak_device_bytes_, bytes);
 }
-uint64_t RunSummary::peak_device_bytes() const {
+int64_t RunSummary::peak_device_bytes() const {
   std::lock_guard lock(mutex_);
   return peak_device_bytes_;
 }
-std::vector<StageReport> RunSummary::stages() const {
+std::vector<StageRecord> RunSummary::stages() const {
   std::lock_guard lock(mutex_);
   return stages_;
 }
-std::map<std::string, uint64_t> RunSummary::fallbacks() const {
+std::map<std::string, int64_t> RunSummary::fallbacks() const {
   std::lock_guard lock(mutex_);
-  std::map<std::string, uint64_t> counts;
-  for (const StageReport& s : stages_) {
+  std::map<std::string, int64_t> counts;
+  for (const StageRecord& s : stages_) {
     if (s.fallbacks > 0) counts[s.stage] += s.fallbacks;
   }
   return counts;
@@ -92,7 +93,7 @@ void RunSummary::add_to(nlohmann::ordered_json& object) const {
   object["device"] = device_;
   object["numerics"] = numerics_;
   auto& rows = object["stages"] = nlohmann::ordered_json::array();
-  for (const StageReport& s : stages_) {
+  for (const StageRecord& s : stages_) {
     rows.push_back({{"stage", s.stage},
                     {"device", s.device},
                     {"seconds", s.seconds},
@@ -109,8 +110,8 @@ void RunSummary::add_to(nlohmann::ordered_json& object) const {
 std::string RunSummary::table() const {
   std::lock_guard lock(mutex_);
   size_t stage_width = 5, device_width = 6;
-  uint64_t fallback_count = 0;
-  for (const StageReport& s : stages_) {
+  int64_t fallback_count = 0;
+  for (const StageRecord& s : stages_) {
     stage_width = std::max(stage_width, s.stage.size());
     device_width = std::max(device_width, s.device.size());
     fallback_count += s.fallbacks;
@@ -118,13 +119,13 @@ std::string RunSummary::table() const {
   std::string text =
       fmt::format("{:<{}}  {:<{}} {:>9} {:>11} {:>11} {:>9} {:>9}\n", "stage", stage_width, "device",
                   device_width, "time", "to device", "from device", "launches", "fallbacks");
-  for (const StageReport& s : stages_) {
+  for (const StageRecord& s : stages_) {
     text += fmt::format("{:<{}}  {:<{}} {:>9} {:>11} {:>11} {:>9} {:>9}\n", s.stage, stage_width, s.device,
-                        device_width, human_seconds(s.seconds), human_bytes(s.bytes_to_device),
-                        human_bytes(s.bytes_from_device), s.launches, s.fallbacks);
+                        device_width, human_seconds(s.seconds), human_bytes(uint64_t(s.bytes_to_device)),
+                        human_bytes(uint64_t(s.bytes_from_device)), s.launches, s.fallbacks);
   }
   text += fmt::format("total {} on {}, numerics {}, peak device memory {}, {} fallback{}",
-                      human_seconds(seconds()), device_, numerics_, human_bytes(peak_device_bytes_),
+                      human_seconds(seconds()), device_, numerics_, human_bytes(uint64_t(peak_device_bytes_)),
                       fallback_count, fallback_count == 1 ? "" : "s");
   return text;
 }

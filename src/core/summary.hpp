@@ -9,33 +9,24 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/stage.hpp"
+
 namespace lockstep {
 
-/// One stage on one device. `device` is the one that did the work, so after a fallback it is the CPU.
-struct StageReport {
-  std::string stage;
-  std::string device;
-  double seconds = 0;
-  uint64_t bytes_to_device = 0;
-  uint64_t bytes_from_device = 0;
-  uint64_t launches = 0;
-  uint64_t fallbacks = 0;
-};
-
-/// Collects stages; thread-safe. Reports of the same stage and device add up.
+/// Collects stages; thread-safe. Records of the same stage and device add up.
 class RunSummary {
  public:
   RunSummary() : start_(std::chrono::steady_clock::now()) {}
 
   void set_device(std::string device);
   void set_numerics(std::string numerics);
-  void add(const StageReport& report);
+  void add(const StageRecord& record);
   /// Keeps the largest value it is given.
-  void peak_device_bytes(uint64_t bytes);
+  void peak_device_bytes(int64_t bytes);
 
-  std::vector<StageReport> stages() const;
-  uint64_t peak_device_bytes() const;
-  std::map<std::string, uint64_t> fallbacks() const;
+  std::vector<StageRecord> stages() const;
+  int64_t peak_device_bytes() const;
+  std::map<std::string, int64_t> fallbacks() const;
   double seconds() const;
 
   /// The members that every computing command's JSON has: device, numerics, stages, fallbacks,
@@ -48,8 +39,8 @@ class RunSummary {
   const std::chrono::steady_clock::time_point start_;
   mutable std::mutex mutex_;
   std::string device_ = "cpu", numerics_ = "exact";
-  std::vector<StageReport> stages_;
-  uint64_t peak_device_bytes_ = 0;
+  std::vector<StageRecord> stages_;
+  int64_t peak_device_bytes_ = 0;
 };
 
 /// "1.50 GiB", "12.0 KiB", "17 B".

@@ -43,15 +43,15 @@ void Telemetry::open(const std::filesystem::path& path) {
 
 bool Telemetry::enabled() const { return state_->enabled; }
 
-void Telemetry::record(const StageReport& report, const Fields& extra) {
+void Telemetry::record(const StageRecord& stage, const Fields& extra) {
   if (!enabled()) return;
-  nlohmann::ordered_json object = {{"stage", report.stage},
-                                   {"device", report.device},
-                                   {"seconds", report.seconds},
-                                   {"bytes_to_device", report.bytes_to_device},
-                                   {"bytes_from_device", report.bytes_from_device},
-                                   {"launches", report.launches},
-                                   {"fallbacks", report.fallbacks}};
+  nlohmann::ordered_json object = {{"stage", stage.stage},
+                                   {"device", stage.device},
+                                   {"seconds", stage.seconds},
+                                   {"bytes_to_device", stage.bytes_to_device},
+                                   {"bytes_from_device", stage.bytes_from_device},
+                                   {"launches", stage.launches},
+                                   {"fallbacks", stage.fallbacks}};
   add_fields(object, extra);
   state_->write(object);
 }

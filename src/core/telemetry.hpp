@@ -22,8 +22,8 @@ class Telemetry {
   void open(const std::filesystem::path& path);
   bool enabled() const;
 
-  /// The stage's report, then `extra`, and `time_s`: seconds since the file was opened.
-  void record(const StageReport& report, const Fields& extra = {});
+  /// The stage's record, then `extra`, and `time_s`: seconds since the file was opened.
+  void record(const StageRecord& stage, const Fields& extra = {});
   /// A line that is no stage, such as the run's totals: `event`, then `fields`.
   void event(std::string_view name, const Fields& fields);
 
