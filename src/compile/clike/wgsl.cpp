@@ -176,14 +176,15 @@ class WgslPrinter final : public Printer {
                                 : step == -1 ? fmt::format("{}--", name)
                                 : step < 0   ? fmt::format("{} -= {}{}", name, -step, suffix)
                                              : fmt::format("{} += {}{}", name, step, suffix);
+    const std::string bound = loop_bound(type, end);
     if (!options_.watch_loops)
       return fmt::format("for (var {}: {} = {}; {} {} {}; {}) {{", name, wgsl_type(type), begin.text, name,
-                         step > 0 ? "<" : ">", tight(end, Binding::sum), advance);
+                         step > 0 ? "<" : ">", bound, advance);
     ++open_loops_;
     return fmt::format(
         "atomicAdd(&ls_open, 1u); for (var {0}: {1} = {2}; ; {3}) {{ if (!({0} {4} {5})) {{ "
         "atomicSub(&ls_open, 1u); break; }}",
-        name, wgsl_type(type), begin.text, advance, step > 0 ? "<" : ">", tight(end, Binding::sum));
+        name, wgsl_type(type), begin.text, advance, step > 0 ? "<" : ">", bound);
   }
   std::string loop_head() const override {
     if (!options_.watch_loops) return "loop {";
@@ -203,6 +204,20 @@ class WgslPrinter final : public Printer {
     line("return;");
   }
 
+  bool is_constant(Id id, uint32_t bits) const {
+    return function()[id].op == Op::constant && uint32_t(function()[id].imm) == bits;
+  }
+  /// NVIDIA's compiler of SPIR-V, as ptxas 13.0, miscounts downward loops whose bound it sees to be a
+  /// negation: their bounds are hidden, and so is every negation of a whole number.
+  void before_for(const Instruction& i, int64_t step) override {
+    const auto known = [&](Id id) { return function()[id].op == Op::constant; };
+    hides_bound_ = step < 0 && !(known(i.args[0]) && known(i.args[1]));
+  }
+  std::string loop_bound(Type type, const Expression& end) const {
+    if (!hides_bound_) return tight(end, Binding::sum);
+    return fmt::format("ls_bound_{}({})", wgsl_type(type), end.text);
+  }
+
   /// The index as text that may stand several times.
   std::string repeatable(const Expression& index) {
     if (index.depth == 0) return index.text;
@@ -217,7 +232,7 @@ class WgslPrinter final : public Printer {
   const WgslOptions& options_;
   bool exact_ = true, writes_buffers_ = false;
   mutable int open_loops_ = 0;  // around the current statement, where they are watched
-  bool has_loops_ = false;
+  bool has_loops_ = false, hides_bound_ = false;
   std::vector<bool> fixed_;
   std::vector<bool> atomic_shared_, has_base_;
   std::vector<WgslBufferText> buffers_;
@@ -253,7 +268,14 @@ std::string_view WgslPrinter::op_template(const Instruction& i, Type type) const
   switch (i.op) {
     case Op::idiv: return is_u32 ? "ls_idiv_u32($0, $1)" : "ls_idiv_i32($0, $1)";
     case Op::irem: return is_u32 ? "ls_irem_u32($0, $1)" : "ls_irem_i32($0, $1)";
-    case Op::ineg: return is_u32 ? "0u - $0" : "-$0";
+    case Op::ineg: return is_u32 ? "ls_neg_u32($0)" : "ls_neg_i32($0)";
+    case Op::isub:
+      if (is_constant(i.args[0], 0)) return is_u32 ? "ls_neg_u32($1)" : "ls_neg_i32($1)";
+      return wgsl_column(i.op);
+    case Op::imul:
+      if (is_constant(i.args[1], 0xffffffffu)) return is_u32 ? "ls_neg_u32($0)" : "ls_neg_i32($0)";
+      return wgsl_column(i.op);
+    case Op::iabs: return is_u32 ? "$0" : "ls_abs_i32($0)";
     case Op::shl: return is_u32 ? "$0 << ($1 & 31u)" : "$0 << (u32($1) & 31u)";
     case Op::shr: return is_u32 ? "$0 >> ($1 & 31u)" : "$0 >> (u32($1) & 31u)";
     case Op::bxor: return is_bool ? "$0 != $1" : "$0 ^ $1";

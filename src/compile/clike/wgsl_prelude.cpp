@@ -16,6 +16,12 @@ constexpr Helper kHelpers[] = {
      "(bitcast<u32>(s) & 0x80000000u)); }"},
     {"ls_abs", "fn ls_abs(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }"},
     {"ls_neg", "fn ls_neg(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }"},
+    // A driver that sees a negation may miscount loops down to it; see WgslPrinter::before_for.
+    {"ls_neg_u32", "fn ls_neg_u32(x: u32) -> u32 { return (~x ^ ls_zero) + 1u; }"},
+    {"ls_neg_i32", "fn ls_neg_i32(x: i32) -> i32 { return bitcast<i32>(ls_neg_u32(bitcast<u32>(x))); }"},
+    {"ls_abs_i32", "fn ls_abs_i32(x: i32) -> i32 { return select(x, ls_neg_i32(x), x < 0i); }"},
+    {"ls_bound_u32", "fn ls_bound_u32(x: u32) -> u32 { return x ^ ls_zero; }"},
+    {"ls_bound_i32", "fn ls_bound_i32(x: i32) -> i32 { return bitcast<i32>(bitcast<u32>(x) ^ ls_zero); }"},
     // a * b + c with one rounding, for adapters whose fma rounds twice: the product's and the sums' rounding
     // errors are found exactly, their sum is rounded to odd, the last addition rounds to nearest (Boldo and
     // Melquiond 2008). A power of two keeps the product's parts away from overflow and underflow; subnormal
@@ -143,7 +149,7 @@ constexpr Helper kHelpers[] = {
 })"},
     {"ls_idiv_i32", R"(fn ls_idiv_i32(a: i32, b: i32) -> i32 {
   if (b == 0i) { return 0i; }
-  if (b == -1i) { return 0i - a; }
+  if (b == -1i) { return ls_neg_i32(a); }
   return a / b;
 })"},
     {"ls_irem_i32", R"(fn ls_irem_i32(a: i32, b: i32) -> i32 {

@@ -109,6 +109,32 @@ TEST(WgslPrint, ProductsThatReachSumsAreKeptApart) {
   EXPECT_EQ(count(print(k, options).text, "^ zero)"), 0);
 }
 
+// Compilers of SPIR-V miscount downward loops whose bound they see to be a negation.
+TEST(WgslPrint, NegationsAndDownwardBoundsAreHidden) {
+  const Kernel k = kernel("down", [](At<1> at, InOut<i32, 1> a, Param<i32> p) {
+    const Val<i32> x = at.x;
+    Var<i32> sum = 0;
+    const auto add = [&](Val<i32> i) { sum += i * 3; };
+    for_(0, 0 - (x & 3), -1, add);
+    for_(x, x * -1, -2, add);
+    for_(x, p, -1, [&](Val<i32> i) { for_(9, i, -1, add); });
+    for_(9, -4, -1, add);
+    for_(-x, p, 1, add);
+    a[at] = sum + abs(x);
+  });
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
+    clike::WgslOptions options;
+    options.numerics = numerics;
+    const std::string text = print(k, options).text;
+    EXPECT_EQ(count(text, "> ls_bound_i32("), 4) << text;
+    EXPECT_EQ(count(text, "let v2: i32 = -4i;"), 1) << text;
+    EXPECT_EQ(count(text, "i > v2;"), 1) << text;
+    EXPECT_EQ(count(text, "(~x ^ ls_zero) + 1u"), 1);
+    EXPECT_FALSE(has(text, " 0i - ") || has(text, " -v") || has(text, "abs(v")) << text;
+    EXPECT_TRUE(has(text, "ls_zero = A["));
+  }
+}
+
 TEST(WgslPrint, RefusesWideTypes) {
   const Kernel k = kernel("f64", [](At<1> at, Grid<f64, 1> a, Out<f64, 1> o) { o[at] = a[at]; });
   EXPECT_NE(clike::wgsl_refusal(k.function()).find("f64"), std::string::npos);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "device/cuda/gpu.hpp"
+#include "device/loops.hpp"
 
 namespace lockstep::cuda_test {
 namespace {
@@ -193,48 +194,7 @@ TEST_F(CudaTest, BigDomainsWithOddSizes) {
   }
 }
 
-// Loops that compilers unroll in unlike ways: up and down, to negated and to other bounds, for_ and while_.
-TEST_F(CudaTest, LoopsRunAsOftenAsTheyShould) {
-  static const Kernel k = kernel("test.loops", [](At<1> at, Out<u32, 2> out, Param<i32> p) {
-    const Val<i32> x = at.x, n = x & 15, low = 0 - n, wide = x * -1;
-    const Val<i64> long_low = Val<i64>(0) - cast<i64>(n);
-    int slot = 0;
-    const auto count = [&](auto loop) {
-      Var<u32> hash = 0x811c9dc5u;
-      loop([&](const Val<i32>& i) { hash = (hash ^ cast<u32>(i)) * 16777619u; });
-      out(slot++, x) = Val<u32>(hash);
-    };
-    for (int step : {-1, -2, -3}) {
-      count([&](auto body) { for_(0, low, step, body); });
-      count([&](auto body) { for_(Val<i32>(p), low, step, body); });
-      count([&](auto body) { for_(n, wide, step, body); });
-      count([&](auto body) { for_(Val<i64>(0), long_low, step, [&](Val<i64> i) { body(cast<i32>(i)); }); });
-    }
-    for (int step : {1, 2, 3}) {
-      count([&](auto body) { for_(low, 3, step, body); });
-      count([&](auto body) { for_(-9, low, step, body); });
-    }
-    count([&](auto body) {
-      Var<i32> i = 0;
-      while_([&] { return i > low; },
-             [&] {
-               body(Val<i32>(i));
-               i -= 1;
-             });
-    });
-  });
-  const int64_t n = 1000, slots = 19;
-  const auto run = [&](const Device& d) {
-    const Buffer out = d.allocate<u32>({slots, n});
-    d.clear(out);
-    d.launch(k, {n}, out, 5);
-    return d.download<u32>(out);
-  };
-  const std::vector<u32> got = run(device()), expected = run(Device::open("interp"));
-  for (int64_t s = 0; s < slots; ++s)
-    for (int64_t x = 0; x < n; ++x)
-      ASSERT_EQ(got[size_t(s * n + x)], expected[size_t(s * n + x)]) << "loop " << s << ", x = " << x;
-}
+TEST_F(CudaTest, LoopsRunAsOftenAsTheyShould) { test::loops_run_as_often_as_they_should(device(), true); }
 
 TEST_F(CudaTest, BuffersBeyond4GiB) {
   const int64_t rows = 70001, columns = 1 << 16;  // 4.6e9 elements of one byte

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "adapter.hpp"
+#include "device/loops.hpp"
 
 namespace lockstep {
 namespace {
@@ -118,6 +119,10 @@ TEST_F(WebgpuKernels, BoundariesOfEveryRank) {
     o[at] = a(0, at.x(+1)) + a(1, at.y(-1)) * a(2, at.z(+1)) + cast<f32>(at.extent(2));
   });
   same(k4, {3, 5, 9}, {Array::of(numbers(3 * 135), {3, 3, 5, 9}), Array::zeros<float>({3, 5, 9})});
+}
+
+TEST_F(WebgpuKernels, LoopsRunAsOftenAsTheyShould) {
+  test::loops_run_as_often_as_they_should(adapter_, false);
 }
 
 TEST_F(WebgpuKernels, DivergentLoopsBreaksAndReturns) {
