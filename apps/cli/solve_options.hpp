@@ -1,0 +1,45 @@
+// Options, progress and results that all solve commands share.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/solve.hpp"
+#include "options.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+
+/// As typed. A command sets other defaults before add_solve_options(), whose help shows them.
+struct SolveOptions {
+  std::string method = "lm", linear = "auto", robust = "none", precision = "f64", checkpoint, plot;
+  int64_t max_iterations = 100, max_linear_iterations = 500;
+  double function_tolerance = 1e-9, gradient_tolerance = 1e-12, parameter_tolerance = 1e-12;
+  double initial_damping = 1e-4, learning_rate = 1e-2;
+  bool require_convergence = false;
+};
+
+/// --method, --linear, --robust and the rest of them. Numbers and names are checked while they are parsed.
+void add_solve_options(CLI::App& app, SolveOptions& options);
+
+/// --robust. Throws InputError that names the option.
+solve::RobustLoss robust_option(const SolveOptions& options);
+
+/// The options of solve::minimize(); no callback.
+solve::Options minimize_options(const SolveOptions& options);
+
+/// solve::minimize() with the session's context, one status line on a terminal and a line per iteration in
+/// the telemetry. `each` is called after every iteration, for pictures; false stops.
+solve::Summary run_solve(Session& session, solve::Problem& problem, const SolveOptions& options,
+                         const std::function<bool(const solve::Iteration&)>& each = {});
+
+/// Adds the members of the command line's contract and the trace to `document`, writes --plot (titled
+/// `title`), prints `text` or the document, and the report on stderr. Exit code: 1 for a minimisation that
+/// did not converge with --require-convergence, else 0.
+int finish_solve(Session& session, const SolveOptions& options, const solve::Summary& summary,
+                 nlohmann::ordered_json document, const std::string& text, std::string_view title);
+
+}  // namespace lockstep::cli
