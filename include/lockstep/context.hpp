@@ -51,6 +51,8 @@ class Context {
     }
   }
   void run_stage(std::string_view name, const std::function<void(const Device&)>& work);
+  /// The same on the CPU from the outset, for work that goes on where an earlier stage fell back.
+  void run_stage_on_cpu(std::string_view name, const std::function<void(const Device&)>& work);
 
   /// In order of first use.
   std::vector<StageRecord> stages() const;
@@ -60,6 +62,8 @@ class Context {
   Numerics numerics() const;
 
  private:
+  void run_recorded(std::string_view name, const Device& device,
+                    const std::function<void(const Device&)>& work);
   struct State;
   std::unique_ptr<State> state_;
 };

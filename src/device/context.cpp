@@ -65,32 +65,38 @@ const Device& Context::cpu() const {
   return state_->cpu;
 }
 
+void Context::run_recorded(std::string_view name, const Device& device,
+                           const std::function<void(const Device&)>& work) {
+  const TraceScope trace{std::string(name), "stage", {{"device", device.info().name}}};
+  const DeviceCounters before = device.counters();
+  const auto start = std::chrono::steady_clock::now();
+  const auto note = [&](bool finished) {
+    const DeviceCounters after = device.counters();
+    std::lock_guard lock(state_->mutex);
+    StageRecord& record = state_->record(name);
+    if (finished) record.device = device.info().name, ++record.runs;
+    record.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    record.bytes_to_device += after.bytes_to_device - before.bytes_to_device;
+    record.bytes_from_device += after.bytes_from_device - before.bytes_from_device;
+    record.launches += after.launches - before.launches;
+  };
+  try {
+    work(device);
+    device.synchronize();
+  } catch (...) {
+    note(false);
+    throw;
+  }
+  note(true);
+}
+
+void Context::run_stage_on_cpu(std::string_view name, const std::function<void(const Device&)>& work) {
+  const device::StageScope scope(name);
+  run_recorded(name, cpu(), work);
+}
+
 void Context::run_stage(std::string_view name, const std::function<void(const Device&)>& work) {
   const device::StageScope scope(name);
-  const auto run_on = [&](const Device& device) {
-    const TraceScope trace{std::string(name), "stage", {{"device", device.info().name}}};
-    const DeviceCounters before = device.counters();
-    const auto start = std::chrono::steady_clock::now();
-    const auto note = [&](bool finished) {
-      const DeviceCounters after = device.counters();
-      std::lock_guard lock(state_->mutex);
-      StageRecord& record = state_->record(name);
-      if (finished) record.device = device.info().name, ++record.runs;
-      record.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      record.bytes_to_device += after.bytes_to_device - before.bytes_to_device;
-      record.bytes_from_device += after.bytes_from_device - before.bytes_from_device;
-      record.launches += after.launches - before.launches;
-    };
-    try {
-      work(device);
-      device.synchronize();
-    } catch (...) {
-      note(false);
-      throw;
-    }
-    note(true);
-  };
-
   Device device;
   {
     std::lock_guard lock(state_->mutex);
@@ -100,7 +106,7 @@ void Context::run_stage(std::string_view name, const std::function<void(const De
                              device.info().kind != DeviceKind::interp;
   std::string reason;
   try {
-    run_on(device);
+    run_recorded(name, device, work);
     return;
   } catch (const DeviceError& error) {
     if (!can_fall_back) throw;
@@ -124,7 +130,7 @@ void Context::run_stage(std::string_view name, const std::function<void(const De
     ++state_->record(name).fallbacks;
   }
   state_->options.on_fallback(logging::fallback_line(name, reason));
-  run_on(cpu());
+  run_recorded(name, cpu(), work);
 }
 
 std::vector<StageRecord> Context::stages() const {
