@@ -1,0 +1,43 @@
+// Formulas written as text, such as `b1*(1 - exp[-b2*x])`: parsed once, then built into a graph or evaluated.
+//
+// Numbers (1, .5, 2E-3), names, + - * / with the usual ranks, ^ and ** (right-associative, before a sign:
+// -a^2 = -(a^2)), brackets () and [] alike, functions: exp log ln log2 log10 log1p expm1 sqrt cbrt abs sign
+// sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh erf floor ceil, of two arguments atan2 pow
+// min max hypot mod. `log` is the natural logarithm; `pi` is a number.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/autodiff.hpp"
+
+namespace lockstep::solve {
+
+/// A parsed formula; cheap to copy.
+class Expression {
+ public:
+  struct Node;
+
+  /// Throws InputError that gives the column (from 1) and shows the text; `where` names its source.
+  static Expression parse(std::string_view text, std::string_view where = "formula");
+
+  /// Free names in the order of their first use; pi is not among them.
+  const std::vector<std::string>& names() const { return names_; }
+  /// The formula over `leaf(name)`, asked for once for each free name.
+  autodiff::Value build(autodiff::Graph& graph,
+                        const std::function<autodiff::Value(const std::string&)>& leaf) const;
+  /// The value on the host. Throws InputError for a name that `values` lacks.
+  double evaluate(const std::map<std::string, double>& values) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::vector<std::string> names_;
+  std::shared_ptr<const Node> root_;
+};
+
+}  // namespace lockstep::solve
