@@ -1,0 +1,65 @@
+// What instances of one batch share: the expression of their residuals without the numbers in it, and how
+// its leaves are found in an instance's blocks and data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+/// A manifold whose plus() was traced: leaves 0 … ambient - 1 are x, the next ones delta.
+struct TracedManifold {
+  Manifold manifold;
+  std::unique_ptr<autodiff::Graph> graph;
+  std::vector<Value> plus;
+  std::string key;  // equal for equal formulas
+  bool euclidean = false;
+};
+/// Throws InputError where sizes are not positive or plus() gives another number of values.
+std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, const std::string& where);
+
+/// The canonical form of residuals: equal keys mean equal kernels.
+struct Topology {
+  struct Leaf {
+    int slot = -1;  // -1: a datum of the instance
+    int index = 0;  // component of the block, or number of the datum
+  };
+  autodiff::Signature signature;  // the bytes; leaves and constants are an instance's own
+  std::vector<Leaf> leaves;       // by canonical number
+  std::vector<std::shared_ptr<const TracedManifold>> slots;  // by first visit
+  int data = 0;                                              // data that are used, by first visit
+  int constants = 0;  // numbers in the expression, and the loss's scale as the last where there is a loss
+  int rows = 0;       // residuals
+  RobustLoss::Kind loss = RobustLoss::Kind::none;
+  bool energy = false;
+  std::string key;
+
+  bool has_loss() const { return loss != RobustLoss::Kind::none; }
+  /// The residuals (or the energy) in `graph`, of leaves and constants of that graph; no loss.
+  std::vector<Value> residuals(autodiff::Graph& graph, std::span<const Value> leaves,
+                               std::span<const Value> constants) const;
+};
+
+/// Where a leaf of an expression that is being canonicalised comes from: a component of block `block` (any
+/// number that tells blocks of the instance apart), or datum `component` where block < 0.
+struct LeafSource {
+  int64_t block = -1;
+  int component = 0;
+};
+struct Canonical {
+  Topology topology;              // without `slots`, which the caller knows; the key lacks them, too
+  std::vector<int64_t> blocks;    // of the instance, by slot
+  std::vector<int> data;          // datum of the instance, by its canonical number
+  std::vector<double> constants;  // without the loss's scale
+};
+/// `source(leaf)` is asked once for each leaf.
+Canonical canonicalise(std::span<const Value> residuals,
+                       const std::function<LeafSource(uint32_t leaf)>& source);
+/// Completes the key by what is not part of the expression.
+void complete_key(Topology& topology);
+
+}  // namespace lockstep::solve
