@@ -120,7 +120,12 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
                      fmt::format("kernel {}", kernel.name()),
                      fmt::format("at most {} and {}", kMaxBuffers, kMaxScalars));
 
-  std::array<Binding, kMaxBuffers> bindings;
+  // Without first values: of the full length they would cost more than the rest of a launch.
+  union Room {
+    Room() {}
+    std::array<Binding, kMaxBuffers> bindings;
+  } room;
+  Binding* const bindings = room.bindings.data();
   std::array<uint64_t, kMaxScalars> numbers;
   std::vector<int> windows;
   Type index = Type::i32;
@@ -151,7 +156,7 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
           bad_argument(kernel, n, fmt::format("shape {}", to_string(buffer->shape_)),
                        fmt::format("at least the extent {}", to_string(extent)));
     if (state_->recording) state_->recording->push_back(buffer->memory_);
-    Binding& binding = bindings[b];
+    Binding& binding = *new (&bindings[b]) Binding;
     const int64_t size = size_of(buffer->storage_);
     binding.memory = buffer->memory_.get();
     binding.offset_bytes = buffer->offset_ * size;
@@ -196,7 +201,7 @@ void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<c
     Dispatch dispatch;
     dispatch.module = module.get();
     dispatch.queue = stream.queue_.get();
-    dispatch.buffers = {bindings.data(), buffers};
+    dispatch.buffers = {bindings, buffers};
     dispatch.scalars = {numbers.data(), scalars};
     std::array<int64_t, 3> groups{1, 1, 1};
     const bool points = function.domain == ir::Domain::points;

@@ -23,6 +23,8 @@ void copy_host(std::byte* to, const std::byte* from, int64_t bytes) {
   });
 }
 
+constexpr int64_t kSmallSlot = int64_t(128) << 10;
+
 }  // namespace
 
 Staging::Staging(const Core& core, int slots, int64_t slot_bytes)
@@ -35,13 +37,16 @@ Staging::~Staging() {
   }
 }
 
-void Staging::prepare(Slot& slot) {
+void Staging::prepare(Slot& slot, int64_t bytes) {
   const Driver& d = core_.driver();
-  if (!slot.memory) {
+  if (slot.capacity < std::min(bytes, slot_bytes_)) {
+    const int64_t capacity = bytes > kSmallSlot ? slot_bytes_ : kSmallSlot;
     void* memory = nullptr;
-    core_.check(d.host_allocate(&memory, size_t(slot_bytes_), 0), DeviceFault::allocation,
+    core_.check(d.host_allocate(&memory, size_t(capacity), 0), DeviceFault::allocation,
                 "allocating pinned memory");
+    if (slot.memory) d.host_free(slot.memory);
     slot.memory = static_cast<std::byte*>(memory);
+    slot.capacity = capacity;
   }
   if (!slot.done)
     core_.check(d.event_create(&slot.done, kEventDisableTiming), DeviceFault::launch, "making an event");
@@ -75,20 +80,20 @@ void Staging::upload(StreamHandle stream, Address to, const void* data, int64_t 
   while (bytes > 0) {
     Slot* slot = &slots_[current_];
     const bool open = slot->filled > 0 && !slot->in_flight;
-    if (!open || slot->stream != stream || slot->filled == slot_bytes_) {
+    if (!open || slot->stream != stream || slot->filled == slot->capacity) {
       if (open) close(*slot);
       current_ = (current_ + 1) % slots_.size();
       slot = &slots_[current_];
-      prepare(*slot);
       wait(*slot);
+      prepare(*slot, bytes);
       slot->stream = stream;
     }
-    const int64_t n = std::min(bytes, slot_bytes_ - slot->filled);
+    const int64_t n = std::min(bytes, slot->capacity - slot->filled);
     std::byte* place = slot->memory + slot->filled;
     copy_host(place, from, n);
     core_.check(core_.driver().copy_to_device(to, place, size_t(n), stream), DeviceFault::device_lost,
                 "copying to the device");
-    slot->filled = std::min(slot_bytes_, (slot->filled + n + 255) / 256 * 256);
+    slot->filled = std::min(slot->capacity, (slot->filled + n + 255) / 256 * 256);
     to += Address(n);
     from += n;
     bytes -= n;
@@ -103,8 +108,8 @@ void Staging::download(StreamHandle stream, Address from, void* data, int64_t by
   while (taken < bytes) {
     while (asked < bytes && ask - take < slots_.size()) {
       Slot& slot = slots_[ask % slots_.size()];
-      prepare(slot);
-      slot.filled = std::min(slot_bytes_, bytes - asked);
+      prepare(slot, bytes - asked);
+      slot.filled = std::min(slot.capacity, bytes - asked);
       slot.stream = stream;
       core_.check(
           core_.driver().copy_to_host(slot.memory, from + Address(asked), size_t(slot.filled), stream),

@@ -11,7 +11,8 @@ namespace lockstep::device::cuda {
 
 class Staging {
  public:
-  /// Slots are allocated when first used.
+  /// Slots are allocated when first used: small ones as long as small data passes, since pinning memory takes
+  /// the driver about half a millisecond per MiB.
   Staging(const Core& core, int slots, int64_t slot_bytes);
   ~Staging();
 
@@ -25,12 +26,14 @@ class Staging {
  private:
   struct Slot {
     std::byte* memory = nullptr;
+    int64_t capacity = 0;
     EventHandle done = nullptr;
     StreamHandle stream = nullptr;  // whose copies use it now
     int64_t filled = 0;
     bool in_flight = false;  // `done` has been recorded
   };
-  void prepare(Slot& slot);
+  /// Makes a free slot ready for so many bytes, or for as many as a slot holds.
+  void prepare(Slot& slot, int64_t bytes);
   void wait(Slot& slot);
   void close(Slot& slot);
 
