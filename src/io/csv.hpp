@@ -1,0 +1,27 @@
+// Tables of numbers in text: CSV with commas, semicolons, tabs or blanks between the columns.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::io {
+
+struct CsvTable {
+  std::vector<std::string> names;  // of the columns; empty without a header
+  std::vector<std::vector<double>> columns;
+
+  size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
+  /// Place of a column by its name, or by its number from 1. Throws InputError that lists what there is.
+  size_t column(const std::string& name, std::string_view where) const;
+};
+
+/// The separator is the first of tab, semicolon and comma that the first line has, else blanks. A first line
+/// with a field that is no number is the header; names may be in double quotes. Lines that start with # and
+/// empty lines are passed over. Throws InputError that names file, line and column: fields that are no finite
+/// number, rows of another length, names twice, no rows.
+CsvTable parse_csv(std::string_view text, std::string_view where);
+CsvTable read_csv(const std::filesystem::path& path);
+
+}  // namespace lockstep::io

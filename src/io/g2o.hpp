@@ -1,0 +1,40 @@
+// Pose graphs in g2o's text format: VERTEX_SE2, VERTEX_SE3:QUAT, EDGE_SE2, EDGE_SE3:QUAT, FIX.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::io {
+
+/// A graph of poses in 2 or 3 dimensions. Angles are radians; quaternions are (w, x, y, z) of unit length,
+/// whatever length and order the file had. Information matrices are positive definite.
+struct PoseGraph {
+  int dimension = 3;
+  std::vector<int64_t> ids;          // of the vertices, in the file's order
+  std::vector<double> poses;         // (n, 3): x, y, angle; or (n, 7): x, y, z, quaternion
+  std::vector<int32_t> edges;        // (m, 2): vertices by their place in `ids`
+  std::vector<double> measurements;  // (m, 3) or (m, 7): pose of the second vertex seen from the first
+  std::vector<double> information;   // (m, 3, 3) or (m, 6, 6): of translation, then of angle or vec(q)
+  std::vector<int32_t> fixed;        // vertices of FIX lines, ascending, by their place
+
+  int pose_size() const { return dimension == 2 ? 3 : 7; }
+  int error_size() const { return dimension == 2 ? 3 : 6; }
+  int64_t vertex_count() const { return int64_t(ids.size()); }
+  int64_t edge_count() const { return int64_t(edges.size()) / 2; }
+};
+
+/// Throws InputError that names file and line: unknown tags, poses of both dimensions, vertices twice, edges
+/// to unknown vertices or to themselves, numbers that are not finite, zero quaternions, information that is
+/// not positive definite, a graph without vertices or edges. PARAMS_SE3OFFSET lines are passed over: no edge
+/// that is read uses them.
+PoseGraph parse_g2o(std::string_view text, std::string_view where);
+PoseGraph read_g2o(const std::filesystem::path& path);
+/// Numbers keep all their digits. Appears whole or not at all.
+void write_g2o(const std::filesystem::path& path, const PoseGraph& graph);
+
+/// Upper triangular W with A = W^T W of a symmetric (n, n) matrix; false where A is not positive definite.
+bool whitening_factor(const double* matrix, int n, double* factor);
+
+}  // namespace lockstep::io
