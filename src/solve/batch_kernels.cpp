@@ -1,0 +1,147 @@
+#include "solve/batch_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "core/hash.hpp"
+#include "solve/traced_buffer.hpp"
+
+namespace lockstep::solve {
+
+using autodiff::Lowering;
+using ir::Id;
+
+Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make) {
+  static std::mutex guard;
+  static std::unordered_map<std::string, Kernel> kernels;
+  const std::scoped_lock lock(guard);
+  const auto found = kernels.find(key);
+  return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
+}
+
+namespace {
+
+std::string form_name(const Form& f) {
+  return fmt::format("{}.{}{}{}", name(f.compute), name(f.state), name(f.real), name(f.cost));
+}
+
+Id own_index() { return lockstep::detail::builder().emit(ir::Op::coord, Type::i32, {}, 0); }
+
+void store_rows(const TracedBuffer& to, Lowering& lower, const std::vector<Value>& values, Id at) {
+  ir::Builder& b = lockstep::detail::builder();
+  for (size_t k = 0; k < values.size(); ++k) to.store({b.i32(int(k)), at}, lower(values[k]));
+}
+
+}  // namespace
+
+Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form, unsigned outputs) {
+  const std::string variant = fmt::format("{}.{}", form_name(form), outputs);
+  return cached_kernel(fmt::format("instance {} {}", variant, program->key()), [&] {
+    return Kernel::trace(fmt::format("solve.instance.{}.{}", variant, program->name()), ir::Domain::points, 1,
+                         {}, [program, form, outputs](ir::Builder& b) {
+                           const Program& p = *program;
+                           const TracedBuffer state("state", form.state, 1, ir::Access::read),
+                               blocks("blocks", Storage::i32, 2, ir::Access::read);
+                           std::optional<TracedBuffer> data;
+                           if (p.data_columns() > 0) data.emplace("data", form.state, 2, ir::Access::read);
+                           const auto output = [&](Output kind, const char* text, Storage storage, int rank) {
+                             std::optional<TracedBuffer> buffer;
+                             if (outputs & kind) buffer.emplace(text, storage, rank, ir::Access::write);
+                             return buffer;
+                           };
+                           const Storage compute = storage_of(form.compute);
+                           const auto cost = output(kCost, "cost", form.cost, 1);
+                           const auto gradient = output(kGradient, "gradient", compute, 2);
+                           const auto residuals = output(kResiduals, "residuals", compute, 2);
+                           const auto jacobian = output(kJacobian, "jacobian", form.real, 2);
+                           const auto diagonal = output(kDiagonal, "diagonal", form.real, 2);
+                           std::vector<Id> uniforms;
+                           for (int k = 0; k < p.uniforms(); ++k)
+                             uniforms.push_back(traced_scalar(fmt::format("constant{}", k), form.compute));
+
+                           const Id i = own_index();
+                           std::vector<Id> first(p.widths().size(), ir::kNone);
+                           Lowering lower(p.graph(), form.compute, [&](uint32_t number) {
+                             const Program::Leaf& leaf = p.leaves()[number];
+                             switch (leaf.kind) {
+                               case Program::Leaf::Kind::component: {
+                                 Id& at = first[size_t(leaf.slot)];
+                                 if (at == ir::kNone) at = blocks.load({b.i32(leaf.slot), i});
+                                 return state.load_as(form.compute,
+                                                      {b.op(ir::Op::iadd, {at, b.i32(leaf.index)})});
+                               }
+                               case Program::Leaf::Kind::datum:
+                                 return data->load_as(form.compute, {b.i32(leaf.index), i});
+                               case Program::Leaf::Kind::uniform: break;
+                             }
+                             return uniforms[size_t(leaf.index)];
+                           });
+                           if (cost) cost->store({i}, lower(p.cost()));
+                           if (gradient) store_rows(*gradient, lower, p.gradient(), i);
+                           if (residuals) store_rows(*residuals, lower, p.residuals(), i);
+                           if (jacobian) store_rows(*jacobian, lower, p.stored(), i);
+                           if (diagonal) store_rows(*diagonal, lower, p.diagonal(), i);
+                         });
+  });
+}
+
+Kernel product_kernel(std::shared_ptr<const Program> program, Storage real) {
+  return cached_kernel(fmt::format("product {} {}", name(real), program->key()), [&] {
+    return Kernel::trace(
+        fmt::format("solve.product.{}.{}", name(real), program->name()), ir::Domain::points, 1, {},
+        [program, real](ir::Builder& b) {
+          const Program& p = *program;
+          const Type type = value_type(real);
+          const TracedBuffer vector("p", real, 1, ir::Access::read),
+              blocks("blocks", Storage::i32, 2, ir::Access::read);
+          std::optional<TracedBuffer> jacobian;
+          const int stored = int(p.stored().size());
+          if (stored > 0) jacobian.emplace("jacobian", real, 2, ir::Access::read);
+          const TracedBuffer slots("slots", real, 2, ir::Access::write);
+          const Id i = own_index();
+          std::vector<Id> first(p.widths().size(), ir::kNone);
+          Lowering lower(p.product_graph(), type, [&](uint32_t number) {
+            if (int(number) < stored) return jacobian->load({b.i32(int(number)), i});
+            const int column = int(number) - stored;
+            int slot = 0;
+            while (slot + 1 < int(p.widths().size()) && p.first_column()[size_t(slot) + 1] <= column) ++slot;
+            Id& at = first[size_t(slot)];
+            if (at == ir::kNone) at = blocks.load({b.i32(slot), i});
+            return vector.load({b.op(ir::Op::iadd, {at, b.i32(column - p.first_column()[size_t(slot)])})});
+          });
+          store_rows(slots, lower, p.product(), i);
+        });
+  });
+}
+
+Kernel retract_kernel(std::shared_ptr<const TracedManifold> manifold, Storage state, Storage real) {
+  const std::string variant = fmt::format("{}{}", name(state), name(real));
+  return cached_kernel(fmt::format("retract {} {}", variant, manifold->key), [&] {
+    return Kernel::trace(
+        fmt::format("solve.retract.{}.{}", variant, to_hex(hash128(manifold->key)).substr(0, 16)),
+        ir::Domain::points, 1, {}, [manifold, state, real](ir::Builder& b) {
+          const Type type = value_type(state);
+          const TracedBuffer from("state", state, 2, ir::Access::read),
+              step("step", real, 2, ir::Access::read), free("free", Storage::u32, 1, ir::Access::read),
+              to("candidate", state, 2, ir::Access::write);
+          const Id block = own_index();
+          const int ambient = manifold->manifold.ambient;
+          std::vector<Id> x(size_t(ambient), ir::kNone);
+          const auto own = [&](int c) {
+            if (x[size_t(c)] == ir::kNone) x[size_t(c)] = from.load({block, b.i32(c)});
+            return x[size_t(c)];
+          };
+          Lowering lower(*manifold->graph, type, [&](uint32_t leaf) {
+            return int(leaf) < ambient ? own(int(leaf))
+                                       : step.load_as(type, {block, b.i32(int(leaf) - ambient)});
+          });
+          const Id moves = b.op(ir::Op::ine, {free.load({block}), b.u32(0)});
+          for (int c = 0; c < ambient; ++c)
+            to.store({block, b.i32(c)}, b.select(moves, lower(manifold->plus[size_t(c)]), own(c)));
+        });
+  });
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,277 @@
+#include "solve/evaluator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/primitives.hpp"
+#include "solve/evaluator_state.hpp"
+#include "solve/hessian.hpp"
+#include "solve/traced_buffer.hpp"
+
+namespace lockstep::solve {
+
+namespace {
+
+Kernel convert_kernel(Storage from, Storage to) {
+  const std::string name = fmt::format("solve.convert.{}.{}", lockstep::name(from), lockstep::name(to));
+  return cached_kernel(name, [&] {
+    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
+      const TracedBuffer x("x", from, 1, ir::Access::read), y("y", to, 1, ir::Access::write);
+      const ir::Id i = b.emit(ir::Op::coord, Type::i32, {}, 0);
+      y.store({i}, x.load({i}));
+    });
+  });
+}
+
+/// diag[tangent] of upper triangles: lane = block of a set.
+Kernel diagonal_kernel(Storage storage, int width) {
+  const std::string name = fmt::format("solve.diagonal.{}.{}", lockstep::name(storage), width);
+  return cached_kernel(name, [&] {
+    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
+      const TracedBuffer blocks("blocks", storage, 2, ir::Access::read),
+          diagonal("diagonal", storage, 2, ir::Access::write);
+      const ir::Id block = b.emit(ir::Op::coord, Type::i32, {}, 0);
+      for (int c = 0; c < width; ++c)
+        diagonal.store({block, b.i32(c)}, blocks.load({block, b.i32(c * width - c * (c - 1) / 2)}));
+    });
+  });
+}
+
+void launch(const Device& device, const Kernel& kernel, int64_t extent, std::vector<Argument> arguments) {
+  if (extent > 0) device.launch_with(kernel, {extent}, arguments, {});
+}
+
+}  // namespace
+
+void Evaluator::State::launch_instances(const Buffer& state, const Form& form, unsigned outputs) const {
+  for (const BatchState& batch : batches) {
+    std::vector<Argument> arguments{state, batch.ambient_at};
+    if (batch.data) arguments.push_back(batch.data);
+    if (outputs & kCost) arguments.push_back(batch.costs);
+    if (outputs & kGradient) arguments.push_back(batch.gradient_slots);
+    unsigned wanted = outputs;
+    if (batch.program->stored().empty()) wanted &= ~unsigned(kJacobian);
+    if (wanted & kJacobian) arguments.push_back(batch.jacobian);
+    if (batch.program->energy()) wanted &= ~unsigned(kDiagonal);
+    if (wanted & kDiagonal) arguments.push_back(batch.diagonal_slots);
+    for (const double u : batch.uniforms)
+      arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
+    if (wanted) launch(device, instance_kernel(batch.program, form, wanted), batch.n, std::move(arguments));
+  }
+}
+
+void Evaluator::State::sum_gradient() const {
+  device.clear(gradient_sum);
+  for (const BatchState& batch : batches)
+    for (const ClassSums& s : batch.sums) {
+      const int64_t columns = int64_t(s.slots.slots.size()) * batch.n;
+      s.gather.add(batch.gradient_slots.rows(s.slots.first_row, s.slots.width * int64_t(s.slots.slots.size()))
+                       .reshape({s.slots.width, columns}),
+                   s.slots.width, true, s.few_tangent, s.many_tangent, gradient_sum);
+    }
+  if (gradient_sum.storage() != gradient.storage())
+    launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
+           {gradient_sum, gradient});
+}
+
+void Evaluator::State::sum_cost() const { primitives::reduce(device, primitives::Reduce::sum, costs, cost); }
+
+double Evaluator::State::read_cost() const { return download_numbers(device, cost)[0]; }
+
+Evaluator::Evaluator(const Problem& problem, const Device& device, Precision precision)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.device = device;
+  s.precision = precision;
+  const bool wide = device.info().limits.f64;
+  if (precision != Precision::f32 && !wide)
+    throw UnsupportedError(fmt::format("64-bit numbers on {}", device.info().name), "solve evaluator",
+                           "precision f32, or a device with f64");
+  const Type compute = precision == Precision::f32 ? Type::f32 : Type::f64;
+  const Storage real = precision == Precision::f64 ? Storage::f64 : Storage::f32;
+  s.values = {compute, storage_of(compute), real, wide ? Storage::f64 : Storage::f32};
+  s.derivatives = s.values;
+  s.derivatives.compute = value_type(real);
+  s.build(problem.state());
+  set_state(problem.state().values);
+}
+Evaluator::~Evaluator() = default;
+
+const Device& Evaluator::device() const { return state_->device; }
+Storage Evaluator::real() const { return state_->values.real; }
+int64_t Evaluator::ambient_size() const { return state_->ambient; }
+int64_t Evaluator::tangent_size() const { return state_->tangent; }
+int64_t Evaluator::batch_count() const { return int64_t(state_->batches.size()); }
+const Buffer& Evaluator::gradient() const { return state_->gradient; }
+const Buffer& Evaluator::diagonal() const { return state_->diagonal; }
+
+void Evaluator::set_state(std::span<const double> ambient) {
+  State& s = *state_;
+  if (int64_t(ambient.size()) != s.ambient)
+    throw InputError(fmt::format("{} numbers", ambient.size()), "solve evaluator set_state",
+                     fmt::format("{}", s.ambient));
+  if (s.values.state == Storage::f64) {
+    s.device.write(s.x, ambient.data(), s.x.bytes());
+  } else {
+    const std::vector<float> narrow(ambient.begin(), ambient.end());
+    s.device.write(s.x, narrow.data(), s.x.bytes());
+  }
+}
+std::vector<double> Evaluator::state() const { return download_numbers(state_->device, state_->x); }
+
+double Evaluator::cost() {
+  state_->launch_instances(state_->x, state_->values, kCost);
+  state_->sum_cost();
+  return state_->read_cost();
+}
+
+void Evaluator::launch_value_and_gradient() {
+  state_->launch_instances(state_->x, state_->values, kCost | kGradient);
+  state_->sum_gradient();
+  state_->sum_cost();
+}
+
+double Evaluator::value_and_gradient() {
+  launch_value_and_gradient();
+  return state_->read_cost();
+}
+
+double Evaluator::linearize() {
+  State& s = *state_;
+  s.allocate_derivatives();
+  if (s.values.compute == s.derivatives.compute) {
+    s.launch_instances(s.x, s.values, kCost | kGradient | kJacobian | kDiagonal);
+  } else {
+    s.launch_instances(s.x, s.values, kCost | kGradient);
+    s.launch_instances(s.x, s.derivatives, kJacobian | kDiagonal);
+  }
+  s.device.clear(s.block_diagonal);
+  for (const BatchState& batch : s.batches) {
+    if (batch.program->energy())
+      project_hessians(s.device, batch.program, batch.jacobian, batch.diagonal_slots);
+    for (const ClassSums& c : batch.sums) {
+      const int parts = c.slots.width * (c.slots.width + 1) / 2;
+      const int64_t stored = int64_t(c.slots.slots.size());
+      c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
+                       .reshape({parts, stored * batch.n}),
+                   parts, false, c.few_diagonal, c.many_diagonal, s.block_diagonal);
+    }
+  }
+  for (size_t k = 0; k < s.sets.size(); ++k) {
+    const SetState& set = s.sets[k];
+    const int width = set.tangent(), parts = width * (width + 1) / 2;
+    launch(s.device, diagonal_kernel(s.values.real, width), set.count,
+           {s.block_diagonal.rows(s.first_diagonal[k], set.count * parts).reshape({set.count, parts}),
+            s.diagonal.rows(set.first_tangent, set.count * width).reshape({set.count, width})});
+  }
+  s.sum_gradient();
+  s.sum_cost();
+  return s.read_cost();
+}
+
+void Evaluator::multiply(const Buffer& p, const Buffer& q) const {
+  const State& s = *state_;
+  s.device.clear(q);
+  for (const BatchState& batch : s.batches) {
+    std::vector<Argument> arguments{p, batch.tangent_at};
+    if (!batch.program->stored().empty()) arguments.push_back(batch.jacobian);
+    arguments.push_back(batch.slots);
+    launch(s.device, product_kernel(batch.program, s.values.real), batch.n, std::move(arguments));
+    for (const ClassSums& c : batch.sums)
+      c.gather.add(batch.slots.rows(c.slots.first_row, c.slots.width * int64_t(c.slots.slots.size()))
+                       .reshape({c.slots.width, int64_t(c.slots.slots.size()) * batch.n}),
+                   c.slots.width, true, c.few_tangent, c.many_tangent, q);
+  }
+}
+
+double Evaluator::try_step(const Buffer& step) {
+  State& s = *state_;
+  for (const SetState& set : s.sets) {
+    const auto part = [&](const Buffer& b, int64_t first, int size) {
+      return b.rows(first, set.count * size).reshape({set.count, size});
+    };
+    if (set.count > 0)
+      launch(s.device, retract_kernel(set.manifold, s.values.state, s.values.real), set.count,
+             {part(s.x, set.first_ambient, set.ambient()), part(step, set.first_tangent, set.tangent()),
+              s.free_blocks.rows(set.first_block, set.count),
+              part(s.candidate, set.first_ambient, set.ambient())});
+  }
+  s.launch_instances(s.candidate, s.values, kCost);
+  s.sum_cost();
+  return s.read_cost();
+}
+
+void Evaluator::accept() { state_->device.copy(state_->candidate, state_->x); }
+
+double Evaluator::state_norm() const {
+  const State& s = *state_;
+  if (s.any_fixed) {
+    const Buffer masked = s.device.allocate(s.values.state, {s.ambient});
+    primitives::multiply(s.device, s.x, s.free_numbers, masked);
+    primitives::norm(s.device, masked, s.norm);
+  } else {
+    primitives::norm(s.device, s.x, s.norm);
+  }
+  return download_numbers(s.device, s.norm)[0];
+}
+
+std::vector<HostBatch> Evaluator::host_batches() const {
+  const State& s = *state_;
+  std::vector<HostBatch> result;
+  for (const BatchState& batch : s.batches) {
+    const Program& p = *batch.program;
+    HostBatch h;
+    h.rows = p.rows(), h.widths = p.widths(), h.instances = batch.n, h.energy = p.energy();
+    const int64_t n = batch.n;
+    const int columns = p.columns(), slots = int(p.widths().size());
+    h.columns.resize(size_t(n * slots));
+    for (int k = 0; k < slots; ++k)
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t block = batch.blocks[size_t(k * n + i)];
+        h.columns[size_t(i * slots + k)] = s.fixed[size_t(block)] ? -1 : s.tangent_of(block);
+      }
+    const std::vector<double> stored =
+        p.stored().empty() ? std::vector<double>() : download_numbers(s.device, batch.jacobian);
+    h.jacobian.resize(size_t(n) * size_t(h.rows) * size_t(columns));
+    for (int r = 0; r < h.rows; ++r)
+      for (int c = 0; c < columns; ++c) {
+        const int a = std::min(r, c), b = std::max(r, c);
+        const Program::Entry e =
+            p.energy() ? Program::Entry{a * columns - a * (a - 1) / 2 + b - a, 1} : p.entry(r, c);
+        for (int64_t i = 0; i < n; ++i)
+          h.jacobian[size_t((i * h.rows + r) * columns + c)] =
+              e.stored < 0 ? e.factor : e.factor * stored[size_t(e.stored * n + i)];
+      }
+    h.residuals.resize(size_t(n * h.rows));
+    const auto run = [&](unsigned output,
+                         const Buffer& to) {  // products share the slots' memory: computed again
+      std::vector<Argument> arguments{s.x, batch.ambient_at};
+      if (batch.data) arguments.push_back(batch.data);
+      arguments.push_back(to);
+      for (const double u : batch.uniforms)
+        arguments.push_back(s.values.compute == Type::f32 ? double(float(u)) : u);
+      launch(s.device, instance_kernel(batch.program, s.values, output), n, std::move(arguments));
+      return download_numbers(s.device, to);
+    };
+    if (p.energy()) {
+      const std::vector<double> g = run(kGradient, batch.gradient_slots);
+      for (const Program::SlotClass& c : p.classes())
+        for (int k = 0; k < c.width; ++k)
+          for (size_t at = 0; at < c.slots.size(); ++at)
+            for (int64_t i = 0; i < n; ++i)
+              h.residuals[size_t(i * h.rows + p.first_column()[size_t(c.slots[at])] + k)] =
+                  g[size_t((c.first_row + k * int64_t(c.slots.size()) + int64_t(at)) * n + i)];
+    } else {
+      const std::vector<double> rows =
+          run(kResiduals, s.device.allocate(storage_of(s.values.compute), {h.rows, n}));
+      for (int64_t i = 0; i < n; ++i)
+        for (int k = 0; k < h.rows; ++k) h.residuals[size_t(i * h.rows + k)] = rows[size_t(k * n + i)];
+    }
+    result.push_back(std::move(h));
+  }
+  return result;
+}
+
+}  // namespace lockstep::solve

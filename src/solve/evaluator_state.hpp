@@ -1,0 +1,79 @@
+// What an Evaluator keeps on its device.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "solve/batch_kernels.hpp"
+#include "solve/evaluator.hpp"
+#include "solve/gather.hpp"
+#include "solve/problem.hpp"
+
+namespace lockstep::solve {
+
+/// The sums of one batch over slots of one tangent size.
+struct ClassSums {
+  Program::SlotClass slots;
+  Gather gather;
+  // Where a row's block begins in tangent vectors and in the block diagonal.
+  Buffer few_tangent, many_tangent, few_diagonal, many_diagonal;
+};
+
+struct BatchState {
+  std::string name;
+  std::shared_ptr<const Program> program;
+  int64_t n = 0;
+  Buffer ambient_at, tangent_at;  // i32 (slots, n): first number, first tangent coordinate of each block
+  std::vector<int32_t> blocks;    // (slots, n): block numbers
+  Buffer data;                    // (columns, n)
+  std::vector<double> uniforms;
+  std::vector<ClassSums> sums;
+  Buffer costs;           // (n), part of all costs
+  Buffer gradient_slots;  // (slot_rows, n), of the compute type
+  Buffer slots;           // (slot_rows, n), real; the same memory where the types agree
+  Buffer jacobian;        // (stored, n), real; after linearize()
+  Buffer diagonal_slots;  // (diagonal_rows, n), real
+};
+
+struct Evaluator::State {
+  Device device;
+  Precision precision = Precision::f64;
+  Form values;  // cost and gradient
+  Form derivatives;
+  std::vector<SetState> sets;
+  std::vector<int64_t> first_diagonal;  // by set: first number in block_diagonal
+  std::vector<uint8_t> fixed;           // by block
+  bool any_fixed = false;
+  int64_t ambient = 0, tangent = 0, diagonal_size = 0;
+  std::vector<BatchState> batches;
+  Buffer x, candidate;  // (ambient), of the state's storage
+  Buffer free_blocks;   // u32 by block
+  Buffer free_numbers;  // by ambient number, 1 or 0; empty where nothing is fixed
+  Buffer costs, cost;   // of all instances; their sum
+  Buffer gradient_sum;  // of the compute type; gradient is its copy in real
+  Buffer gradient;
+  Buffer block_diagonal;  // upper triangles of the blocks of J^T J, block after block
+  Buffer diagonal;
+  Buffer norm;
+
+  const SetState& set_of(int64_t block) const;
+  int64_t tangent_of(int64_t block) const;
+  int64_t ambient_of(int64_t block) const;
+  int64_t diagonal_of(int64_t block) const;
+
+  void build(const Problem::State& problem);
+  void build_batch(const Batch& batch, int64_t first_instance);
+  void build_sums(BatchState& batch);
+  void allocate_derivatives();
+  /// Runs the instance kernel of every batch at `state`.
+  void launch_instances(const Buffer& state, const Form& form, unsigned outputs) const;
+  void sum_gradient() const;
+  void sum_cost() const;
+  double read_cost() const;
+};
+
+/// numbers[i] as the storage (f32 or f64) on the device.
+Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape);
+std::vector<double> download_numbers(const Device& device, const Buffer& buffer);
+
+}  // namespace lockstep::solve

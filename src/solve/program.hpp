@@ -1,0 +1,116 @@
+// Everything that is computed for one instance of a topology, as expressions: cost, residuals, derivatives.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "solve/topology.hpp"
+
+namespace lockstep::solve {
+
+/// How a number of the expression reaches the kernels.
+struct ConstantUse {
+  enum class Where : uint8_t {
+    literal,  // part of the kernel: equal for all instances, and a number that simplifies (0, 1, 2 …)
+    uniform,  // an argument: equal for all instances
+    column,   // one for each instance
+  };
+  Where where = Where::literal;
+  double value = 0;  // of a literal
+};
+
+/// Derivatives are taken to the slots' tangent coordinates, one slot after the other: the columns.
+class Program {
+ public:
+  Program(std::shared_ptr<const Topology> topology, std::vector<ConstantUse> constants);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Where the number behind a leaf of graph() stands.
+  struct Leaf {
+    enum class Kind : uint8_t { component, datum, uniform } kind;
+    int slot = 0, index = 0;
+  };
+  /// An entry of the Jacobian: factor * stored number, or the factor alone where stored < 0.
+  struct Entry {
+    int stored = -1;
+    double factor = 0;
+  };
+  /// Slots of one tangent size whose derivatives are stored. Row (component c, slot k) of them is first_row +
+  /// c * slots.size() + k; rows of their diagonal blocks (upper triangles) count from first_diagonal.
+  struct SlotClass {
+    int width = 0;
+    std::vector<int> slots;
+    int first_row = 0, first_diagonal = 0;
+  };
+  /// The derivatives to a slot are `sign` times those to `slot`, which are stored.
+  struct Alias {
+    int slot = 0;
+    int sign = 1;
+  };
+
+  const Topology& topology() const { return *topology_; }
+  const std::string& key() const { return key_; }  // of topology and constants: equal keys, equal kernels
+  const std::string& name() const { return name_; }
+  const autodiff::Graph& graph() const { return graph_; }
+  const std::vector<Leaf>& leaves() const { return leaves_; }
+  int data_columns() const { return data_columns_; }  // data, then constants that are columns
+  const std::vector<ConstantUse>& constants() const { return constants_; }
+  int uniforms() const { return uniforms_; }
+
+  int rows() const { return energy() ? columns_ : topology_->rows; }  // of the Jacobian, or of the Hessian
+  int columns() const { return columns_; }
+  bool energy() const { return topology_->energy; }
+  const std::vector<int>& widths() const { return widths_; }
+  const std::vector<int>& first_column() const { return first_column_; }
+  const std::vector<SlotClass>& classes() const { return classes_; }
+  const std::vector<Alias>& aliases() const { return aliases_; }
+  int slot_rows() const { return slot_rows_; }  // rows of all classes
+  int diagonal_rows() const { return diagonal_rows_; }
+
+  /// 1/2 rho(|r|^2), or the energy.
+  const Value& cost() const { return cost_; }
+  /// sqrt(rho') r. As every loss is concave, the second-order term of Triggs' correction is 0.
+  const std::vector<Value>& residuals() const { return residuals_; }
+  /// By slot_rows().
+  const std::vector<Value>& gradient() const { return gradient_; }
+  /// The different numbers of the Jacobian (sqrt(rho') times the residuals'); of an energy, the upper
+  /// triangle of its Hessian, row by row.
+  const std::vector<Value>& stored() const { return stored_; }
+  const Entry& entry(int row, int column) const { return entries_[size_t(row * columns_ + column)]; }
+  /// Blocks of J^T J on the diagonal, by diagonal_rows(); not for energies.
+  const std::vector<Value>& diagonal() const { return diagonal_; }
+
+  /// J^T (J p), or H p, by slot_rows(): leaves are the stored numbers, then p by column.
+  const autodiff::Graph& product_graph() const { return product_graph_; }
+  const std::vector<Value>& product() const { return product_; }
+
+ private:
+  Value leaf(Leaf::Kind kind, int slot, int index);
+  void build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values);
+  void differentiate();
+  void store_jacobian(std::span<const Value> jacobian);
+  void find_aliases();
+  void order_rows();
+  void build_product();
+
+  std::shared_ptr<const Topology> topology_;
+  std::vector<ConstantUse> constants_;
+  std::string key_, name_;
+  autodiff::Graph graph_, product_graph_;
+  std::vector<Leaf> leaves_;
+  int data_columns_ = 0, uniforms_ = 0, columns_ = 0, slot_rows_ = 0, diagonal_rows_ = 0;
+  std::vector<int> widths_, first_column_;
+  std::vector<SlotClass> classes_;
+  std::vector<Alias> aliases_;
+  Value cost_;
+  std::vector<Value> residuals_, gradient_, stored_, diagonal_, product_;
+  std::vector<Entry> entries_;
+};
+
+/// `values` again in `graph`, where `replace` gives what stands for a node (an empty Value: the node stays).
+std::vector<Value> rebuild(std::span<const Value> values, autodiff::Graph& graph,
+                           const std::function<Value(uint32_t id)>& replace);
+
+}  // namespace lockstep::solve

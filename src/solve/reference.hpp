@@ -1,0 +1,135 @@
+// A problem evaluated on the host, one instance after the other, straight from the expressions: the oracle
+// of the kernels. T is float, double or std::complex<double> (complex steps).
+#pragma once
+
+#include <complex>
+#include <span>
+#include <vector>
+
+#include "solve/problem.hpp"
+#include "solve/robust_loss.hpp"
+
+namespace lockstep::solve::reference {
+
+/// All residuals, instance after instance of each batch, without loss; an energy is one number.
+template <class T>
+std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
+  const Problem::State& state = problem.state();
+  std::vector<T> result;
+  for (const Batch& batch : state.batches) {
+    const Topology& t = *batch.topology;
+    autodiff::Graph graph;
+    std::vector<Value> leaves, constants;
+    for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
+    const int numbers = t.constants - int(t.has_loss());
+    for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
+    const std::vector<Value> outputs = t.residuals(graph, leaves, constants);
+    for (const Segment& s : batch.segments)
+      for (int64_t i = 0; i < s.count; ++i) {
+        std::vector<T> at;
+        for (const Topology::Leaf& l : t.leaves) {
+          if (l.slot < 0) {
+            at.push_back(T(s.data[size_t(i * t.data + l.index)]));
+          } else {
+            const int64_t block = s.blocks[size_t(i) * t.slots.size() + size_t(l.slot)];
+            const SetState& set = state.set_of(block);
+            at.push_back(x[size_t(set.first_ambient + (block - set.first_block) * set.ambient() + l.index)]);
+          }
+        }
+        for (int k = 0; k < numbers; ++k)
+          at.push_back(T(s.constants[size_t((s.own_constants ? i : 0) * t.constants + k)]));
+        for (const T& r : autodiff::evaluate<T>(std::span<const Value>(outputs), std::span<const T>(at)))
+          result.push_back(r);
+      }
+  }
+  return result;
+}
+
+/// The robust loss, or its derivative where T is complex and s has an imaginary step.
+template <class T>
+T loss(RobustLoss::Kind kind, T s, double scale) {
+  autodiff::Graph graph;
+  const Value v = graph.variable("s");
+  return autodiff::evaluate<T>(robust_loss({kind, scale}, v), std::vector<T>{s});
+}
+
+/// Calls f(kind of loss, its scale, whether an energy, rows, first residual) for each instance.
+template <class F>
+void each_instance(const Problem& problem, F f) {
+  size_t first = 0;
+  for (const Batch& batch : problem.state().batches) {
+    const Topology& t = *batch.topology;
+    for (const Segment& s : batch.segments)
+      for (int64_t i = 0; i < s.count; ++i, first += size_t(t.rows)) {
+        const double scale =
+            t.has_loss() ? s.constants[size_t(((s.own_constants ? i : 0) + 1) * t.constants - 1)] : 1;
+        f(t.loss, scale, t.energy, t.rows, first);
+      }
+  }
+}
+
+template <class T>
+T cost(const Problem& problem, std::span<const T> x) {
+  const std::vector<T> r = residuals<T>(problem, x);
+  T total = T(0);
+  each_instance(problem, [&](RobustLoss::Kind kind, double scale, bool energy, int rows, size_t first) {
+    if (energy) {
+      total += r[first];
+      return;
+    }
+    T s = T(0);
+    for (int k = 0; k < rows; ++k) s += r[first + size_t(k)] * r[first + size_t(k)];
+    total += T(0.5) * (kind == RobustLoss::Kind::none ? s : loss<T>(kind, s, scale));
+  });
+  return total;
+}
+
+/// x [+] delta, all blocks; those that are fixed stay.
+template <class T>
+std::vector<T> plus(const Problem& problem, std::span<const T> x, std::span<const T> delta) {
+  const Problem::State& state = problem.state();
+  std::vector<T> result(x.begin(), x.end());
+  for (const SetState& s : state.sets)
+    for (int64_t b = 0; b < s.count; ++b) {
+      if (state.fixed[size_t(s.first_block + b)]) continue;
+      std::vector<T> at;
+      for (int c = 0; c < s.ambient(); ++c) at.push_back(x[size_t(s.first_ambient + b * s.ambient() + c)]);
+      for (int c = 0; c < s.tangent(); ++c)
+        at.push_back(delta[size_t(s.first_tangent + b * s.tangent() + c)]);
+      const std::vector<T> moved =
+          autodiff::evaluate<T>(std::span<const Value>(s.manifold->plus), std::span<const T>(at));
+      std::copy(moved.begin(), moved.end(), result.begin() + s.first_ambient + b * s.ambient());
+    }
+  return result;
+}
+
+/// Derivatives of f(x [+] delta) to every tangent coordinate at delta = 0, by complex steps: one vector of
+/// outputs for each coordinate.
+template <class F>
+std::vector<std::vector<double>> derivatives(const Problem& problem, std::span<const double> x, F f) {
+  using C = std::complex<double>;
+  constexpr double kStep = 1e-30;
+  const std::vector<C> at(x.begin(), x.end());
+  std::vector<C> delta(size_t(problem.state().tangent));
+  std::vector<std::vector<double>> result;
+  for (C& d : delta) {
+    d = {0, kStep};
+    const std::vector<C> moved = plus<C>(problem, at, delta);
+    d = 0;
+    std::vector<double> column;
+    for (const C& v : f(std::span<const C>(moved))) column.push_back(v.imag() / kStep);
+    result.push_back(std::move(column));
+  }
+  return result;
+}
+
+inline std::vector<double> gradient(const Problem& problem, std::span<const double> x) {
+  using C = std::complex<double>;
+  std::vector<double> g;
+  for (const auto& column :
+       derivatives(problem, x, [&](std::span<const C> at) { return std::vector<C>{cost<C>(problem, at)}; }))
+    g.push_back(column[0]);
+  return g;
+}
+
+}  // namespace lockstep::solve::reference
