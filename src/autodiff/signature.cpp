@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <unordered_map>
+#include <vector>
 
 #include "lockstep/autodiff.hpp"
 
@@ -22,15 +21,51 @@ bool commutes(Op op) {
          op == Op::logical_and || op == Op::logical_or;
 }
 
+/// Numbers by node of a graph that are forgotten all at once. A call touches only the nodes it reaches, so
+/// its cost does not depend on the size of the graph.
+template <class T>
+class Marks {
+ public:
+  void clear(size_t size) {
+    if (stamp_.size() < size) stamp_.resize(size, 0), value_.resize(size);
+    if (++now_ == 0) std::fill(stamp_.begin(), stamp_.end(), 0), now_ = 1;
+  }
+  bool has(uint32_t id) const { return stamp_[id] == now_; }
+  T& operator[](uint32_t id) {
+    if (stamp_[id] != now_) stamp_[id] = now_, value_[id] = T();
+    return value_[id];
+  }
+
+ private:
+  std::vector<uint32_t> stamp_;
+  std::vector<T> value_;
+  uint32_t now_ = 0;
+};
+
+struct Scratch {
+  Marks<uint64_t> hash, context;
+  Marks<uint32_t> number;
+  std::vector<uint32_t> order;  // operands before their users
+  std::vector<std::pair<uint32_t, uint32_t>> stack;
+};
+
 // Serialised form: one record per node in the order of first visit (operands first), then the outputs.
-// Operand references are tagged: n = node, c = the next constant, l = leaf.
+// Operand references are tagged: r = node, c = the next constant, l = leaf.
 class Serialiser {
  public:
-  explicit Serialiser(const Graph& graph) : graph_(graph) {}
+  Serialiser(const Graph& graph, Scratch& scratch) : graph_(graph), s_(scratch) {}
 
   Signature run(std::span<const Value> outputs) {
-    std::vector<uint32_t> ids = reachable(outputs);
-    for (uint32_t id : ids) anonymous_[id] = hash_of(graph_.node(id));
+    find_order(outputs);
+    s_.context.clear(graph_.size());
+    hash_all();
+    // Operands that look the same may still stand in different places of the whole: tell their leaves apart
+    // by what uses them.
+    for (int round = 0; round < kRounds && ties_; ++round) {
+      find_contexts(outputs);
+      hash_all();
+    }
+    s_.number.clear(graph_.size());
     number(uint32_t(outputs.size()));
     for (const Value& v : outputs) visit(v.id());
     byte('o');
@@ -42,56 +77,95 @@ class Serialiser {
   }
 
  private:
-  uint64_t hash_of(const Node& node) const {
+  static constexpr int kRounds = 2;
+
+  void find_order(std::span<const Value> outputs) {
+    s_.order.clear();
+    s_.number.clear(graph_.size());
+    for (const Value& v : outputs) {
+      if (s_.number.has(v.id())) continue;
+      s_.number[v.id()] = 1;
+      s_.stack.push_back({v.id(), 0});
+      while (!s_.stack.empty()) {
+        auto& [id, next] = s_.stack.back();
+        const Node& node = graph_.node(id);
+        if (next == node.args.size()) {
+          s_.order.push_back(id);
+          s_.stack.pop_back();
+          continue;
+        }
+        const uint32_t child = node.args[next++];
+        if (s_.number.has(child)) continue;
+        s_.number[child] = 1;
+        s_.stack.push_back({child, 0});
+      }
+    }
+  }
+  void hash_all() {
+    s_.hash.clear(graph_.size());
+    ties_ = false;
+    for (const uint32_t id : s_.order) s_.hash[id] = hash_of(id);
+  }
+  uint64_t hash_of(uint32_t id) {
+    const Node& node = graph_.node(id);
     uint64_t h = mix(0, uint64_t(node.op));
-    if (node.op == Op::leaf) return mix(h, uint64_t(graph_.leaf_class(uint32_t(node.imm))));
     if (node.op == Op::constant) return h;
+    if (node.op == Op::leaf)
+      return mix(mix(h, uint64_t(graph_.leaf_class(uint32_t(node.imm)))), s_.context[id]);
     h = mix(h, node.imm);
-    std::vector<uint64_t> parts;
-    for (uint32_t a : node.args) parts.push_back(anonymous_.at(a));
-    if (commutes(node.op)) std::sort(parts.begin(), parts.end());
-    for (uint64_t p : parts) h = mix(h, p);
+    if (commutes(node.op)) {
+      const uint64_t a = s_.hash[node.args[0]], b = s_.hash[node.args[1]];
+      ties_ = ties_ || (a == b && node.args[0] != node.args[1]);
+      return mix(mix(h, std::min(a, b)), std::max(a, b));
+    }
+    for (uint32_t a : node.args) h = mix(h, s_.hash[a]);
     return h;
   }
-  std::vector<uint32_t> ordered_args(const Node& node) const {
-    std::vector<uint32_t> args = node.args;
-    if (commutes(node.op) && anonymous_.at(args[1]) < anonymous_.at(args[0])) std::swap(args[0], args[1]);
-    return args;
+  /// What uses a node, and how, as a hash that does not depend on the order of users.
+  void find_contexts(std::span<const Value> outputs) {
+    s_.context.clear(graph_.size());
+    for (size_t k = 0; k < outputs.size(); ++k) s_.context[outputs[k].id()] += mix(1, k);
+    for (size_t n = s_.order.size(); n-- > 0;) {
+      const uint32_t id = s_.order[n];
+      const Node& node = graph_.node(id);
+      const uint64_t from = mix(s_.hash[id], s_.context[id]);
+      for (size_t k = 0; k < node.args.size(); ++k)
+        s_.context[node.args[k]] += mix(from, commutes(node.op) ? 0 : k + 1);
+    }
   }
+  bool swapped(const Node& node) {
+    return commutes(node.op) && s_.hash[node.args[1]] < s_.hash[node.args[0]];
+  }
+  uint32_t argument(const Node& node, size_t k) { return node.args[swapped(node) ? 1 - k : k]; }
+
   void visit(uint32_t root) {
-    struct Frame {
-      uint32_t id;
-      std::vector<uint32_t> args;
-      size_t next = 0;
-    };
-    std::vector<Frame> stack;
     const auto enter = [&](uint32_t id) {
       const Node& node = graph_.node(id);
-      if (node.op == Op::constant || node_number_.count(id)) return;
+      if (node.op == Op::constant || s_.number.has(id)) return;
       if (node.op == Op::leaf) {
-        if (leaf_number_.try_emplace(id, uint32_t(signature_.leaves.size())).second)
-          signature_.leaves.push_back(uint32_t(node.imm));
+        s_.number[id] = uint32_t(signature_.leaves.size());
+        signature_.leaves.push_back(uint32_t(node.imm));
         return;
       }
-      stack.push_back({id, ordered_args(node)});
+      s_.stack.push_back({id, 0});
     };
     enter(root);
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if (top.next < top.args.size()) {
-        const uint32_t child = top.args[top.next++];
-        enter(child);  // may move the stack
+    while (!s_.stack.empty()) {
+      auto& [id, next] = s_.stack.back();
+      const Node& node = graph_.node(id);
+      if (next < node.args.size()) {
+        enter(argument(node, next++));  // may move the stack
         continue;
       }
-      const Frame done = std::move(top);
-      stack.pop_back();
-      const Node& node = graph_.node(done.id);
+      const uint32_t done = id;
+      s_.stack.pop_back();
+      if (s_.number.has(done)) continue;
       byte('n');
       byte(uint8_t(node.op));
-      number(uint32_t(done.args.size()));
+      number(uint32_t(node.args.size()));
       if (node.op == Op::powi) number(uint32_t(int32_t(int64_t(node.imm))));
-      for (uint32_t a : done.args) reference(a);
-      node_number_.emplace(done.id, uint32_t(node_number_.size()));
+      for (size_t k = 0; k < node.args.size(); ++k) reference(argument(node, k));
+      s_.number[done] = nodes_++;
     }
   }
   void reference(uint32_t id) {
@@ -102,10 +176,10 @@ class Serialiser {
     } else if (node.op == Op::leaf) {
       byte('l');
       byte(uint8_t(graph_.leaf_class(uint32_t(node.imm))));
-      number(leaf_number_.at(id));
+      number(s_.number[id]);
     } else {
       byte('r');
-      number(node_number_.at(id));
+      number(s_.number[id]);
     }
   }
   void byte(uint8_t v) { signature_.bytes.push_back(v); }
@@ -114,16 +188,18 @@ class Serialiser {
   }
 
   const Graph& graph_;
+  Scratch& s_;
   Signature signature_;
-  std::unordered_map<uint32_t, uint64_t> anonymous_;
-  std::unordered_map<uint32_t, uint32_t> node_number_, leaf_number_;
+  uint32_t nodes_ = 0;
+  bool ties_ = false;
 };
 
 }  // namespace
 
 Signature signature(std::span<const Value> outputs) {
   if (outputs.empty()) return {};
-  return Serialiser(outputs[0].graph()).run(outputs);
+  thread_local Scratch scratch;
+  return Serialiser(outputs[0].graph(), scratch).run(outputs);
 }
 
 std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::span<const Value> leaves,
