@@ -1,0 +1,32 @@
+// Pose graphs as least squares: relative poses between vertices, whitened by their information.
+#pragma once
+
+#include <string_view>
+
+#include "io/g2o.hpp"
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+/// Residual of an edge between poses (x, y, angle): W e with Omega = W^T W and e = (R(Z)^T (R(Xi)^T (tj - ti)
+/// - tz), angle of Z^-1 Xi^-1 Xj in [-pi, pi)). Data: tz, angle, cos and sin of it, the upper triangle of W.
+TermType se2_edge(const RobustLoss& loss = {});
+/// Residual of an edge between poses (t, quaternion): W e with e = (translation, vec q) of Z^-1 Xi^-1 Xj,
+/// the quaternion with w >= 0. Data: tz, qz, the upper triangle of W by rows.
+TermType se3_edge(const RobustLoss& loss = {});
+/// Data of all edges: (m, 11) or (m, 28).
+std::vector<double> edge_data(const io::PoseGraph& graph);
+
+struct PoseGraphProblem {
+  Problem problem;
+  BlockSet poses;
+};
+
+/// A block per vertex; the vertices of FIX lines are held, or the first one where there is none. Throws
+/// InputError for a vertex without edges; `where` names the file.
+PoseGraphProblem build(const io::PoseGraph& graph, std::string_view where, const RobustLoss& loss = {});
+
+/// `graph` with the poses of the problem.
+io::PoseGraph with_poses(io::PoseGraph graph, const PoseGraphProblem& problem);
+
+}  // namespace lockstep::solve
