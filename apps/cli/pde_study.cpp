@@ -24,12 +24,13 @@ using nlohmann::ordered_json;
 struct StudyCommand {
   std::string sizes, boundaries = "periodic;clamp;x=free_slip,y=dirichlet_face:1,z=no_slip",
                      kernels = "two-kernel,fused", orders = "2", csv;
-  std::string gradients = "all";
-  int64_t iterations = 0;
+  std::string gradients = "all", tiles;
+  bool graph = false;
+  int64_t iterations = 0, levels = 16;
 };
 
 struct Row {
-  std::string size, boundary, kernel;
+  std::string size, boundary, kernel, tile, gradients;
   int order;
   std::vector<double> ms;
   double bytes = 0;
@@ -59,15 +60,60 @@ pde::Inputs random_inputs(const Device& device, int64_t n) {
   return in;
 }
 
-void measure(const Device& device, const pde::BoundLoss& bound, int64_t iterations, Row& row) {
-  const auto once = [&] { return device.seconds([&] { bound.run(); }) * 1e3; };
+/// A tile of the fused path: "64x4x2" or with planes of a chunk and groups a multiprocessor, "64x4x2x64x2".
+void parse_tile(const std::string& text, pde::LossOptions& o) {
+  int* const parts[] = {&o.tile_x, &o.tile_y, &o.tile_rows, &o.chunk, &o.groups};
+  std::vector<int64_t> numbers;
+  try {
+    numbers = parse_size(text);
+  } catch (const InputError&) {}
+  if (numbers.size() < 3 || numbers.size() > 5 || *std::max_element(numbers.begin(), numbers.end()) > 4096)
+    throw InputError(fmt::format("tile '{}'", text), "--tiles", "LANESxLANESxROWS[xPLANES[xGROUPS]]");
+  for (size_t k = 0; k < numbers.size(); ++k) *parts[k] = int(numbers[k]);
+}
+
+/// With --graph, a run is the replay of a recording: what a training loop would do with a small grid.
+void measure(const Device& device, const pde::BoundLoss& bound, const StudyCommand& options, Row& row) {
+  constexpr int kReplays = 16;
+  bound.run();
+  Graph recorded;
+  if (options.graph)
+    recorded = device.record([&] {
+      for (int k = 0; k < kReplays; ++k) bound.run();
+    });
+  const auto once = [&] {
+    if (options.graph) return device.seconds([&] { device.replay(recorded); }) * 1e3 / kReplays;
+    return device.seconds([&] { bound.run(); }) * 1e3;
+  };
   once();
   const double first = once();
   // A steady median: half a second of runs, 5 to 50 of them.
-  const int64_t count =
-      iterations > 0 ? iterations : std::clamp<int64_t>(int64_t(500 / std::max(first, 1e-3)), 5, 50);
+  const int64_t count = options.iterations > 0
+                            ? options.iterations
+                            : std::clamp<int64_t>(int64_t(500 / std::max(first, 1e-3)), 5, 50);
   for (int64_t k = 0; k < count; ++k) row.ms.push_back(once());
   row.bytes = bound.bytes();
+}
+
+void measure_row(const Device& device, const pde::Loss& loss, const pde::Inputs& inputs,
+                 const StudyCommand& options, Row& row) {
+  try {
+    pde::LossOptions o;
+    o.gradients = parse_gradients(row.gradients);
+    if (row.kernel == "trajectory") {
+      // Levels take turns in three arrays; each level has gradients of its own.
+      pde::TrajectoryInputs all;
+      for (const auto& [name, levels] : inputs.fields)
+        for (int64_t n = 0; n < options.levels; ++n) all.fields[name].push_back(levels[size_t(n % 3)]);
+      measure(device, loss.bind_trajectory(device, all, o), options, row);
+      for (double& ms : row.ms) ms /= double(options.levels);
+      row.bytes /= double(options.levels);
+      return;
+    }
+    o.path = parse_path(row.kernel);
+    if (!row.tile.empty()) parse_tile(row.tile, o);
+    measure(device, loss.bind(device, inputs, o), options, row);
+  } catch (const UnsupportedError& e) { row.skipped = e.what(); }
 }
 
 int run(const CommonOptions& common, const StudyCommand& options) {
@@ -91,8 +137,18 @@ int run(const CommonOptions& common, const StudyCommand& options) {
   }
   const std::vector<std::string> kernels = split_list(options.kernels, "--kernels");
   for (const std::string& k : kernels)
-    if (k != "two-kernel" && k != "fused")
-      throw InputError(fmt::format("kernel '{}'", k), "--kernels", "two-kernel, fused");
+    if (k != "two-kernel" && k != "fused" && k != "trajectory")
+      throw InputError(fmt::format("kernel '{}'", k), "--kernels", "two-kernel, fused, trajectory");
+  const std::vector<std::string> wanted = split_list(options.gradients, "--gradients");
+  for (const std::string& g : wanted)
+    if (g != "all" && g != "t1" && g != "t1t2" && g != "none")
+      throw InputError(fmt::format("gradients '{}'", g), "--gradients", "all, t1, t1t2, none");
+  std::vector<std::string> tiles{""};
+  if (!options.tiles.empty()) tiles = split_list(options.tiles, "--tiles");
+  for (const std::string& t : tiles) {
+    pde::LossOptions o;
+    if (!t.empty()) parse_tile(t, o);
+  }
   std::vector<int> orders;
   for (const std::string& o : split_list(options.orders, "--orders")) {
     if (o != "2" && o != "4" && o != "6" && o != "8")
@@ -101,7 +157,10 @@ int run(const CommonOptions& common, const StudyCommand& options) {
   }
   const double copy = measure_copy_gbps(device);
   std::vector<Row> rows;
-  Progress progress("pde study", int64_t(cubes.size() * boundaries.size() * kernels.size() * orders.size()));
+  size_t variants = 0;
+  for (const std::string& k : kernels) variants += k == "fused" ? tiles.size() : 1;
+  Progress progress("pde study",
+                    int64_t(cubes.size() * boundaries.size() * variants * orders.size() * wanted.size()));
   for (int64_t n : cubes) {
     const int64_t need = n * n * n * 4 * (12 + 12 + 5);
     if (const int64_t free_bytes = device.memory().free_bytes; free_bytes > 0 && need > free_bytes) {
@@ -118,21 +177,19 @@ int run(const CommonOptions& common, const StudyCommand& options) {
         mesh.order = order;
         mesh.boundary = pde::Boundary::parse(boundary);
         const pde::Loss loss(pde::transport(3), mesh);
-        for (const std::string& kernel : kernels) {
-          Row row{fmt::format("{0}x{0}x{0}", n), boundary, kernel, order, {}, 0, {}};
-          try {
-            pde::LossOptions o;
-            o.path = parse_path(kernel);
-            o.gradients = parse_gradients(options.gradients);
-            measure(device, loss.bind(device, inputs, o), options.iterations, row);
-          } catch (const UnsupportedError& e) { row.skipped = e.what(); }
-          rows.push_back(std::move(row));
-          progress.add();
-        }
+        for (const std::string& gradients : wanted)
+          for (const std::string& kernel : kernels)
+            for (const std::string& tile : kernel == "fused" ? tiles : std::vector<std::string>{""}) {
+              rows.push_back(
+                  {fmt::format("{0}x{0}x{0}", n), boundary, kernel, tile, gradients, order, {}, 0, {}});
+              measure_row(device, loss, inputs, options, rows.back());
+              progress.add();
+            }
       }
   }
   std::string csv =
-      "device,size,boundary,kernel,order,gradients,mean_ms,median_ms,p95_ms,iterations,bytes,gbps,share_of_"
+      "device,size,boundary,kernel,tile,order,gradients,mean_ms,median_ms,p95_ms,iterations,bytes,gbps,share_"
+      "of_"
       "copy,speedup_over_two_kernel,skipped\n";
   ordered_json list = ordered_json::array();
   std::string text = fmt::format("copy {:.1f} GB/s on {}\n", copy, device.info().name);
@@ -140,17 +197,20 @@ int run(const CommonOptions& common, const StudyCommand& options) {
     double two = 0;
     for (const Row& other : rows)
       if (other.kernel == "two-kernel" && other.size == row.size && other.boundary == row.boundary &&
-          other.order == row.order)
+          other.order == row.order && other.gradients == row.gradients)
         two = other.median();
     const double median = row.median(), gbps = median > 0 ? row.bytes / median * 1e-6 : 0,
                  speedup = median > 0 && two > 0 ? two / median : 0;
-    csv += fmt::format("{},{},\"{}\",{},{},{},{:.6g},{:.6g},{:.6g},{},{:.0f},{:.6g},{:.4g},{:.4g},\"{}\"\n",
-                       device.info().name, row.size, row.boundary, row.kernel, row.order, options.gradients,
-                       row.mean(), median, row.percentile(0.95), row.ms.size(), row.bytes, gbps, gbps / copy,
-                       speedup, row.skipped);
+    csv +=
+        fmt::format("{},{},\"{}\",{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.0f},{:.6g},{:.4g},{:.4g},\"{}\"\n",
+                    device.info().name, row.size, row.boundary, row.kernel, row.tile, row.order,
+                    row.gradients, row.mean(), median, row.percentile(0.95), row.ms.size(), row.bytes, gbps,
+                    gbps / copy, speedup, row.skipped);
     list.push_back({{"size", row.size},
                     {"boundary", row.boundary},
                     {"kernel", row.kernel},
+                    {"tile", row.tile},
+                    {"gradients", row.gradients},
                     {"order", row.order},
                     {"mean_ms", row.mean()},
                     {"median_ms", median},
@@ -161,11 +221,14 @@ int run(const CommonOptions& common, const StudyCommand& options) {
                     {"share_of_copy", gbps / copy},
                     {"speedup_over_two_kernel", speedup},
                     {"skipped", row.skipped}});
-    text += row.skipped.empty()
-                ? fmt::format("{:>12} {:<44} {:<10} order {}: {:9.3f} ms {:8.1f} GB/s {:5.1f} % of copy\n",
-                              row.size, row.boundary, row.kernel, row.order, median, gbps, 100 * gbps / copy)
-                : fmt::format("{:>12} {:<44} {:<10} order {}: {}\n", row.size, row.boundary, row.kernel,
-                              row.order, row.skipped);
+    text +=
+        row.skipped.empty()
+            ? fmt::format(
+                  "{:>12} {:<44} {:<10} {:<14} order {} {:<4}: {:9.4f} ms {:8.1f} GB/s {:5.1f} % of copy\n",
+                  row.size, row.boundary, row.kernel, row.tile, row.order, row.gradients, median, gbps,
+                  100 * gbps / copy)
+            : fmt::format("{:>12} {:<44} {:<10} {:<14} order {}: {}\n", row.size, row.boundary, row.kernel,
+                          row.tile, row.order, row.skipped);
   }
   if (!options.csv.empty()) write_file(options.csv, csv);
   session.note_device(device.info().name, device.counters().peak_bytes);
@@ -182,9 +245,17 @@ void add_pde_study(CommandList& commands, CLI::App& pde) {
   add_text(app, "--sizes", options->sizes, "cells along each axis (default by the device)", "N,N…");
   add_text(app, "--boundaries", options->boundaries, "boundary specifications between semicolons",
            "SPEC;SPEC…");
-  add_text(app, "--kernels", options->kernels, "default two-kernel,fused", "K,K…");
+  add_text(app, "--kernels", options->kernels, "two-kernel,fused (default), trajectory (time of a level)",
+           "K,K…");
   add_text(app, "--orders", options->orders, "default 2", "N,N…");
-  add_choice(app, "--gradients", options->gradients, "default all", {"all", "t1", "t1t2", "none"});
+  add_text(app, "--gradients", options->gradients, "all (default), t1, t1t2, none", "G,G…");
+  add_text(app, "--tiles", options->tiles,
+           "tiles of the fused kernel: lanes along x and y, rows of a lane, planes of a chunk, groups a "
+           "multiprocessor "
+           "(default by the device)",
+           "XxYxROWS[xPLANES[xGROUPS]],…");
+  add_flag(app, "--graph", options->graph, "time the replay of a recording");
+  add_integer(app, "--levels", options->levels, "levels of a trajectory (default 16)", "T", 3, 1000);
   add_integer(app, "--iterations", options->iterations, "runs of each row (default: half a second, 5 to 50)",
               "N", 1, 10000);
   add_file(app, "--csv", options->csv, "the table as CSV");

@@ -190,8 +190,9 @@ struct LossOptions {
   /// Cells along z of a slab that passes both kernels while its cotangents are in the cache; 0: by the
   /// device.
   int64_t slab = 0;
-  /// Lanes of a fused tile along x and y, rows of a lane, planes of a chunk; 0: by the device.
-  int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0;
+  /// Lanes of a fused tile along x and y, adjacent rows of a lane, planes of a chunk, groups that should
+  /// share a multiprocessor (bounds the registers on CUDA); 0: by the device.
+  int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0, groups = 0;
 };
 
 /// A loss with its buffers on a device: results and scratch are allocated once.

@@ -2,21 +2,15 @@
 #pragma once
 
 #include "pde/bound.hpp"
+#include "pde/fused_layout.hpp"
 
 namespace lockstep::pde {
-
-/// Lanes of a group along x and y, rows of a lane along y, planes of a chunk.
-struct FusedShape {
-  int x = 64, y = 8, rows = 2, chunk = 64;
-  std::string key() const;
-};
 
 struct FusedArguments {
   std::vector<Argument> fields;  // of rank 4, as the residuals mention them
   Buffer mask;
   std::vector<Argument> gradients;  // of rank 4
   std::vector<Argument> scalars;    // scales, parameters, seeds
-  double norm = 1;
   Buffer totals;
 };
 

@@ -113,9 +113,11 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     a.gradients = gradient_arguments;
     push_scalars(a.scalars, *d, checked.parameters());
     for (double s : seeds) a.scalars.push_back(s);
-    a.norm = norm;
     a.totals = bound->totals;
-    const FusedShape shape = choose_shape(*d, device, form, options);
+    for (double& scale : bound->total_scale) scale *= norm * norm;  // the sweep sums bare c^2 / m
+    FusedShape shape = choose_shape(*d, device, form, options);
+    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+      if (checked.given(f).offset() % shape.wide != 0) shape.wide = 1;
     bound->launches =
         fused_launches(d, device, form, outputs, shape, sum, a,
                        [&](const std::string& key, const std::function<Kernel()>& make) -> const Kernel& {

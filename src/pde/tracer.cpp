@@ -51,26 +51,27 @@ RawBuffer::RawBuffer(std::string name, Storage storage, int rank, ir::Access acc
     : BufferRef(uint32_t(builder().function().buffers.size()), rank), storage_(storage) {
   builder().function().buffers.push_back({std::move(name), storage, rank, access});
 }
-Id RawBuffer::load(std::initializer_list<Id> at, bool streaming) const {
+Id RawBuffer::load_at(Id offset, bool streaming) const {
   ir::Instruction load{ir::Op::load};
   load.type = value_type(storage_);
   load.flags = streaming ? ir::kStreaming : 0;
   load.imm = buffer_;
-  load.args[0] = offset(at);
+  load.args[0] = offset;
   return builder().append(load);
 }
-void RawBuffer::copy_async(uint32_t shared, Id to, std::initializer_list<Id> from) const {
+void RawBuffer::copy_async_at(uint32_t shared, Id to, Id offset, int lanes) const {
   ir::Instruction copy{ir::Op::async_copy};
+  copy.lanes = uint8_t(lanes);
   copy.imm = uint64_t(shared) << 32 | buffer_;
   copy.args[0] = to;
-  copy.args[1] = offset(from);
+  copy.args[1] = offset;
   builder().append(copy);
 }
-void RawBuffer::store(std::initializer_list<Id> at, Id value, bool streaming) const {
+void RawBuffer::store_at(Id offset, Id value, bool streaming) const {
   ir::Instruction store{ir::Op::store};
   store.flags = streaming ? ir::kStreaming : 0;
   store.imm = buffer_;
-  store.args[0] = offset(at);
+  store.args[0] = offset;
   store.args[1] = value;
   builder().append(store);
 }
@@ -218,8 +219,8 @@ Id Tracer::plane_weight(const Target& target, const Term& term, int k, int row_o
   return multiply(scale, weight);
 }
 
-Id Tracer::add_own_plane(const Target& target, Id sum) {
-  if (target.point) sum = add(sum, value(*target.point));
+Id Tracer::add_own_plane(const Target& target, Id sum, Id point) {
+  if (target.point) sum = add(sum, point != kNone ? point : value(*target.point));
   for (const Term& t : target.terms) {
     if (t.axis == 2) continue;
     const AxisOperator& op = d_.of(target.field_index, target.component, t.stencil, t.axis);

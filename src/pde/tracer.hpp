@@ -19,10 +19,17 @@ using Offset = std::array<int, 3>;  // of a neighbour: x, y, z
 class RawBuffer : public lockstep::detail::BufferRef {
  public:
   RawBuffer(std::string name, Storage storage, int rank, ir::Access access);
-  ir::Id load(std::initializer_list<ir::Id> at, bool streaming = false) const;
-  /// Starts copying one element into a shared array.
-  void copy_async(uint32_t shared, ir::Id to, std::initializer_list<ir::Id> from) const;
-  void store(std::initializer_list<ir::Id> at, ir::Id value, bool streaming = false) const;
+  ir::Id load(std::initializer_list<ir::Id> at, bool streaming = false) const {
+    return load_at(offset(at), streaming);
+  }
+  void store(std::initializer_list<ir::Id> at, ir::Id value, bool streaming = false) const {
+    store_at(offset(at), value, streaming);
+  }
+  /// By element offset, for kernels whose buffers all have one layout.
+  ir::Id load_at(ir::Id offset, bool streaming = false) const;
+  void store_at(ir::Id offset, ir::Id value, bool streaming = false) const;
+  /// Starts copying `lanes` elements into a shared array.
+  void copy_async_at(uint32_t shared, ir::Id to, ir::Id offset, int lanes = 1) const;
 
  private:
   Storage storage_;
@@ -59,8 +66,9 @@ class Tracer {
   ir::Id gradient(const Target& target);
 
   /// The parts of `gradient` for kernels that sweep along z: what the own plane adds to `sum` (kNone: nothing
-  /// yet), and what this plane adds to the plane `to` above (positive) or below.
-  ir::Id add_own_plane(const Target& target, ir::Id sum);
+  /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` is the target's
+  /// pointwise part where it is known already.
+  ir::Id add_own_plane(const Target& target, ir::Id sum, ir::Id point = ir::kNone);
   ir::Id add_to_plane(const Target& target, int to, ir::Id sum);
   /// Whether sums of the target begin with 0 instead of their first part.
   bool starts_at_zero(const Target& target) const;

@@ -1,0 +1,287 @@
+#include "pde/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include "pde/sweep_ops.hpp"
+
+namespace lockstep::pde {
+
+using ir::Id;
+using ir::kNone;
+using namespace sweep_ops;
+
+Sweep::Sweep(const Discretisation& d, const KernelForm& form, const std::vector<FieldLevel>& outputs,
+             const FusedShape& shape, Type sum)
+    : b_(builder()),
+      d_(d),
+      plan_(*d.plan),
+      form_(form),
+      outputs_(outputs),
+      shape_(shape),
+      sum_(sum),
+      channels_(plan_),
+      layout_(d, shape, channels_),
+      forward_(d.forward_reach[2]),
+      back_(d.reach[2]),
+      fields_(fields_of(plan_, plan_.residuals, Access::field)) {
+  for (size_t k = 0; k < plan_.residuals.size(); ++k) {
+    size_t first = 0;
+    while (plan_.term_of[first] != plan_.term_of[k] || plan_.weights[first] != plan_.weights[k]) ++first;
+    sum_of_.push_back(first);
+  }
+}
+
+bool Sweep::swept(const Target& t) {
+  for (const Term& term : t.terms)
+    if (term.axis == 2) return true;
+  return false;
+}
+
+void Sweep::trace() {
+  declare();
+  place();
+  place_ring();
+  place_stages();
+  const size_t rows = size_t(shape_.rows);
+  for (size_t k = 0; k < plan_.residuals.size(); ++k)
+    sums_.push_back(sum_of_[k] == k ? b_.variable(b_.number(sum_, 0)) : kNone);
+  const Id zero = b_.number(form_.type(), 0);
+  for (int q = 0; q < shape_.rows; ++q)
+    for (size_t o = 0; o < outputs_.size(); ++o)
+      for (const Target* t : targets_of(plan_, outputs_[o])) {
+        Pending p{q, o, t, {}, t->point && !t->terms.empty() ? b_.variable(zero) : kNone};
+        if (swept(*t))
+          for (int k = 0; k < 2 * back_; ++k) p.planes.push_back(b_.variable(zero));
+        pending_.push_back(std::move(p));
+      }
+
+  // Planes around the first one; slot k of the ring holds plane first - forward + k.
+  for (int k = -forward_; k <= forward_; ++k)
+    fetch(plus(first_, k), constant((k + forward_) * layout_.slot()));
+  head_ = b_.variable(constant(forward_ * layout_.slot()));
+  cotangent_head_ = b_.variable(constant(0));
+  const auto variables = [&](size_t count) {
+    Values list;
+    for (size_t k = 0; k < count; ++k) list.push_back(b_.variable(zero));
+    return list;
+  };
+  const size_t own = channels_.own.size() + (form_.mask ? 1 : 0);
+  const Id first_plane = inside_plane(first_);
+  for (size_t q = 0; q < rows; ++q) {
+    next_.push_back(variables(own));
+    load_next(rows_[q], first_plane, next_.back());
+  }
+  for (RingPass& pass : ring_) {
+    pass.next = variables(own);
+    const auto load = [&] { load_next(pass.cell, first_plane, pass.next); };
+    if (pass.full)
+      load();
+    else
+      b_.if_(pass.lane_in_ring, load);
+  }
+  if (direct()) async_wait(0);
+  barrier();
+  for (size_t q = 0; q < rows; ++q) {
+    queue_.emplace_back();
+    for (int c = 0; c < layout_.channels; ++c) {
+      queue_.back().push_back(variables(size_t(2 * forward_)));
+      for (int k = 0; k < 2 * forward_; ++k)
+        b_.set(queue_.back().back()[size_t(k)],
+               shared(plus(rows_[q].staged, k * layout_.slot() + c * layout_.plane())));
+    }
+  }
+
+  for (size_t q = 0; q < rows; ++q) kept_cotangent_.push_back(variables(plan_.residuals.size()));
+  fetch(plus(first_, forward_ + 1), slot(forward_ + 1));
+  residual_phase(first_);
+  keep();
+  b_.for_(plus(first_, 1), last_, 1, [&](Id z) { step(z); });
+  barrier();
+  slots_.clear();
+  back_phase(plus(last_, -1));
+
+  for (size_t k = 0; k < sums_.size(); ++k) {
+    Id total = b_.number(sum_, 0);
+    if (sums_[k] != kNone)
+      total = b_.emit(ir::Op::group_reduce, sum_, {b_.get(sums_[k])}, uint64_t(ir::Reduction::add));
+    b_.if_(equal(lane_, constant(0)), [&] { partial_->store({constant(int(k)), group_}, total); });
+  }
+}
+
+void Sweep::declare() {
+  for (const FieldLevel& f : fields_)
+    field_buffers_.emplace_back(fmt::format("{}_{}", plan_.fields[size_t(f.field_index)].name, f.level + 1),
+                                form_.storage, 4, ir::Access::read);
+  if (form_.mask) mask_.emplace("mask", form_.storage, 3, ir::Access::read);
+  for (const FieldLevel& o : outputs_)
+    gradient_buffers_.emplace_back(
+        fmt::format("d_{}_{}", plan_.fields[size_t(o.field_index)].name, o.level + 1), form_.storage, 4,
+        ir::Access::write);
+  partial_.emplace("partial", sum_ == Type::f64 ? Storage::f64 : Storage::f32, 2, ir::Access::write);
+  for (size_t a = 0; a < 3; ++a) cells_[a] = add_scalar(fmt::format("n{}", char('x' + a)), Type::i32);
+  chunk_ = add_scalar("chunk", Type::i32);
+  scalars_ = Tracer::declare(d_, form_.type());
+  for (size_t k = 0; k < plan_.residuals.size(); ++k)
+    seeds_.push_back(add_scalar(fmt::format("seed{}", k), form_.type()));
+  staged_ = lockstep::detail::declare_array(true, form_.scratch(),
+                                            std::max<int64_t>(1, int64_t(layout_.planes) * layout_.slot()));
+  cotangents_ = lockstep::detail::declare_array(true, form_.scratch(),
+                                                2 * int64_t(layout_.residuals) * layout_.inner());
+  const Type index = b_.function().index_type;
+  plane_cells_ = times(b_.convert(index, cells_[0]), b_.convert(index, cells_[1]));
+  volume_ = times(plane_cells_, b_.convert(index, cells_[2]));
+}
+
+/// A coordinate that may lie outside the grid: wrapped or clamped. For coordinates that are computed once.
+Id Sweep::inside(int axis, Id c) {
+  const Id n = cells_[size_t(axis)];
+  if (!d_.wraps[size_t(axis)]) return b_.emit(ir::Op::clamp_index, Type::i32, {c, n});
+  return remainder(plus(remainder(c, n), n), n);
+}
+
+/// The same along z, where no coordinate lies more than one period outside.
+Id Sweep::inside_plane(Id z) {
+  const Id n = cells_[2];
+  if (!d_.wraps[2]) return b_.emit(ir::Op::clamp_index, Type::i32, {z, n});
+  const Id up = b_.select(less(z, constant(0)), plus(z, n), z);
+  return b_.select(less(up, n), up, minus(up, n));
+}
+
+/// Offset of the first cell of a plane of a component.
+Id Sweep::base(Id plane, int component) {
+  const Type index = b_.function().index_type;
+  const Id offset = times(b_.convert(index, plane), plane_cells_);
+  if (component == 0) return offset;
+  return plus(offset, times(volume_, b_.convert(index, constant(component))));
+}
+
+const RawBuffer& Sweep::buffer_of(const Channel& c) const {
+  const auto at = std::find(fields_.begin(), fields_.end(), FieldLevel{c.field_index, c.level});
+  return field_buffers_[size_t(at - fields_.begin())];
+}
+
+void Sweep::place() {
+  const auto id = [&](int axis) { return b_.emit(ir::Op::coord, Type::i32, {}, uint64_t(axis)); };
+  const auto count = [&](int axis) { return b_.emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)); };
+  lane_x_ = b_.emit(ir::Op::local_id, Type::i32, {}, 0);
+  lane_y_ = b_.emit(ir::Op::local_id, Type::i32, {}, 1);
+  lane_ = b_.emit(ir::Op::lane, Type::i32);
+  group_ = plus(times(plus(times(id(2), count(1)), id(1)), count(0)), id(0));
+  tile_x_ = times(id(0), shape_.x);
+  tile_y_ = times(id(1), shape_.tall());
+  begin_ = times(id(2), chunk_);
+  end_ = b_.op(ir::Op::imin, {plus(begin_, chunk_), cells_[2]});
+  first_ = plus(begin_, -back_);
+  last_ = plus(end_, back_);
+  if (!d_.wraps[2]) {
+    first_ = b_.op(ir::Op::imax, {first_, constant(0)});
+    last_ = b_.op(ir::Op::imin, {last_, cells_[2]});
+  }
+  const Id row = times(lane_y_, shape_.rows);
+  for (int q = 0; q < shape_.rows; ++q) {
+    rows_.push_back(cell(lane_x_, plus(row, q)));
+    owned_.push_back(both(less(rows_.back().x, cells_[0]), less(rows_.back().y, cells_[1])));
+  }
+}
+
+/// The cell at a place relative to the tile. Beyond an edge that does not wrap it is the edge's cell.
+Sweep::Cell Sweep::cell(Id column, Id row) {
+  Cell c;
+  c.x = plus(tile_x_, column);
+  c.y = plus(tile_y_, row);
+  c.own = {inside(0, c.x), inside(1, c.y), kNone};
+  const Id staged_column = d_.wraps[0] ? column : minus(c.own[0], tile_x_),
+           staged_row = d_.wraps[1] ? row : minus(c.own[1], tile_y_);
+  c.staged = plus(times(plus(staged_row, layout_.margin), layout_.width), plus(staged_column, layout_.left));
+  c.cotangent = plus(times(plus(row, layout_.halo), layout_.inner_width), plus(column, layout_.halo));
+  const Type index = b_.function().index_type;
+  c.offset =
+      plus(times(b_.convert(index, c.own[1]), b_.convert(index, cells_[0])), b_.convert(index, c.own[0]));
+  return c;
+}
+
+/// Lanes that also take a cell around the tile: first the columns left and right, then the rows below and
+/// above. Corners are not needed.
+void Sweep::place_ring() {
+  const int h = layout_.halo, tall = shape_.tall(), sides = 2 * h * tall, all = sides + 2 * h * shape_.x;
+  if (h == 0) return;
+  for (int from = 0; from < all; from += shape_.lanes()) {
+    RingPass pass;
+    const Id e = plus(lane_, from);
+    pass.full = from + shape_.lanes() <= all;
+    pass.lane_in_ring = less(e, constant(all));
+    const Id at_side = less(e, constant(sides));
+    const auto outward = [&](Id along, int size) {
+      return b_.select(less(along, constant(h)), plus(along, -h), plus(along, size - h));
+    };
+    const Id f = plus(e, -sides);
+    const Id column = b_.select(at_side, outward(remainder(e, constant(2 * h)), shape_.x),
+                                remainder(f, constant(shape_.x)));
+    const Id row =
+        b_.select(at_side, quotient(e, constant(2 * h)), outward(quotient(f, constant(shape_.x)), tall));
+    pass.cell = cell(column, row);
+    ring_.push_back(std::move(pass));
+  }
+}
+
+void Sweep::place_stages() {
+  const Type index = b_.function().index_type;
+  const int across = layout_.width / shape_.wide, copies = across * layout_.height;
+  for (int from = 0; from < copies; from += shape_.lanes()) {
+    StagePlace s;
+    const Id p = plus(lane_, from);
+    const Id row = quotient(p, constant(across)), column = times(remainder(p, constant(across)), shape_.wide);
+    const Id x = plus(plus(tile_x_, column), -layout_.left),
+             y = inside(1, plus(plus(tile_y_, row), -layout_.margin));
+    s.place = plus(times(row, layout_.width), column);
+    s.offset =
+        plus(times(b_.convert(index, y), b_.convert(index, cells_[0])), b_.convert(index, inside(0, x)));
+    s.guard = from + shape_.lanes() <= copies ? kNone : less(p, constant(copies));
+    s.outside = kNone;
+    if (shape_.wide > 1 && !d_.wraps[0]) s.outside = either(less(x, constant(0)), at_most(cells_[0], x));
+    stages_.push_back(s);
+  }
+}
+
+/// Starts bringing a plane of all staged channels in; closes a stage of copies.
+void Sweep::fetch(Id plane, Id slot) {
+  const Id z = inside_plane(plane);
+  for (const StagePlace& s : stages_) {
+    const auto copy = [&](const Channel& channel, Id to, int lanes) {
+      const Id offset = plus(base(z, channel.component), s.offset);
+      if (direct())
+        buffer_of(channel).copy_async_at(staged_, to, offset, lanes);
+      else
+        b_.emit(ir::Op::shared_store, Type::none, {to, buffer_of(channel).load_at(offset)}, staged_);
+    };
+    const auto all = [&](bool outside) {
+      for (size_t c = 0; c < channels_.staged.size(); ++c) {
+        const Id to = plus(plus(slot, s.place), int(c) * layout_.plane());
+        if (!outside) copy(channels_.staged[c], to, shape_.wide);
+        // Beyond an edge lies the edge's cell, again and again.
+        for (int k = 0; outside && k < shape_.wide; ++k) copy(channels_.staged[c], plus(to, k), 1);
+      }
+    };
+    const auto guarded = [&] {
+      if (s.outside == kNone)
+        all(false);
+      else
+        b_.if_(s.outside, [&] { all(true); }, [&] { all(false); });
+    };
+    if (s.guard == kNone)
+      guarded();
+    else
+      b_.if_(s.guard, guarded);
+  }
+  if (direct()) async_commit();
+}
+
+/// Loads what enters at a cell alone, for the step that takes `plane` as its own.
+void Sweep::load_next(const Cell& c, Id plane, Values& next) {
+  for (size_t k = 0; k < channels_.own.size(); ++k)
+    b_.set(next[k], buffer_of(channels_.own[k])
+                        .load_at(plus(base(plane, channels_.own[k].component), c.offset), form_.streaming));
+  if (mask_) b_.set(next.back(), mask_->load_at(plus(base(plane, 0), c.offset), form_.streaming));
+}
+
+}  // namespace lockstep::pde

@@ -1,0 +1,281 @@
+// One plane of the sweep: residuals of the tile and of the cells around it, then what they give to the
+// gradients.
+#include "pde/sweep.hpp"
+#include "pde/sweep_ops.hpp"
+
+namespace lockstep::pde {
+
+using ir::Id;
+using ir::kNone;
+using namespace sweep_ops;
+
+/// Where the plane `dz` from the current one lies in shared memory.
+Id Sweep::slot(int dz) {
+  const auto [entry, added] = slots_.try_emplace(dz, kNone);
+  if (added) {
+    const int total = layout_.planes * layout_.slot();
+    const Id moved = plus(b_.get(head_), dz * layout_.slot());
+    entry->second = dz == 0  ? moved
+                    : dz > 0 ? b_.select(less(moved, constant(total)), moved, plus(moved, -total))
+                             : b_.select(less(moved, constant(0)), plus(moved, total), moved);
+  }
+  return entry->second;
+}
+
+Id Sweep::shared(Id place) { return b_.emit(ir::Op::shared_load, form_.type(), {place}, staged_); }
+
+/// A staged value near one of the lane's rows, `plane` planes from the current slot: from registers where a
+/// row of the lane has it.
+Id Sweep::staged_value(int channel, int row, const Offset& at, int plane) {
+  const int beside = row + at[1], in_column = at[2] + plane + forward_;
+  const bool same_row = at[1] == 0 || (at[2] == 0 && beside >= 0 && beside < shape_.rows);
+  if (at[0] == 0 && same_row) {
+    const Values& column = column_[size_t(beside)][size_t(channel)];
+    if (in_column >= 0 && in_column < int(column.size())) return column[size_t(in_column)];
+  }
+  const auto [entry, added] = staged_memo_.try_emplace({channel, at[0], beside, at[2] + plane}, kNone);
+  if (added)
+    entry->second = shared(plus(plus(slot(at[2] + plane), rows_[size_t(row)].staged),
+                                channel * layout_.plane() + at[1] * layout_.width + at[0]));
+  return entry->second;
+}
+
+/// A cotangent of the plane below the current slot.
+Id Sweep::cotangent_value(int residual, int row, const Offset& at) {
+  const int beside = row + at[1];
+  if (at[0] == 0 && beside >= 0 && beside < shape_.rows)
+    return b_.get(kept_cotangent_[size_t(beside)][size_t(residual)]);
+  const auto [entry, added] = cotangent_memo_.try_emplace({residual, at[0], beside}, kNone);
+  if (added)
+    entry->second = b_.emit(ir::Op::shared_load, form_.type(),
+                            {plus(plus(cotangent_base_, rows_[size_t(row)].cotangent),
+                                  residual * layout_.inner() + at[1] * layout_.inner_width + at[0])},
+                            cotangents_);
+  return entry->second;
+}
+
+/// Residuals and cotangents of one of the lane's rows, and the pointwise parts of its gradients.
+void Sweep::residuals(int row) {
+  const size_t q = size_t(row);
+  std::array<Id, 3> own = rows_[q].own;
+  own[2] = inside_plane(z_);
+  tracers_[q] =
+      std::make_unique<Tracer>(d_, form_.type(), scalars_, own, cells_, [this, row, q](const Datum& x) -> Id {
+        if (x.kind == Access::cotangent) return cotangent_[q][size_t(x.component)];
+        if (const int k = Channels::find(channels_.staged, x); k >= 0) return staged_value(k, row, x.at, 0);
+        return own_[q][size_t(Channels::find(channels_.own, x))];
+      });
+  for (size_t k = 0; k < plan_.residuals.size(); ++k) {
+    const Id r = tracers_[q]->value(plan_.residuals[k]);
+    const Id weight = mask_ ? b_.op(ir::Op::fmul, {seeds_[k], own_[q].back()}, ir::kNoContract) : seeds_[k];
+    cotangent_[q].push_back(b_.op(ir::Op::fmul, {weight, r}, ir::kNoContract));
+  }
+}
+
+void Sweep::store_cotangents(const Cell& c, const Values& values) {
+  const Id base = plus(b_.get(cotangent_head_), c.cotangent);
+  for (size_t k = 0; k < values.size(); ++k)
+    b_.emit(ir::Op::shared_store, Type::none, {plus(base, int(k) * layout_.inner()), values[k]}, cotangents_);
+}
+
+/// Adds c^2 / m of a row: (2 w / N)^2 m R^2.
+void Sweep::add_loss(int row) {
+  const size_t q = size_t(row);
+  const Id counts = both(owns_plane_, owned_[q]), zero = b_.number(form_.type(), 0);
+  Id inverse = kNone;
+  if (mask_) {
+    // Masks are mostly 0 and 1: only other weights divide.
+    const Id m = own_[q].back();
+    const Id none = b_.op(ir::Op::feq, {m, zero}), one = b_.op(ir::Op::feq, {m, b_.number(form_.type(), 1)});
+    inverse = b_.variable(b_.select(none, b_.number(sum_, 0), b_.number(sum_, 1)));
+    b_.if_(b_.op(ir::Op::bnot, {either(none, one)}),
+           [&] { b_.set(inverse, b_.op(ir::Op::fdiv, {b_.number(sum_, 1), b_.convert(sum_, m)})); });
+  }
+  for (size_t k = 0; k < plan_.residuals.size(); ++k) {
+    const Id c = b_.convert(sum_, b_.select(counts, cotangent_[q][k], zero));
+    const Id weighted = mask_ ? b_.op(ir::Op::fmul, {c, b_.get(inverse)}, ir::kNoContract) : c;
+    const Id sum = sums_[sum_of_[k]];
+    b_.set(sum, b_.op(ir::Op::fma, {weighted, c, b_.get(sum)}));
+  }
+}
+
+/// Residuals of a plane: of the tile's rows, kept in registers, and of the cells around it.
+void Sweep::residual_phase(Id z) {
+  const size_t rows = size_t(shape_.rows);
+  z_ = z;
+  staged_memo_.clear();
+  column_.assign(rows, {});
+  own_.assign(rows, {});
+  cotangent_.assign(rows, {});
+  tracers_.clear();
+  tracers_.resize(rows);
+  owns_plane_ = both(at_most(begin_, z), less(z, end_));
+  for (size_t q = 0; q < rows; ++q) {
+    for (Id variable : next_[q]) own_[q].push_back(b_.get(variable));
+    for (int c = 0; c < layout_.channels; ++c) {
+      Values planes;
+      for (Id variable : queue_[q][size_t(c)]) planes.push_back(b_.get(variable));
+      planes.push_back(shared(plus(plus(slot(forward_), rows_[q].staged), c * layout_.plane())));
+      column_[q].push_back(std::move(planes));
+    }
+  }
+  for (int q = 0; q < shape_.rows; ++q) residuals(q);
+  // Beyond an edge that does not wrap stands the edge's cell again. A row that took its neighbour from the
+  // lane's registers takes the edge's cotangents too.
+  neighbour_ = cotangent_;
+  for (size_t q = 1; q < rows && !d_.wraps[1]; ++q)
+    for (size_t k = 0; k < neighbour_[q].size(); ++k)
+      neighbour_[q][k] = b_.select(less(rows_[q].y, cells_[1]), cotangent_[q][k], neighbour_[q - 1][k]);
+  const Id next_plane = inside_plane(b_.op(ir::Op::imin, {plus(z, 1), plus(last_, -1)}));
+  for (size_t q = 0; q < rows; ++q) {
+    load_next(rows_[q], next_plane, next_[q]);
+    store_cotangents(rows_[q], neighbour_[q]);
+  }
+  for (int q = 0; q < shape_.rows; ++q) add_loss(q);
+  for (int q = 0; q < shape_.rows; ++q) {
+    std::vector<std::pair<const Pending*, Id>> complete;  // what no neighbour adds to
+    for (const Pending& p : pending_)
+      if (p.row == q && p.target->terms.empty()) {
+        const Id total = p.target->point ? tracers_[size_t(q)]->value(*p.target->point) : kNone;
+        complete.push_back({&p, total == kNone ? b_.number(form_.type(), 0) : total});
+      }
+    if (!complete.empty())
+      b_.if_(both(owns_plane_, owned_[size_t(q)]),
+             [&] { store(complete, inside_plane(z), rows_[size_t(q)]); });
+  }
+  ring(next_plane);
+}
+
+/// What the step of the next plane needs of this one.
+void Sweep::keep() {
+  for (size_t q = 0; q < size_t(shape_.rows); ++q) {
+    for (size_t c = 0; c < queue_[q].size(); ++c)
+      for (size_t k = 0; k < queue_[q][c].size(); ++k) b_.set(queue_[q][c][k], column_[q][c][k + 1]);
+    for (size_t k = 0; k < kept_cotangent_[q].size(); ++k) b_.set(kept_cotangent_[q][k], neighbour_[q][k]);
+  }
+  for (Pending& p : pending_)
+    if (p.point != kNone) b_.set(p.point, tracers_[size_t(p.row)]->value(*p.target->point));
+  b_.set(head_, slot(1));
+  b_.set(cotangent_head_, minus(constant(layout_.residuals * layout_.inner()), b_.get(cotangent_head_)));
+}
+
+/// One step: residuals of plane z while neighbours' cotangents of plane z - 1 go to the gradients. One
+/// barrier.
+void Sweep::step(Id z) {
+  if (direct()) async_wait(0);
+  barrier();
+  slots_.clear();
+  fetch(plus(z, forward_ + 1), slot(forward_ + 1));
+  back_phase(plus(z, -1));
+  residual_phase(z);
+  keep();
+}
+
+/// Gradients of plane z, whose cotangents stand in the other half of the shared array.
+void Sweep::back_phase(Id z) {
+  z_ = z;
+  staged_memo_.clear();
+  column_.assign(size_t(shape_.rows), {});
+  for (size_t q = 0; q < column_.size(); ++q)
+    for (const Values& variables : queue_[q]) {
+      column_[q].emplace_back();
+      for (Id variable : variables) column_[q].back().push_back(b_.get(variable));
+    }
+  cotangent_base_ = minus(constant(layout_.residuals * layout_.inner()), b_.get(cotangent_head_));
+  cotangent_memo_.clear();
+  owns_plane_ = both(at_most(begin_, z), less(z, end_));
+  for (int q = 0; q < shape_.rows; ++q) back(q);
+}
+
+/// Cotangents of the cells around the tile.
+void Sweep::ring(Id next_plane) {
+  for (RingPass& pass : ring_) {
+    const auto work = [&] {
+      const Cell& c = pass.cell;
+      std::array<Id, 3> own = c.own;
+      own[2] = inside_plane(z_);
+      Values values;
+      for (Id variable : pass.next) values.push_back(b_.get(variable));
+      Tracer tracer(d_, form_.type(), scalars_, own, cells_, [&](const Datum& x) -> Id {
+        if (const int k = Channels::find(channels_.staged, x); k >= 0)
+          return shared(
+              plus(plus(slot(x.at[2]), c.staged), k * layout_.plane() + x.at[1] * layout_.width + x.at[0]));
+        return values[size_t(Channels::find(channels_.own, x))];
+      });
+      Values cotangents;
+      for (size_t k = 0; k < plan_.residuals.size(); ++k) {
+        const Id r = tracer.value(plan_.residuals[k]);
+        const Id weight =
+            mask_ ? b_.op(ir::Op::fmul, {seeds_[k], values.back()}, ir::kNoContract) : seeds_[k];
+        cotangents.push_back(b_.op(ir::Op::fmul, {weight, r}, ir::kNoContract));
+      }
+      load_next(c, next_plane, pass.next);
+      store_cotangents(c, cotangents);
+    };
+    for (int dz = -forward_; dz <= forward_; ++dz) slot(dz);  // not first inside the branch
+    if (pass.full)
+      work();
+    else
+      b_.if_(pass.lane_in_ring, work);
+  }
+}
+
+/// What the current plane adds to the gradients of one row; stores the plane that is complete.
+void Sweep::back(int row) {
+  const size_t q = size_t(row);
+  const Id zero = b_.number(form_.type(), 0), plane = inside_plane(z_);
+  std::array<Id, 3> own = rows_[q].own;
+  own[2] = plane;
+  Tracer tracer(d_, form_.type(), scalars_, own, cells_, [this, row](const Datum& x) -> Id {
+    if (x.kind == Access::cotangent) return cotangent_value(x.component, row, x.at);
+    return staged_value(Channels::find(channels_.staged, x), row, x.at, -1);
+  });
+  const auto own_plane = [&](const Pending& p, Id sum) {
+    return tracer.add_own_plane(*p.target, sum, p.point == kNone ? kNone : b_.get(p.point));
+  };
+  std::vector<std::pair<const Pending*, Id>> here, finished;
+  for (const Pending& p : pending_) {
+    if (p.row != row || p.target->terms.empty()) continue;
+    if (p.planes.empty()) {
+      const Id total = own_plane(p, kNone);
+      here.push_back({&p, total == kNone ? zero : total});
+      continue;
+    }
+    Values sums;  // of the planes z-back … z+back
+    for (Id variable : p.planes) sums.push_back(b_.get(variable));
+    sums.push_back(zero);
+    for (int to = -back_; to <= back_; ++to) {
+      Id& sum = sums[size_t(to + back_)];
+      sum = to == 0 ? own_plane(p, sum) : tracer.add_to_plane(*p.target, to, sum);
+    }
+    finished.push_back({&p, sums[0]});
+    for (size_t k = 0; k < p.planes.size(); ++k) b_.set(p.planes[k], sums[k + 1]);
+  }
+  if (!here.empty()) b_.if_(both(owns_plane_, owned_[q]), [&] { store(here, plane, rows_[q]); });
+  if (finished.empty()) return;
+  const Id done = plus(z_, -back_);
+  b_.if_(both(both(at_most(begin_, done), less(done, end_)), owned_[q]),
+         [&] { store(finished, done, rows_[q]); });
+  if (!d_.wraps[2] && back_ > 0) flush(row);
+}
+
+/// No plane follows the grid's last one: what waits is complete.
+void Sweep::flush(int row) {
+  b_.if_(both(equal(z_, plus(cells_[2], -1)), owned_[size_t(row)]), [&] {
+    for (int k = 1; k <= back_; ++k) {
+      const Id plane = plus(z_, k - back_);
+      std::vector<std::pair<const Pending*, Id>> list;
+      for (const Pending& p : pending_)
+        if (p.row == row && !p.planes.empty()) list.push_back({&p, b_.get(p.planes[size_t(k - 1)])});
+      b_.if_(at_most(begin_, plane), [&] { store(list, plane, rows_[size_t(row)]); });
+    }
+  });
+}
+
+void Sweep::store(const std::vector<std::pair<const Pending*, Id>>& list, Id plane, const Cell& c) {
+  for (const auto& [p, value] : list)
+    gradient_buffers_[p->output].store_at(plus(base(plane, p->target->component), c.offset), value,
+                                          form_.streaming);
+}
+
+}  // namespace lockstep::pde
