@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -90,8 +91,25 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
+constexpr unsigned kSeconds = 60;  // for one kernel
+
+/// Ends the process where a kernel, or a smaller form of one that differed, does not end by itself.
+void watch(uint64_t seed) {
+  static volatile sig_atomic_t high, low;
+  high = sig_atomic_t(seed / 1000000000);
+  low = sig_atomic_t(seed % 1000000000);
+  std::signal(SIGALRM, [](int) {
+    char text[] = "seed 0000000000000000000: no end\n";
+    uint64_t n = uint64_t(high) * 1000000000 + uint64_t(low);
+    for (char* digit = text + 23; digit > text + 4; --digit, n /= 10) *digit = char('0' + n % 10);
+    [[maybe_unused]] const auto written = write(STDOUT_FILENO, text, sizeof text - 1);
+    _exit(1);
+  });
+}
+
 /// Empty where both agree.
 std::string compare(Runner& a, Runner& b, const Program& p) {
+  alarm(kSeconds);
   Contents expected = b.run(p);  // first: the interpreter finds what is wrong with the kernel itself
   try {
     return difference(p, expected, a.run(p));
@@ -113,6 +131,7 @@ int run(const Options& o) try {
     instructions += int64_t(p.function.instructions.size());
     if (o.print) fmt::print("{}", ir::print(p.function));
     std::string difference;
+    watch(recipe.seed);
     try {
       difference = compare(device, against, p);
     } catch (const std::exception& e) {
@@ -124,6 +143,7 @@ int run(const Options& o) try {
     if (!difference.empty()) {
       ++failures;
       fmt::print("seed {}: {} and {} differ: {}\n", recipe.seed, o.against, o.device, difference);
+      std::fflush(stdout);
       const bool threw = difference.find(" threw: ") != std::string::npos;
       const Program small = minimise(
           p,

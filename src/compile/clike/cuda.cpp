@@ -113,6 +113,13 @@ class CudaPrinter final : public Printer {
         if (const Instruction* c = constant(1); c && c->imm == ones) return "ls_neg($0)";
         return free ? "$0 * $1" : "ls_mul($0, $1)";
       case Op::ineg: return "ls_neg($0)";
+      case Op::imax:  // see ls_clamp_index
+        for (int zero = 0; zero < 2 && type == Type::i32; ++zero)
+          if (const Instruction* c = constant(zero); c && c->imm == 0)
+            if (const Op other = function()[i.args[size_t(1 - zero)]].op;
+                other == Op::imin || other == Op::imax)
+              return zero == 0 ? "ls_relu($1)" : "ls_relu($0)";
+        break;
       case Op::irem:
         if (const Instruction* c = constant(0);
             c && is_signed(type) && !is_wide(type) && std::abs(int64_t(int32_t(c->imm))) < (1 << 30))

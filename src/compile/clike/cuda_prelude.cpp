@@ -76,7 +76,10 @@ constexpr Helper kCommon[] = {
                  "u32 ls_ctz(u32 a) { return a == 0u ? 32u : u32(__ffs(int(a)) - 1); }\n" D
                  "i64 ls_ctz(i64 a) { return a == 0 ? 64 : __ffsll(a) - 1; }\n" D
                  "u64 ls_ctz(u64 a) { return a == 0u ? 64u : u64(__ffsll(i64(a)) - 1); }"},
-    {"ls_clamp_index", D "int ls_clamp_index(int c, int n) { return max(0, min(c, n - 1)); }"},
+    // Not max(0, min(c, n - 1)): for that ptxas 13.0 takes one instruction (VIMNMX.RELU), whose predicate it
+    // also takes for a comparison of the result with an operand, wrongly where the result is 0.
+    {"ls_clamp_index", D "int ls_clamp_index(int c, int n) { return min(max(c, 0), n - 1); }"},
+    {"ls_relu", D "int ls_relu(int a) { return a & ~(a >> 31); }"},
 
     // Floats.
     {"ls_abs",
@@ -98,9 +101,30 @@ constexpr Helper kCommon[] = {
     {"ls_isfinite",
      D "bool ls_isfinite(float a) { return fabsf(a) < __uint_as_float(0x7f800000u); }\n" D
        "bool ls_isfinite(double a) { return fabs(a) < __longlong_as_double(0x7ff0000000000000ll); }"},
-    // The first operand stays where neither is less: NaN and zeros of both signs.
-    {"ls_fmin", "template <class T> " D "T ls_fmin(T a, T b) { return b < a ? b : a; }"},
-    {"ls_fmax", "template <class T> " D "T ls_fmax(T a, T b) { return a < b ? b : a; }"},
+    // The first operand stays where neither is less: NaN and zeros of both signs. As assembly, because NVRTC
+    // 13.0 makes max.f64 of (-0.0 < b ? b : -0.0), which takes +0 for larger.
+    {"ls_fmin", D "float ls_fmin(float a, float b) {\n"
+                  "  float r;\n"
+                  "  asm(\"{ .reg .pred p; setp.lt.f32 p, %2, %1; selp.f32 %0, %2, %1, p; }\""
+                  " : \"=f\"(r) : \"f\"(a), \"f\"(b));\n"
+                  "  return r;\n"
+                  "}\n" D "double ls_fmin(double a, double b) {\n"
+                  "  double r;\n"
+                  "  asm(\"{ .reg .pred p; setp.lt.f64 p, %2, %1; selp.f64 %0, %2, %1, p; }\""
+                  " : \"=d\"(r) : \"d\"(a), \"d\"(b));\n"
+                  "  return r;\n"
+                  "}"},
+    {"ls_fmax", D "float ls_fmax(float a, float b) {\n"
+                  "  float r;\n"
+                  "  asm(\"{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.f32 %0, %2, %1, p; }\""
+                  " : \"=f\"(r) : \"f\"(a), \"f\"(b));\n"
+                  "  return r;\n"
+                  "}\n" D "double ls_fmax(double a, double b) {\n"
+                  "  double r;\n"
+                  "  asm(\"{ .reg .pred p; setp.lt.f64 p, %1, %2; selp.f64 %0, %2, %1, p; }\""
+                  " : \"=d\"(r) : \"d\"(a), \"d\"(b));\n"
+                  "  return r;\n"
+                  "}"},
 
     // Either operand's NaN stays; sm_80 and later.
     {"ls_min_nan", D "float ls_min_nan(float a, float b) { float r; asm(\"min.NaN.f32 %0, %1, %2;\" : "

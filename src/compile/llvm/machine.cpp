@@ -29,18 +29,30 @@
 
 namespace lockstep::compile::simd {
 
+namespace {
+/// Features besides those of the processor. LLVM 19 swaps the operands of masked AVX512-FP16 comparisons
+/// without the condition when it folds a load into one; halves are storage only, so nothing is lost without
+/// them.
+std::string extra_features() {
+  return llvm::Triple(llvm::sys::getProcessTriple()).isX86() ? "-avx512fp16" : "";
+}
+}  // namespace
+
 const HostProcessor& host_processor() {
   static const HostProcessor host = [] {
     HostProcessor h;
     // A lesser processor's code runs here too: for tests of what other machines get.
     if (const char* chosen = std::getenv("LOCKSTEP_CPU"); chosen && *chosen) {
       h.name = chosen;
+      h.features = extra_features();
       return h;
     }
     h.name = llvm::sys::getHostCPUName().str();
     llvm::SubtargetFeatures features;
     for (const auto& feature : llvm::sys::getHostCPUFeatures())
       features.AddFeature(feature.first(), feature.second);
+    if (const std::string extra = extra_features(); !extra.empty())
+      features.AddFeature(extra.substr(1), false);
     h.features = features.getString();
     return h;
   }();
@@ -68,7 +80,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.UnsafeFPMath = options.NoNaNsFPMath = options.NoInfsFPMath = options.NoSignedZerosFPMath = false;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, name, cpu.empty() ? host_processor().features : "", options, llvm::Reloc::PIC_,
+      triple, name, cpu.empty() ? host_processor().features : extra_features(), options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
 }
 

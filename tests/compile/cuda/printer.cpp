@@ -122,6 +122,31 @@ TEST(CudaText, DownwardLoopsToANegatedBoundAreNotUnrolled) {
   EXPECT_TRUE(has(text, "not.b32"));
 }
 
+// ptxas 13.0 makes VIMNMX.RELU of max(min(a, b), 0), and a wrong predicate of its comparison with a or b.
+TEST(CudaText, MaximaOfZeroAndAMinimumAreNoMaxima) {
+  const std::string text = text_of([](At<1> at, InOut<i32, 1> a, Param<i32> p) {
+    const Val<i32> x = a[at];
+    const Val<i32> inside = max(min(x, Val<i32>(p)), 0), other = max(Val<i32>(0), max(x, Val<i32>(p) + 1));
+    a[at] = select(inside != x, inside, other) + max(x, 0);
+  });
+  EXPECT_TRUE(has(text, "ls_relu(min(") || has(text, "ls_relu(ls_min(")) << text;
+  EXPECT_TRUE(has(text, "ls_relu(ls_max(")) << text;
+  EXPECT_TRUE(has(text, "a & ~(a >> 31)"));
+  const std::string clamped =
+      text_of([](At<1> at, Grid<i32, 1> a, Out<i32, 1> b) { b[at] = a[at.x(+1)] - a[at.x(-1)]; });
+  EXPECT_FALSE(has(clamped, "max(0, min(") || has(clamped, "max(min(")) << clamped;
+}
+
+// NVRTC 13.0 makes a maximum that ignores the sign of zeros of a comparison and a selection.
+TEST(CudaText, MinimaOfFloatsAreHidden) {
+  const std::string text = text_of([](At<1> at, InOut<f64, 1> a, InOut<f32, 1> b) {
+    a[at] = max(Val<f64>(-0.0), a[at]);
+    b[at] = min(Val<f32>(0.0f), b[at]);
+  });
+  EXPECT_TRUE(has(text, "setp.lt.f64") && has(text, "selp.f32")) << text;
+  EXPECT_FALSE(has(text, "b < a ? b : a") || has(text, "a < b ? b : a"));
+}
+
 TEST(CudaText, ParenthesesKeepTheTree) {
   const std::string text = text_of([](At<1> at, Grid<f32, 1> a, Out<f32, 1> b, Param<f32> p, Param<f32> q) {
     b[at] = Val<f32>(p) - (Val<f32>(q) - a[at]);
