@@ -1,0 +1,322 @@
+#include "solve/mesh/mesh_problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "lockstep/error.hpp"
+#include "solve/mesh/geometry.hpp"
+#include "solve/mesh/parameterize.hpp"
+#include "solve/mesh/terms.hpp"
+
+namespace lockstep::solve::mesh {
+namespace {
+
+constexpr int kLeastValence = 4;  // three faces are developable only where they are flat
+
+std::optional<Developability> developability(const std::string& name) {
+  const auto names = developability_names();
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) return std::nullopt;
+  return Developability(it - names.begin());
+}
+
+// Inner vertices by valence.
+std::map<int, std::vector<int32_t>> stars_by_valence(const Topology& topology) {
+  std::map<int, std::vector<int32_t>> groups;
+  for (int64_t v = 0; v < topology.vertices; ++v) {
+    const auto valence = int(topology.star(v).size());
+    if (!topology.on_boundary[size_t(v)] && valence >= kLeastValence) groups[valence].push_back(int32_t(v));
+  }
+  return groups;
+}
+
+// Weights below this share of the mean would let an obtuse mesh fold.
+constexpr double kLeastCotangent = 1e-3;
+
+std::vector<double> positive_cotangents(const TriangleMesh& mesh, const Topology& topology) {
+  std::vector<double> weights = cotangent_weights(mesh, topology);
+  double mean = 0;
+  for (const double w : weights) mean += std::abs(w) / double(weights.size());
+  for (double& w : weights) w = std::max(w, kLeastCotangent * mean);
+  return weights;
+}
+
+}  // namespace
+
+std::vector<std::string> energy_names() {
+  std::vector<std::string> names{"smooth", "smooth-cotangent", "springs", "bend", "cloth",
+                                 "arap",   "parameterize"};
+  for (const std::string_view name : developability_names()) names.emplace_back(name);
+  return names;
+}
+
+EnergyDefaults energy_defaults(const std::string& energy) {
+  EnergyDefaults defaults;
+  if (energy == "smooth" || energy == "smooth-cotangent") defaults.attach = 0.1;
+  if (energy == "cloth") defaults = {Method::newton, 200, 100, 1e-4, 0};
+  if (energy == "parameterize") defaults.method = Method::newton;
+  if (developability(energy)) defaults = {Method::lbfgs, 200, 1, 0.09, 0};
+  return defaults;
+}
+
+MeshProblem::MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions& options)
+    : rest_(std::move(mesh)), topology_(std::move(topology)), options_(options) {
+  start_ = rest_.vertices;
+  std::vector<uint8_t> held(size_t(topology_.vertices), 0);
+  for (const int32_t v : options_.fixed) held[size_t(v)] = 1;
+  for (const Handle& handle : options_.handles) {
+    uint8_t& h = held[size_t(handle.vertex)];
+    if (h) {
+      throw InputError(h == 1 ? fmt::format("vertex {} is fixed and has a handle", handle.vertex)
+                              : fmt::format("vertex {} has two handles", handle.vertex),
+                       "mesh handles", "each vertex held once");
+    }
+    h = 2;
+    std::copy(handle.target.begin(), handle.target.end(), start_.begin() + 3 * handle.vertex);
+  }
+  build();
+}
+
+void MeshProblem::build() {
+  const std::string& energy = options_.energy;
+  used_.assign(size_t(topology_.vertices), 0);
+  problem_ = Problem();
+  if (energy == "parameterize") {
+    add_parameterization();
+    return;
+  }
+  points_ = problem_.add_blocks("vertices", euclidean(3), start_);
+  const double attach = options_.attach.value_or(energy_defaults(energy).attach);
+  if (energy == "smooth" || energy == "smooth-cotangent") {
+    add_smoothing(energy == "smooth-cotangent");
+  } else if (energy == "springs") {
+    add_springs(options_.stiffness);
+  } else if (energy == "bend") {
+    add_springs(options_.stiffness);
+    add_bend(true);
+  } else if (energy == "cloth") {
+    add_cloth();
+  } else if (energy == "arap") {
+    add_arap();
+  } else if (const auto kind = developability(energy)) {
+    add_stars(*kind);
+  } else {
+    throw InputError(fmt::format("energy '{}'", energy), "mesh",
+                     fmt::format("one of {}", fmt::join(energy_names(), ", ")));
+  }
+  if (attach > 0) add_attachments(attach);
+  hold();
+}
+
+void MeshProblem::hold() {
+  for (const int32_t v : options_.fixed) problem_.fix(points_, v);
+  for (const Handle& handle : options_.handles) problem_.fix(points_, handle.vertex);
+  for (size_t v = 0; v < used_.size(); ++v)
+    if (!used_[v]) problem_.fix(points_, int64_t(v));
+}
+
+void MeshProblem::add_attachments(double stiffness) {
+  std::vector<int32_t> indices;
+  std::vector<double> data;
+  for (int64_t v = 0; v < topology_.vertices; ++v) {
+    const Point p = point(rest_, v);
+    indices.push_back(int32_t(v));
+    data.insert(data.end(), {p[0], p[1], p[2], std::sqrt(stiffness)});
+  }
+  problem_.add_terms(attachment_term(), {points_}, indices, data);
+  std::fill(used_.begin(), used_.end(), uint8_t(1));
+}
+
+void MeshProblem::add_smoothing(bool cotangent) {
+  const std::vector<double> cotangents =
+      cotangent ? positive_cotangents(rest_, topology_) : std::vector<double>{};
+  const std::vector<double> areas = vertex_areas(rest_);
+  double mean_area = 0, mean_sum = 0;
+  int64_t inner = 0;
+  if (cotangent) {
+    for (const double a : areas) mean_area += a / double(areas.size());
+    for (int64_t v = 0; v < topology_.vertices; ++v) {
+      if (topology_.on_boundary[size_t(v)]) continue;
+      ++inner;
+      for (const int32_t w : topology_.star(v))
+        mean_sum += cotangents[size_t(edge_index(topology_, int32_t(v), w))];
+    }
+    mean_sum /= double(std::max<int64_t>(inner, 1));
+  }
+  // Instances by number of neighbours; a boundary vertex sees its two neighbours along the boundary.
+  std::map<int, std::pair<std::vector<int32_t>, std::vector<double>>> groups;
+  for (int64_t v = 0; v < topology_.vertices; ++v) {
+    const auto ring = topology_.star(v);
+    std::vector<int32_t> neighbours(ring.begin(), ring.end());
+    std::vector<double> weights;
+    if (topology_.on_boundary[size_t(v)]) {
+      neighbours = {ring.front(), ring.back()};
+      weights = {0.5, 0.5};
+    } else if (cotangent) {
+      for (const int32_t w : neighbours)
+        weights.push_back(cotangents[size_t(edge_index(topology_, int32_t(v), w))] / mean_sum *
+                          std::sqrt(mean_area / areas[size_t(v)]));
+    } else {
+      weights.assign(neighbours.size(), 1.0 / double(neighbours.size()));
+    }
+    auto& [indices, data] = groups[int(neighbours.size())];
+    indices.push_back(int32_t(v));
+    indices.insert(indices.end(), neighbours.begin(), neighbours.end());
+    data.insert(data.end(), weights.begin(), weights.end());
+  }
+  for (const auto& [neighbours, instances] : groups) {
+    const std::vector<BlockSet> sets(size_t(neighbours) + 1, points_);
+    problem_.add_terms(laplacian_term(neighbours), sets, instances.first, instances.second);
+  }
+  std::fill(used_.begin(), used_.end(), uint8_t(1));
+}
+
+void MeshProblem::add_springs(double stiffness) {
+  std::vector<int32_t> indices;
+  std::vector<double> data;
+  const std::vector<double> lengths = edge_lengths(rest_, topology_);
+  for (size_t e = 0; e < lengths.size(); ++e) {
+    indices.insert(indices.end(), topology_.edges[e].begin(), topology_.edges[e].end());
+    data.insert(data.end(), {lengths[e] * options_.rest_scale, std::sqrt(stiffness)});
+  }
+  problem_.add_terms(spring_term(), {points_, points_}, indices, data);
+  std::fill(used_.begin(), used_.end(), uint8_t(1));
+}
+
+void MeshProblem::add_bend(bool flat) {
+  std::vector<int32_t> indices;
+  std::vector<double> data;
+  for (const Hinge& h : topology_.hinges) {
+    indices.insert(indices.end(), {h.a, h.b, h.c, h.d});
+    if (!flat) data.push_back(hinge_angle(rest_, h));
+    data.push_back(std::sqrt(options_.bend));
+  }
+  problem_.add_terms(flat ? normal_difference_term() : bend_term(), {points_, points_, points_, points_},
+                     indices, data);
+}
+
+void MeshProblem::add_cloth() {
+  add_springs(options_.stiffness);
+  if (options_.bend > 0) add_bend(false);
+  // Heights count from a depth that no vertex reaches, so the cost stays positive.
+  const Box box = bounding_box(rest_);
+  const double depth = box.low[2] - 2 * length(box.high - box.low);
+  const std::vector<double> areas = vertex_areas(rest_);
+  std::vector<int32_t> indices;
+  std::vector<double> data;
+  for (int64_t v = 0; v < topology_.vertices; ++v) {
+    indices.push_back(int32_t(v));
+    data.insert(data.end(), {options_.gravity * areas[size_t(v)], 0, 0, 1, depth});
+  }
+  problem_.add_terms(gravity_term(), {points_}, indices, data);
+}
+
+void MeshProblem::add_arap() {
+  std::vector<double> identities;
+  for (int64_t v = 0; v < topology_.vertices; ++v) identities.insert(identities.end(), {1, 0, 0, 0});
+  const BlockSet rotations = problem_.add_blocks("rotations", so3(), identities);
+  const std::vector<double> weights = positive_cotangents(rest_, topology_);
+  std::vector<int32_t> indices;
+  std::vector<double> data;
+  for (size_t e = 0; e < topology_.edges.size(); ++e) {
+    const auto [a, b] = topology_.edges[e];
+    for (const auto& [i, j] : {std::array{a, b}, std::array{b, a}}) {
+      const Point rest = point(rest_, j) - point(rest_, i);
+      indices.insert(indices.end(), {i, j, i});
+      data.insert(data.end(), {rest[0], rest[1], rest[2], std::sqrt(weights[e])});
+    }
+  }
+  problem_.add_terms(arap_term(), {points_, points_, rotations}, indices, data);
+  std::fill(used_.begin(), used_.end(), uint8_t(1));
+}
+
+void MeshProblem::add_parameterization() {
+  if (!options_.fixed.empty() || !options_.handles.empty())
+    throw InputError("fixed vertices or handles", "mesh parameterize", "none: the map is free");
+  check_disk(topology_, "mesh parameterize");
+  points_ = problem_.add_blocks("uv", euclidean(2), tutte_embedding(rest_, topology_));
+  problem_.add_terms(symmetric_dirichlet_term(), {points_, points_, points_}, rest_.faces,
+                     rest_frames(rest_));
+}
+
+void MeshProblem::add_stars(Developability kind) {
+  const auto groups = stars_by_valence(topology_);
+  if (groups.empty())
+    throw InputError("no inner vertex with four neighbours or more", "mesh " + options_.energy,
+                     "at least one");
+  for (const auto& [valence, vertices] : groups) {
+    std::vector<int32_t> indices;
+    std::vector<double> data;
+    for (const int32_t v : vertices) {
+      const auto ring = topology_.star(v);
+      indices.push_back(v);
+      indices.insert(indices.end(), ring.begin(), ring.end());
+      if (kind == Developability::partition_sampled) {
+        const std::vector<double> masks = sampled_masks(valence, options_.seed, options_.round, uint64_t(v));
+        data.insert(data.end(), masks.begin(), masks.end());
+      }
+    }
+    for (const int32_t v : indices) used_[size_t(v)] = 1;
+    const std::vector<BlockSet> sets(size_t(valence) + 1, points_);
+    problem_.add_terms(star_term(kind, valence), sets, indices, data);
+  }
+}
+
+void MeshProblem::resample(uint64_t round) {
+  const auto now = problem_.values(points_);
+  start_.assign(now.begin(), now.end());
+  options_.round = round;
+  build();
+}
+
+TriangleMesh MeshProblem::result() const {
+  TriangleMesh mesh = rest_;
+  const auto values = problem_.values(points_);
+  if (options_.energy != "parameterize") {
+    mesh.vertices.assign(values.begin(), values.end());
+    return mesh;
+  }
+  for (int64_t v = 0; v < rest_.vertex_count(); ++v) {
+    mesh.vertices[size_t(3 * v)] = values[size_t(2 * v)];
+    mesh.vertices[size_t(3 * v) + 1] = values[size_t(2 * v) + 1];
+    mesh.vertices[size_t(3 * v) + 2] = 0;
+  }
+  return mesh;
+}
+
+std::vector<double> MeshProblem::uv() const {
+  if (options_.energy != "parameterize") return {};
+  const auto values = problem_.values(points_);
+  return {values.begin(), values.end()};
+}
+
+std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology) {
+  std::vector<double> energies(size_t(topology.vertices), std::numeric_limits<double>::quiet_NaN());
+  for (const auto& [valence, vertices] : stars_by_valence(topology)) {
+    autodiff::Graph graph;
+    std::vector<autodiff::Vec3> points;
+    for (int k = 0; k <= valence; ++k)
+      points.push_back({{graph.variable("x"), graph.variable("y"), graph.variable("z")}});
+    const bool sampled = kind == Developability::partition_sampled;
+    const Value energy = star_energy(sampled ? Developability::partition : kind,
+                                     star_faces(points[0], std::span(points).subspan(1)));
+    std::vector<double> leaves;
+    for (const int32_t v : vertices) {
+      leaves.clear();
+      const auto add = [&](int32_t w) {
+        const Point p = point(mesh, w);
+        leaves.insert(leaves.end(), p.begin(), p.end());
+      };
+      add(v);
+      for (const int32_t w : topology.star(v)) add(w);
+      energies[size_t(v)] = autodiff::evaluate(energy, leaves);
+    }
+  }
+  return energies;
+}
+
+}  // namespace lockstep::solve::mesh

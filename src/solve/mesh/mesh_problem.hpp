@@ -1,0 +1,82 @@
+// A mesh, an energy and what holds it, as a Problem.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/solve.hpp"
+#include "solve/mesh/selection.hpp"
+#include "solve/mesh/star_energies.hpp"
+#include "solve/mesh/topology.hpp"
+
+namespace lockstep::solve::mesh {
+
+/// Names of all energies: smooth, smooth-cotangent, springs, bend, cloth, arap, parameterize and
+/// developability_names().
+std::vector<std::string> energy_names();
+
+struct MeshOptions {
+  std::string energy = "smooth";
+  std::vector<int32_t> fixed;    // vertices held where they are
+  std::vector<Handle> handles;   // vertices held elsewhere; no vertex twice, none of `fixed`
+  std::optional<double> attach;  // stiffness that draws each vertex to its place; default by the energy
+  double stiffness = 1;          // of springs
+  double bend = 0.09;            // of hinges, for bend and cloth
+  double gravity = 1;            // cloth: force per area, along -z
+  double rest_scale = 1;         // rest lengths over those of the file: springs and cloth
+  uint64_t seed = 0, round = 0;  // of partition-sampled
+};
+
+/// What suits an energy where the user says nothing.
+struct EnergyDefaults {
+  Method method = Method::lm;
+  int64_t iterations = 100;
+  double stiffness = 1, bend = 0.09, attach = 0;
+};
+EnergyDefaults energy_defaults(const std::string& energy);
+
+/// The problem of one energy. Vertices in no term are held, too.
+class MeshProblem {
+ public:
+  /// Throws InputError for an unknown energy, a vertex with two handles or with a handle though it is fixed,
+  /// a mesh that cannot be parameterised, or an energy that has no vertex to act on.
+  MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions& options);
+
+  Problem& problem() { return problem_; }
+  const TriangleMesh& rest() const { return rest_; }
+  const Topology& topology() const { return topology_; }
+  /// The mesh at the problem's values; for parameterize the flat one, (u, v, 0).
+  TriangleMesh result() const;
+  /// (n, 2) of parameterize, else empty.
+  std::vector<double> uv() const;
+  /// Draws the cuts of partition-sampled anew at the present positions.
+  void resample(uint64_t round);
+
+ private:
+  void build();
+  void hold();
+  void add_smoothing(bool cotangent);
+  void add_springs(double stiffness);
+  void add_bend(bool flat);
+  void add_cloth();
+  void add_arap();
+  void add_parameterization();
+  void add_stars(Developability kind);
+  void add_attachments(double stiffness);
+
+  TriangleMesh rest_;
+  Topology topology_;
+  MeshOptions options_;
+  std::vector<double> start_;  // positions with handles in place
+  std::vector<uint8_t> used_;  // vertices in a term
+  Problem problem_;
+  BlockSet points_;
+};
+
+/// Developability of each star on the host; NaN at the boundary and where the valence is below 4.
+std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology);
+
+}  // namespace lockstep::solve::mesh
