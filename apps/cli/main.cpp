@@ -130,6 +130,9 @@ int run(int argc, char** argv) {
 #ifdef LOCKSTEP_HAS_PDE
   add_pde(commands, root);
 #endif
+#ifdef LOCKSTEP_HAS_SOLVE
+  add_solve(commands, root);
+#endif
   add_completion(commands, root);
   for (const auto& command : commands) command->app->require_subcommand(0);
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,14 +24,16 @@ struct SolveOptions {
 /// --method, --linear, --robust and the rest of them. Numbers and names are checked while they are parsed.
 void add_solve_options(CLI::App& app, SolveOptions& options);
 
-/// --robust. Throws InputError that names the option.
+/// --robust.
 solve::RobustLoss robust_option(const SolveOptions& options);
 
-/// The options of solve::minimize(); no callback.
-solve::Options minimize_options(const SolveOptions& options);
+/// The options of solve::minimize(). Their callback keeps one status line on a terminal, writes a line per
+/// iteration to the telemetry, and calls `each`, which may stop the minimisation; the session must outlive
+/// it.
+solve::Options minimize_options(Session& session, const SolveOptions& options,
+                                const std::function<bool(const solve::Iteration&)>& each = {});
 
-/// solve::minimize() with the session's context, one status line on a terminal and a line per iteration in
-/// the telemetry. `each` is called after every iteration, for pictures; false stops.
+/// solve::minimize() with the session's context and those options.
 solve::Summary run_solve(Session& session, solve::Problem& problem, const SolveOptions& options,
                          const std::function<bool(const solve::Iteration&)>& each = {});
 
@@ -41,5 +42,8 @@ solve::Summary run_solve(Session& session, solve::Problem& problem, const SolveO
 /// did not converge with --require-convergence, else 0.
 int finish_solve(Session& session, const SolveOptions& options, const solve::Summary& summary,
                  nlohmann::ordered_json document, const std::string& text, std::string_view title);
+
+/// "cost 851000 to 13344.3 in 31 iterations (function_tolerance)".
+std::string outcome(const solve::Summary& summary);
 
 }  // namespace lockstep::cli

@@ -163,9 +163,9 @@ Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) 
         continue;
       }
       const double x = left + x_axis.place(s.x[n]) * width, y = bottom - y_axis.place(s.y[n]) * height;
-      if (drawing) stroke(image, last_x, last_y, x, y, 2, ink);
+      if (drawing && s.line) stroke(image, last_x, last_y, x, y, 2, ink);
       // Markers that would touch each other say nothing.
-      if (options.markers && s.x.size() < size_t(width) / 8) stroke(image, x, y, x, y, 6, ink);
+      if (s.marker && (!s.line || s.x.size() < size_t(width) / 8)) stroke(image, x, y, x, y, 6, ink);
       last_x = x;
       last_y = y;
       drawing = true;

@@ -12,6 +12,7 @@ namespace lockstep::io {
 struct PlotSeries {
   std::string name;          // in the legend; empty for none
   std::vector<double> x, y;  // as many of both; points that are not finite break the line
+  bool line = true, marker = true;
 };
 
 struct PlotOptions {
@@ -20,7 +21,6 @@ struct PlotOptions {
   bool log_x = false, log_y = false;
   /// Ticks of x at whole numbers only.
   bool whole_x = false;
-  bool markers = true;
   int width = 960, height = 480;
 };
 

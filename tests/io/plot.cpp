@@ -49,7 +49,7 @@ TEST(Plot, ValuesThatHaveNoPlaceBreakTheLine) {
   PlotSeries s{"", {0, 1, 2, 3, 4}, {1, 10, 0, 10, 1}};
   PlotOptions options;
   options.log_y = true;
-  options.markers = false;
+  s.marker = false;
   Image image = draw_plot({&s, 1}, options);
   int columns = 0, middle = 0;
   for (int x = 100; x < image.width - 30; ++x) {
