@@ -250,7 +250,7 @@ double read_property(const Property& p, Body& body) {
 }
 
 template <class Body>
-void read_vertices(const Element& e, Body& body, TriangleMesh& mesh) {
+void read_vertices(const Element& e, Body& body, TriangleMesh& mesh, std::string_view where) {
   std::array<int, 3> axes{-1, -1, -1}, colors{-1, -1, -1};
   for (size_t k = 0; k < e.properties.size(); ++k) {
     const Property& p = e.properties[k];
@@ -260,10 +260,9 @@ void read_vertices(const Element& e, Body& body, TriangleMesh& mesh) {
       if (!p.count && p.type == Type::u8 && p.name == kColors[c]) colors[c] = int(k);
     }
   }
-  body.place(e, 0);
-  for (size_t c = 0; c < 3; ++c)
-    if (axes[c] < 0) body.fail("no x, y and z in element 'vertex'", "three properties");
-  if (e.count >= INT32_MAX) body.fail("too many vertices", "fewer than 2^31");
+  for (const int axis : axes)
+    if (axis < 0) throw InputError("no x, y and z in element 'vertex'", where, "three properties");
+  if (e.count >= INT32_MAX) throw InputError("too many vertices", where, "fewer than 2^31");
   const bool colored = *std::min_element(colors.begin(), colors.end()) >= 0;
   mesh.vertices.reserve(3 * size_t(e.count));
   std::vector<double> row(e.properties.size());
@@ -284,12 +283,12 @@ void read_vertices(const Element& e, Body& body, TriangleMesh& mesh) {
 }
 
 template <class Body>
-void read_faces(const Element& e, Body& body, TriangleMesh& mesh) {
+void read_faces(const Element& e, Body& body, TriangleMesh& mesh, std::string_view where) {
   const Property* indices = e.find("vertex_indices");
   if (!indices) indices = e.find("vertex_index");
-  body.place(e, 0);
   if (!indices || !indices->count || is_real(indices->type))
-    body.fail("no list of vertex indices in element 'face'", "'property list uchar int vertex_indices'");
+    throw InputError("no list of vertex indices in element 'face'", where,
+                     "'property list uchar int vertex_indices'");
   std::vector<int64_t> polygon;
   for (int64_t f = 0; f < e.count; ++f) {
     body.place(e, f);
@@ -317,10 +316,10 @@ TriangleMesh read_body(const Header& header, Body& body, std::string_view where)
       throw InputError(fmt::format("element '{}' has no properties", shown(e.name)), where, "properties");
     if (e.name == "vertex") {
       has_vertices = true;
-      read_vertices(e, body, mesh);
+      read_vertices(e, body, mesh, where);
     } else if (e.name == "face") {
       if (!has_vertices) throw InputError("faces before the vertices", where, "element 'vertex' first");
-      read_faces(e, body, mesh);
+      read_faces(e, body, mesh, where);
     } else {
       for (int64_t k = 0; k < e.count; ++k) {
         body.place(e, k);
