@@ -115,7 +115,22 @@ void Trace::close() {
   file->commit();
 }
 
+namespace {
+std::atomic<const ScopeListener*> scope_listener{nullptr};
+}
+void TraceScope::listen(const ScopeListener* listener) { scope_listener = listener; }
+
+TraceScope::TraceScope(std::string name, std::string category, Fields fields)
+    : name_(std::move(name)),
+      category_(std::move(category)),
+      fields_(std::move(fields)),
+      start_us_(Trace::now_us()),
+      listener_(scope_listener) {
+  if (listener_) listener_->begin(name_.c_str());
+}
+
 TraceScope::~TraceScope() {
+  if (listener_) listener_->end();
   Trace& trace = Trace::global();
   if (!trace.enabled()) return;
   try {

@@ -39,15 +39,19 @@ class Trace {
   std::unique_ptr<State> state_;
 };
 
+/// Told of every scope as well, on the scope's own thread: a profiler's ranges.
+struct ScopeListener {
+  void (*begin)(const char* name);
+  void (*end)();
+};
+
 /// Traces the scope it lives in, in the global trace.
 class TraceScope {
  public:
-  explicit TraceScope(std::string name, std::string category = "host", Fields fields = {})
-      : name_(std::move(name)),
-        category_(std::move(category)),
-        fields_(std::move(fields)),
-        start_us_(Trace::now_us()) {}
+  explicit TraceScope(std::string name, std::string category = "host", Fields fields = {});
   ~TraceScope();
+  /// From now on, for the rest of the process; null for none.
+  static void listen(const ScopeListener* listener);
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
@@ -55,6 +59,7 @@ class TraceScope {
   const std::string name_, category_;
   const Fields fields_;
   const double start_us_;
+  const ScopeListener* const listener_;
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "compile/clike/nvrtc.hpp"
 #include "device/cuda/core.hpp"
 #include "device/cuda/module.hpp"
+#include "device/cuda/nvtx.hpp"
 #include "device/cuda/staging.hpp"
 #include "lockstep/error.hpp"
 
@@ -160,6 +161,7 @@ class CudaBackend final : public Backend {
     return std::make_shared<CudaGraph>(core_, graph);
   }
   void replay(RecordedGraph& graph) override {
+    const nvtx::Range range("graph");
     core_->enter();
     core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, core_->main_stream()),
                  DeviceFault::launch, "launching a graph");
@@ -223,6 +225,7 @@ std::vector<DeviceStatus> list_devices() {
 
 std::shared_ptr<Backend> open_device(int number, const DeviceOptions&) {
   auto backend = std::make_shared<CudaBackend>(number);
+  nvtx::attach();
   DeviceNumber device = 0;
   const Driver& driver = *Driver::find();
   driver.device_get(&device, number);

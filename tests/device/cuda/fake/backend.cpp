@@ -9,6 +9,7 @@
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
 #include "driver.hpp"
+#include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
 
 namespace lockstep {
@@ -67,8 +68,69 @@ TEST_F(FakeCuda, DescribesTheDevice) {
   EXPECT_EQ(device_.info().limits.shared_bytes, 200000);
 }
 
+TEST_F(FakeCuda, DevicesByNumber) {
+  const Device second = Device::open("cuda:1");
+  EXPECT_EQ(second.info().name, "cuda:1");
+  const Buffer a = second.upload(std::vector<f32>(64, 2.0f)).reshape({1, 1, 64}),
+               b = second.allocate<f32>({1, 1, 64});
+  const Buffer elsewhere = device_.allocate<f32>({1, 1, 64});
+  second.launch(scale(), {1, 1, 64}, a, b, 1.0f);
+  device_.launch(scale(), {1, 1, 64}, elsewhere, device_.allocate<f32>({1, 1, 64}), 1.0f);
+  second.launch(scale(), {1, 1, 64}, a, b, 1.0f);
+  FakeLaunch launches[3] = {};
+  for (int k = 0; k < 3; ++k)
+    ASSERT_TRUE(driver_function<decltype(fake_launch)>("fake_launch")(k, &launches[k]));
+  // One thread works on two devices in turn: each launch has its own device's context.
+  EXPECT_NE(launches[0].context, launches[1].context);
+  EXPECT_EQ(launches[0].context, launches[2].context);
+  EXPECT_EQ(second.download<f32>(a), std::vector<f32>(64, 2.0f));
+  EXPECT_THROW(second.launch(scale(), {1, 1, 64}, a, elsewhere, 1.0f), InputError);
+  // A fault of one device leaves the other alone.
+  fail("cuStreamSynchronize", 700);
+  EXPECT_EQ(fault_of([&] { second.synchronize(); }), DeviceFault::device_lost);
+  fail("", 0);
+  EXPECT_NO_THROW(device_.synchronize());
+  EXPECT_EQ(fault_of([&] { second.synchronize(); }), DeviceFault::device_lost);
+  int found = 0;
+  for (const DeviceStatus& status : Device::list()) found += status.info.kind == DeviceKind::cuda;
+  EXPECT_EQ(found, 2);
+  try {
+    Device::open("cuda:2");
+    FAIL() << "there is no cuda:2";
+  } catch (const UnsupportedError& error) {
+    EXPECT_NE(std::string(error.what()).find("cuda:0 to cuda:1"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(FakeCuda, StagesAndGraphsAreRangesOfTheProfiler) {
+  void* library = dlopen(FAKE_NVTX_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr) << "the profiler's library was not loaded";
+  auto* take = reinterpret_cast<void (*)(char*, size_t)>(dlsym(library, "fake_ranges"));
+  ASSERT_NE(take, nullptr);
+  char text[1000];
+  take(text, sizeof text);
+  ContextOptions options;
+  options.device = "cuda";
+  Context context(options);
+  context.run_stage("test.outer", [&](const Device& device) {
+    const Buffer a = device.allocate<f32>({1, 1, 64}), b = device.allocate<f32>({1, 1, 64});
+    device.launch(scale(), {1, 1, 64}, a, b, 1.0f);
+    const Graph graph = device.record([&] { device.launch(scale(), {1, 1, 64}, a, b, 1.0f); });
+    device.replay(graph);
+    context.run_stage("test.inner", [](const Device&) {});
+  });
+  take(text, sizeof text);
+  std::string ranges = text;
+  // The kernel may have been compiled before: its range is then missing.
+  if (const size_t compiled = ranges.find("+kernel_test_scale - "); compiled != std::string::npos)
+    ranges.erase(compiled, std::strlen("+kernel_test_scale - "));
+  EXPECT_EQ(ranges, "+test.outer +graph - +test.inner - - ");
+}
+
 TEST_F(FakeCuda, CopiesCrossStagingSlots) {
-  for (int64_t n : {int64_t(1), int64_t(1023), int64_t(1) << 20, (int64_t(5) << 20) + 3}) {
+  // Small, then large: the pinned slots grow.
+  for (int64_t n : {int64_t(1), int64_t(1023), int64_t(32) << 10, (int64_t(32) << 10) + 1, int64_t(1) << 20,
+                    (int64_t(5) << 20) + 3, int64_t(7)}) {
     std::vector<u32> data(static_cast<size_t>(n));
     for (size_t k = 0; k < data.size(); ++k) data[k] = u32(k) * 2654435761u;
     EXPECT_EQ(device_.download<u32>(device_.upload(data)), data) << n;

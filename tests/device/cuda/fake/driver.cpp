@@ -274,7 +274,12 @@ API cuFuncSetAttribute(void*, int, int) {
 API cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void* stream, void** parameters, void**) {
   CHECKED;
-  FakeLaunch launch{{gx, gy, gz}, {bx, by, bz}, shared, reinterpret_cast<uintptr_t>(stream), {}};
+  FakeLaunch launch{{gx, gy, gz},
+                    {bx, by, bz},
+                    shared,
+                    reinterpret_cast<uintptr_t>(stream),
+                    reinterpret_cast<uintptr_t>(current_context),
+                    {}};
   std::memcpy(launch.arguments, parameters[0], sizeof launch.arguments);
   launches.push_back(launch);
   return 0;

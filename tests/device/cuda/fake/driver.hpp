@@ -10,7 +10,7 @@ extern "C" {
 
 struct FakeLaunch {
   unsigned grid[3], block[3], shared_bytes;
-  uintptr_t stream;
+  uintptr_t stream, context;
   unsigned char arguments[256];
 };
 struct FakeState {
