@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "core/hash.hpp"
@@ -87,13 +89,14 @@ Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form,
   });
 }
 
-Kernel product_kernel(std::shared_ptr<const Program> program, Storage real) {
-  return cached_kernel(fmt::format("product {} {}", name(real), program->key()), [&] {
+Kernel product_kernel(std::shared_ptr<const Program> program, Storage real, const SlotMask& mask) {
+  const std::string variant = fmt::format("{}.{:x}.{:x}", name(real), mask.inputs, mask.outputs);
+  return cached_kernel(fmt::format("product {} {}", variant, program->key()), [&] {
     return Kernel::trace(
-        fmt::format("solve.product.{}.{}", name(real), program->name()), ir::Domain::points, 1, {},
-        [program, real](ir::Builder& b) {
+        fmt::format("solve.product.{}.{}", variant, program->name()), ir::Domain::points, 1, {},
+        [program, real, mask](ir::Builder& b) {
           const Program& p = *program;
-          const Type type = value_type(real);
+          const auto product = p.product(mask.inputs, mask.outputs);
           const TracedBuffer vector("p", real, 1, ir::Access::read),
               blocks("blocks", Storage::i32, 2, ir::Access::read);
           std::optional<TracedBuffer> jacobian;
@@ -102,16 +105,18 @@ Kernel product_kernel(std::shared_ptr<const Program> program, Storage real) {
           const TracedBuffer slots("slots", real, 2, ir::Access::write);
           const Id i = own_index();
           std::vector<Id> first(p.widths().size(), ir::kNone);
-          Lowering lower(p.product_graph(), type, [&](uint32_t number) {
+          Lowering lower(product->graph, value_type(real), [&](uint32_t number) {
             if (int(number) < stored) return jacobian->load({b.i32(int(number)), i});
             const int column = int(number) - stored;
-            int slot = 0;
-            while (slot + 1 < int(p.widths().size()) && p.first_column()[size_t(slot) + 1] <= column) ++slot;
+            const int slot = int(std::upper_bound(p.first_column().begin(), p.first_column().end(), column) -
+                                 p.first_column().begin()) -
+                             1;
             Id& at = first[size_t(slot)];
             if (at == ir::kNone) at = blocks.load({b.i32(slot), i});
             return vector.load({b.op(ir::Op::iadd, {at, b.i32(column - p.first_column()[size_t(slot)])})});
           });
-          store_rows(slots, lower, p.product(), i);
+          for (size_t k = 0; k < product->rows.size(); ++k)
+            slots.store({b.i32(product->rows[k]), i}, lower(product->values[k]));
         });
   });
 }

@@ -29,10 +29,14 @@ enum Output : unsigned {
 /// Points kernel over instances. Arguments: state (1-D), blocks (slots, n): the first number of each slot's
 /// block; data (columns, n) where the program has any; outputs; uniform constants.
 Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form, unsigned outputs);
+/// Slots that a product reads and writes (Program::product).
+struct SlotMask {
+  uint64_t inputs = Program::kAllSlots, outputs = Program::kAllSlots;
+};
 /// Points kernel over instances: J^T J p, or H p, by slot. Arguments: p (1-D), blocks (slots, n): the first
 /// tangent coordinate of each slot's block; stored Jacobian (stored, n) where there is any; slots (slot_rows,
 /// n). All real.
-Kernel product_kernel(std::shared_ptr<const Program> program, Storage real);
+Kernel product_kernel(std::shared_ptr<const Program> program, Storage real, const SlotMask& mask);
 /// Points kernel over the blocks of a set: candidate = state [+] step. Arguments: state (blocks, ambient),
 /// step (blocks, tangent), free (blocks; u32, 0 where fixed), candidate (blocks, ambient).
 Kernel retract_kernel(std::shared_ptr<const TracedManifold> manifold, Storage state, Storage real);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "lockstep/primitives.hpp"
@@ -76,13 +77,15 @@ void Evaluator::State::sum_gradient() const {
            {gradient_sum, gradient});
 }
 
-void Evaluator::State::sum_cost() const { primitives::reduce(device, primitives::Reduce::sum, costs, cost); }
+void Evaluator::State::sum_cost() const { cost_sum.launch(costs, cost); }
 
 double Evaluator::State::read_cost() const { return download_numbers(device, cost)[0]; }
 
 Evaluator::Evaluator(const Problem& problem, const Device& device, Precision precision)
     : state_(std::make_unique<State>()) {
+  static std::atomic<uint64_t> count{0};
   State& s = *state_;
+  s.id = ++count;
   s.device = device;
   s.precision = precision;
   const bool wide = device.info().limits.f64;
@@ -171,20 +174,30 @@ double Evaluator::linearize() {
   return s.read_cost();
 }
 
-void Evaluator::multiply(const Buffer& p, const Buffer& q) const {
-  const State& s = *state_;
-  s.device.clear(q);
-  for (const BatchState& batch : s.batches) {
+void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const {
+  device.clear(q);
+  for (size_t k = 0; k < batches.size(); ++k) {
+    const BatchState& batch = batches[k];
+    const SlotMask mask = masks.empty() ? SlotMask() : masks[k];
+    if (mask.inputs == 0 || mask.outputs == 0) continue;
     std::vector<Argument> arguments{p, batch.tangent_at};
     if (!batch.program->stored().empty()) arguments.push_back(batch.jacobian);
     arguments.push_back(batch.slots);
-    launch(s.device, product_kernel(batch.program, s.values.real), batch.n, std::move(arguments));
-    for (const ClassSums& c : batch.sums)
-      c.gather.add(batch.slots.rows(c.slots.first_row, c.slots.width * int64_t(c.slots.slots.size()))
-                       .reshape({c.slots.width, int64_t(c.slots.slots.size()) * batch.n}),
+    launch(device, product_kernel(batch.program, values.real, mask), batch.n, std::move(arguments));
+    for (const ClassSums& c : batch.sums) {
+      const auto& slots = c.slots.slots;
+      if (std::none_of(slots.begin(), slots.end(),
+                       [&](int s) { return batch.program->serves(s, mask.outputs); }))
+        continue;
+      const int64_t stored = int64_t(slots.size());
+      c.gather.add(batch.slots.rows(c.slots.first_row, c.slots.width * stored)
+                       .reshape({c.slots.width, stored * batch.n}),
                    c.slots.width, true, c.few_tangent, c.many_tangent, q);
+    }
   }
 }
+
+void Evaluator::multiply(const Buffer& p, const Buffer& q) const { state_->multiply(p, q, {}); }
 
 double Evaluator::try_step(const Buffer& step) {
   State& s = *state_;

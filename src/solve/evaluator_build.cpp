@@ -112,6 +112,7 @@ void Evaluator::State::build(const Problem::State& problem) {
   candidate = device.allocate(values.state, {ambient});
   costs = device.allocate(values.cost, {instances});
   cost = device.allocate(values.cost, {1});
+  cost_sum = FixedSum(device, values.cost, instances);
   gradient_sum = device.allocate(storage_of(values.compute), {tangent});
   gradient =
       storage_of(values.compute) == values.real ? gradient_sum : device.allocate(values.real, {tangent});

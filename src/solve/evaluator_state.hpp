@@ -8,6 +8,7 @@
 #include "solve/evaluator.hpp"
 #include "solve/gather.hpp"
 #include "solve/problem.hpp"
+#include "solve/sums.hpp"
 
 namespace lockstep::solve {
 
@@ -36,6 +37,7 @@ struct BatchState {
 };
 
 struct Evaluator::State {
+  uint64_t id = 0;  // differs for each evaluator of the process
   Device device;
   Precision precision = Precision::f64;
   Form values;  // cost and gradient
@@ -50,6 +52,7 @@ struct Evaluator::State {
   Buffer free_blocks;   // u32 by block
   Buffer free_numbers;  // by ambient number, 1 or 0; empty where nothing is fixed
   Buffer costs, cost;   // of all instances; their sum
+  FixedSum cost_sum;
   Buffer gradient_sum;  // of the compute type; gradient is its copy in real
   Buffer gradient;
   Buffer block_diagonal;  // upper triangles of the blocks of J^T J, block after block
@@ -67,6 +70,9 @@ struct Evaluator::State {
   void allocate_derivatives();
   /// Runs the instance kernel of every batch at `state`.
   void launch_instances(const Buffer& state, const Form& form, unsigned outputs) const;
+  /// q = H p with the slots of each batch as `masks` says (empty: all). What q holds of blocks that are in no
+  /// slot of the outputs has no meaning.
+  void multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const;
   void sum_gradient() const;
   void sum_cost() const;
   double read_cost() const;

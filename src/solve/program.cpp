@@ -57,7 +57,6 @@ Program::Program(std::shared_ptr<const Topology> topology, std::vector<ConstantU
   }
   differentiate();
   order_rows();
-  build_product();
 }
 
 Value Program::leaf(Leaf::Kind kind, int slot, int index) {
@@ -267,37 +266,51 @@ void Program::order_rows() {
   }
 }
 
-void Program::build_product() {
+bool Program::serves(int stored_slot, uint64_t slots) const {
+  for (int s = 0; s < int(aliases_.size()); ++s)
+    if (aliases_[size_t(s)].slot == stored_slot && (slots & slot_bit(s))) return true;
+  return false;
+}
+
+Value Program::matrix_entry(Graph& graph, std::span<const Value> stored, int row, int column) const {
+  if (energy()) {
+    const int a = std::min(row, column), b = std::max(row, column);
+    return stored[size_t(a * columns_ - a * (a - 1) / 2 + b - a)];
+  }
+  const Entry& e = entry(row, column);
+  return e.stored < 0 ? graph.constant(e.factor) : e.factor * stored[size_t(e.stored)];
+}
+
+std::unique_ptr<Program::Product> Program::product(uint64_t inputs, uint64_t outputs) const {
+  auto product = std::make_unique<Product>();
+  Graph& graph = product->graph;
   std::vector<Value> j, p;
-  for (size_t k = 0; k < stored_.size(); ++k) j.push_back(product_graph_.parameter(fmt::format("j{}", k)));
-  for (int c = 0; c < columns_; ++c) p.push_back(product_graph_.variable(fmt::format("p{}", c)));
-  const auto value = [&](int row, int column) {
-    const Entry& e = entry(row, column);
-    return e.stored < 0 ? product_graph_.constant(e.factor) : e.factor * j[size_t(e.stored)];
-  };
+  for (size_t k = 0; k < stored_.size(); ++k) j.push_back(graph.parameter(fmt::format("j{}", k)));
+  for (int c = 0; c < columns_; ++c) p.push_back(graph.variable(fmt::format("p{}", c)));
+  for (int s = 0; s < int(widths_.size()); ++s)
+    for (int c = 0; c < widths_[size_t(s)] && !(inputs & slot_bit(s)); ++c)
+      p[size_t(first_column_[size_t(s)] + c)] = graph.constant(0);
   const auto sum_over = [&](int count, const std::function<Value(int)>& term) {
-    Value sum = product_graph_.constant(0);
+    Value sum = graph.constant(0);
     for (int k = 0; k < count; ++k) sum = sum + term(k);
     return sum;
   };
-  std::vector<Value> by_column;
-  if (energy()) {
-    const auto h = [&](int a, int b) {
-      const int row = std::min(a, b), column = std::max(a, b);
-      return j[size_t(row * columns_ - row * (row - 1) / 2 + column - row)];
-    };
-    for (int a = 0; a < columns_; ++a)
-      by_column.push_back(sum_over(columns_, [&](int b) { return h(a, b) * p[size_t(b)]; }));
-  } else {
-    std::vector<Value> t;
-    for (int r = 0; r < rows(); ++r)
-      t.push_back(sum_over(columns_, [&](int c) { return value(r, c) * p[size_t(c)]; }));
-    for (int c = 0; c < columns_; ++c)
-      by_column.push_back(sum_over(rows(), [&](int r) { return value(r, c) * t[size_t(r)]; }));
-  }
+  const auto times_p = [&](int row) {
+    return sum_over(columns_, [&](int c) { return matrix_entry(graph, j, row, c) * p[size_t(c)]; });
+  };
+  std::vector<Value> t;
+  for (int r = 0; r < rows() && !energy(); ++r) t.push_back(times_p(r));
   for (const SlotClass& c : classes_)
     for (int k = 0; k < c.width; ++k)
-      for (const int s : c.slots) product_.push_back(by_column[size_t(first_column_[size_t(s)] + k)]);
+      for (size_t rank = 0; rank < c.slots.size(); ++rank) {
+        if (!serves(c.slots[rank], outputs)) continue;
+        const int column = first_column_[size_t(c.slots[rank])] + k;
+        product->rows.push_back(c.first_row + k * int(c.slots.size()) + int(rank));
+        product->values.push_back(energy() ? times_p(column) : sum_over(rows(), [&](int r) {
+          return matrix_entry(graph, j, r, column) * t[size_t(r)];
+        }));
+      }
+  return product;
 }
 
 }  // namespace lockstep::solve

@@ -1,6 +1,7 @@
 // Everything that is computed for one instance of a topology, as expressions: cost, residuals, derivatives.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,9 +83,20 @@ class Program {
   /// Blocks of J^T J on the diagonal, by diagonal_rows(); not for energies.
   const std::vector<Value>& diagonal() const { return diagonal_; }
 
-  /// J^T (J p), or H p, by slot_rows(): leaves are the stored numbers, then p by column.
-  const autodiff::Graph& product_graph() const { return product_graph_; }
-  const std::vector<Value>& product() const { return product_; }
+  /// J^T (J p), or H p: leaves are the stored numbers, then p by column. p is taken as 0 outside of the slots
+  /// `inputs`; only what slots `outputs` need is there. Sets of slots have bit min(slot, 63).
+  struct Product {
+    autodiff::Graph graph;
+    std::vector<int> rows;  // of slot_rows()
+    std::vector<Value> values;
+  };
+  std::unique_ptr<Product> product(uint64_t inputs, uint64_t outputs) const;
+  static constexpr uint64_t kAllSlots = ~uint64_t(0);
+  static uint64_t slot_bit(int slot) { return uint64_t(1) << std::min(slot, 63); }
+  /// Whether derivatives to a stored slot are those of one of `slots`, itself or by alias.
+  bool serves(int stored_slot, uint64_t slots) const;
+  /// Entry (row, column) of J, or H, where the stored numbers are `stored`.
+  Value matrix_entry(autodiff::Graph& graph, std::span<const Value> stored, int row, int column) const;
 
  private:
   Value leaf(Leaf::Kind kind, int slot, int index);
@@ -93,19 +105,18 @@ class Program {
   void store_jacobian(std::span<const Value> jacobian);
   void find_aliases();
   void order_rows();
-  void build_product();
 
   std::shared_ptr<const Topology> topology_;
   std::vector<ConstantUse> constants_;
   std::string key_, name_;
-  autodiff::Graph graph_, product_graph_;
+  autodiff::Graph graph_;
   std::vector<Leaf> leaves_;
   int data_columns_ = 0, uniforms_ = 0, columns_ = 0, slot_rows_ = 0, diagonal_rows_ = 0;
   std::vector<int> widths_, first_column_;
   std::vector<SlotClass> classes_;
   std::vector<Alias> aliases_;
   Value cost_;
-  std::vector<Value> residuals_, gradient_, stored_, diagonal_, product_;
+  std::vector<Value> residuals_, gradient_, stored_, diagonal_;
   std::vector<Entry> entries_;
 };
 
