@@ -1,29 +1,15 @@
 // Curve fitting: a formula, columns of a table, and the parameters with their standard errors.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "io/csv.hpp"
 #include "lockstep/solve.hpp"
 
 namespace lockstep::solve {
-
-/// Columns of numbers with names.
-struct Table {
-  std::vector<std::string> columns;
-  std::vector<std::vector<double>> values;  // by column
-  int64_t rows() const { return values.empty() ? 0 : int64_t(values[0].size()); }
-  /// Throws InputError that lists the columns there are.
-  const std::vector<double>& column(const std::string& name) const;
-};
-/// Comma, semicolon or tab separated text with a header line; blank lines and lines with # are skipped,
-/// fields may stand in double quotes. Throws InputError with file, line and column.
-Table read_csv(const std::filesystem::path& file);
-Table parse_csv(std::string_view text, const std::string& where);
 
 struct FitOptions {
   std::string model;                                        // "a*exp(-b*t) + c"
@@ -48,11 +34,11 @@ struct FitResult {
 
 /// Fits the model to the table by minimize(). Throws InputError for an unknown column, a model without
 /// parameters, fewer rows than parameters, or a start at which the model is not finite.
-FitResult fit(const Table& table, const FitOptions& options, Context& context);
+FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& context);
 
 /// Values for the parameters that `given` lacks: parameters in which the model is linear follow from the
 /// others by linear least squares; the others are taken from a fixed list of magnitudes around the scales of
 /// the columns, and the start with the least sum of squares wins.
-std::map<std::string, double> find_start(const Table& table, const FitOptions& options);
+std::map<std::string, double> find_start(const io::CsvTable& table, const FitOptions& options);
 
 }  // namespace lockstep::solve

@@ -1,0 +1,80 @@
+#include "solve/minimize/choose.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solve/minimize/run.hpp"
+#include "solve/problem.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+constexpr int64_t kDenseQr = 100, kDenseQrNumbers = 1'000'000;
+constexpr int64_t kDenseCholesky = 300, kDenseSchur = 3'000, kSparseCholesky = 200'000;
+
+/// Unknowns and blocks of a set that are not fixed.
+std::pair<int64_t, int64_t> free_part(const Problem::State& state, const SetState& set) {
+  int64_t blocks = 0;
+  for (int64_t b = 0; b < set.count; ++b) blocks += !state.fixed[size_t(set.first_block + b)];
+  return {blocks * set.tangent(), blocks};
+}
+
+bool in_two_slots(const Problem::State& state, const SetState& set) {
+  for (const Batch& batch : state.batches) {
+    const size_t slots = batch.topology->slots.size();
+    for (const Segment& segment : batch.segments)
+      for (int64_t i = 0; i < segment.count; ++i) {
+        int found = 0;
+        for (size_t s = 0; s < slots; ++s) {
+          const int32_t block = segment.blocks[size_t(i) * slots + s];
+          found += block >= set.first_block && block < set.first_block + set.count;
+        }
+        if (found > 1) return true;
+      }
+  }
+  return false;
+}
+
+}  // namespace
+
+int eliminable_set(const Problem& problem) {
+  const Problem::State& state = problem.state();
+  int64_t all = 0;
+  for (const SetState& set : state.sets) all += free_part(state, set).second;
+  for (size_t k = 0; k < state.sets.size(); ++k) {
+    const int64_t blocks = free_part(state, state.sets[k]).second;
+    if (blocks > all - blocks && blocks < all && !in_two_slots(state, state.sets[k])) return int(k);
+  }
+  return -1;
+}
+
+Linear choose_linear(const Problem& problem, const Options& options) {
+  if (options.linear != Linear::automatic) return options.linear;
+  const Problem::State& state = problem.state();
+  const int64_t unknowns = problem.variable_count();
+  const bool energies = std::any_of(state.batches.begin(), state.batches.end(),
+                                    [](const Batch& batch) { return batch.topology->energy; });
+  const bool bounds = !state.lower.empty();
+  if (unknowns <= kDenseQr && problem.residual_count() * unknowns <= kDenseQrNumbers && !energies)
+    return Linear::dense_qr;
+  if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
+  if (const int set = eliminable_set(problem); set >= 0 && !energies) {
+    const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
+    if (rest <= kDenseSchur) return Linear::dense_schur;
+    if (!bounds) return Linear::schur_pcg;
+  }
+  if (bounds || unknowns <= kSparseCholesky) return Linear::cholesky;
+  return Linear::pcg;
+}
+
+bool iterative(Linear linear) { return linear == Linear::pcg || linear == Linear::schur_pcg; }
+
+std::unique_ptr<LinearSolver> make_linear_solver(const Run& run) {
+  switch (run.linear()) {
+    case Linear::pcg: return make_pcg_solver(run.options().max_linear_iterations);
+    case Linear::schur_pcg: return make_schur_solver(run.options().max_linear_iterations);
+    default: return make_holding_solver(run.linear());
+  }
+}
+
+}  // namespace lockstep::solve

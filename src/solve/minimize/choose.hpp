@@ -1,0 +1,21 @@
+// Which linear solver `automatic` means.
+#pragma once
+
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+/// The set whose blocks can be eliminated: no term has two of them, and it has more blocks than all others
+/// together have that are not fixed. -1 where there is none.
+int eliminable_set(const Problem& problem);
+
+/// The rules, first to last:
+/// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
+/// - dense Cholesky up to 300 unknowns;
+/// - where a set can be eliminated: its dense Schur complement up to 3,000 other unknowns, else, without
+///   bounds, conjugate gradients on it;
+/// - sparse Cholesky up to 200,000 unknowns, and wherever there are bounds;
+/// - conjugate gradients.
+Linear choose_linear(const Problem& problem, const Options& options);
+
+}  // namespace lockstep::solve

@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/solve.hpp"
+#include "solve/minimize/checkpoint.hpp"
+#include "solve/minimize/choose.hpp"
+#include "solve/minimize/run.hpp"
+#include "solve/problem.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+bool has_linear_solver(Method method) {
+  return method == Method::lm || method == Method::gn || method == Method::dogleg || method == Method::newton;
+}
+
+std::unique_ptr<Minimizer> make_minimizer(Run& run) {
+  switch (run.options().method) {
+    case Method::lm: return make_levenberg_marquardt(run);
+    case Method::dogleg: return make_dogleg(run);
+    case Method::gn:
+    case Method::newton: return make_newton(run);
+    case Method::lbfgs: return make_lbfgs(run);
+    case Method::sgd:
+    case Method::adam:
+    case Method::adamw: return make_first_order(run);
+  }
+  throw InternalError("method", "minimize", "one of the list");
+}
+
+void check_options(const Options& options) {
+  const auto refuse = [](const std::string& what, const char* expected) {
+    throw InputError(what, "solve options", expected);
+  };
+  if (options.max_iterations < 0)
+    refuse(fmt::format("max_iterations {}", options.max_iterations), "0 or more");
+  for (const auto& [what, value] : {std::pair("function_tolerance", options.function_tolerance),
+                                    {"gradient_tolerance", options.gradient_tolerance},
+                                    {"parameter_tolerance", options.parameter_tolerance},
+                                    {"momentum", options.momentum},
+                                    {"weight_decay", options.weight_decay}})
+    if (!(value >= 0)) refuse(fmt::format("{} {}", what, value), "a number that is not negative");
+  for (const auto& [what, value] : {std::pair("initial_damping", options.initial_damping),
+                                    {"initial_radius", options.initial_radius},
+                                    {"forcing", options.forcing},
+                                    {"learning_rate", options.learning_rate}})
+    if (!(value > 0) || !std::isfinite(value)) refuse(fmt::format("{} {}", what, value), "a positive number");
+  if (options.lbfgs_history < 1) refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 or more");
+  if (options.max_linear_iterations < 1)
+    refuse(fmt::format("max_linear_iterations {}", options.max_linear_iterations), "1 or more");
+}
+
+void check_problem(const Problem& problem, const Options& options, Linear linear) {
+  const Problem::State& state = problem.state();
+  if (state.rows == 0) throw InputError("problem without residuals", "solve", "one or more terms");
+  std::vector<uint8_t> used(size_t(state.blocks), 0);
+  bool energies = false;
+  for (const Batch& batch : state.batches) {
+    energies = energies || batch.topology->energy;
+    for (const Segment& segment : batch.segments)
+      for (const int32_t block : segment.blocks) used[size_t(block)] = 1;
+  }
+  for (const SetState& set : state.sets)
+    for (int64_t b = 0; b < set.count; ++b) {
+      const size_t block = size_t(set.first_block + b);
+      if (!used[block] && !state.fixed[block])
+        throw InputError(fmt::format("block {} of {} has no residuals", b, set.name), "solve",
+                         "a term that depends on it, or fix() it");
+    }
+  if (has_linear_solver(options.method) && linear == Linear::dense_qr && energies)
+    throw InputError("dense QR with energy terms", "solve", "a solver by Cholesky or conjugate gradients");
+  if (state.lower.empty()) return;
+  for (size_t k = 0; k < state.values.size(); ++k)
+    if (state.values[k] < state.lower[k] || state.values[k] > state.upper[k])
+      throw InputError(fmt::format("number {} starts at {}", k, state.values[k]), "solve bounds",
+                       fmt::format("a start from {} to {}", state.lower[k], state.upper[k]));
+  if (has_linear_solver(options.method) && iterative(linear))
+    throw InputError(fmt::format("bounds with {}", name(linear)), "solve", "a direct solver");
+}
+
+/// Keeps trace, callback, snapshots and the checkpoint while a method runs.
+class Loop {
+ public:
+  Loop(Problem& problem, Context& context, const Options& options, Summary& summary)
+      : problem_(problem),
+        options_(options),
+        summary_(summary),
+        run_(problem, context, options, summary.linear_used) {}
+
+  void run() {
+    latest_.snapshot.state = problem_.state().values;
+    if (!options_.checkpoint.empty()) {
+      fingerprint_ = fingerprint(problem_, options_);
+      if (auto earlier = read_checkpoint(options_.checkpoint, fingerprint_)) {
+        latest_ = std::move(*earlier);
+        resumed_ = true;
+        kept_rows_ = reported_ = latest_.trace.size();
+      }
+    }
+    while (!finished_) {
+      try {
+        restore();
+        iterate();
+      } catch (const Restart&) {}
+    }
+    summary_.trace = std::move(latest_.trace);
+    summary_.iterations = int(summary_.trace.size());
+    summary_.linear_iterations = run_.linear_iterations;
+    summary_.message = run_.message;
+    summary_.device = run_.device().info().name;
+    summary_.seconds["total"] = run_.seconds();
+    summary_.seconds["evaluate"] = run_.evaluate_seconds;
+    summary_.seconds["linear"] = run_.linear_seconds;
+    summary_.seconds["step"] = run_.seconds() - run_.evaluate_seconds - run_.linear_seconds;
+  }
+
+ private:
+  std::vector<Iteration>& trace() { return latest_.trace; }
+  void restore() {
+    minimizer_.reset();
+    run_.open(latest_.snapshot.state);
+    minimizer_ = make_minimizer(run_);
+    trace().resize(kept_rows_);
+    run_.linear_iterations = latest_.linear_iterations;
+    const double cost = minimizer_->restore(latest_.snapshot);
+    if (!resumed_ && trace().empty()) {
+      latest_.initial_cost = cost;
+      if (!std::isfinite(cost)) {
+        std::string where;
+        run_.evaluate([&] { where = run_.describe_not_finite(); });
+        throw InputError(fmt::format("cost {} at the start, from {}", cost, where), "solve",
+                         "a finite start");
+      }
+    }
+    cost_ = cost;
+    summary_.initial_cost = latest_.initial_cost;
+    summary_.gradient_max = minimizer_->gradient_max();
+  }
+
+  void iterate() {
+    if (end_) return finish(*end_);
+    if (trace().empty() && minimizer_->gradient_max() <= options_.gradient_tolerance)
+      return finish(Termination::gradient_tolerance);
+    if (!std::isfinite(minimizer_->gradient_max())) {
+      run_.message = "the derivatives are not finite";
+      return finish(Termination::failure);
+    }
+    for (;;) {
+      if (int(trace().size()) >= options_.max_iterations) return finish(Termination::max_iterations);
+      Iteration row;
+      std::optional<Termination> end = minimizer_->iterate(row);
+      row.iteration = int(trace().size()) + 1;
+      row.seconds = run_.seconds();
+      cost_ = row.cost;
+      trace().push_back(row);
+      summary_.gradient_max = minimizer_->gradient_max();
+      // Iterations that a failure made compute again were reported before.
+      if (trace().size() > reported_) {
+        reported_ = trace().size();
+        if (options_.callback && !options_.callback(row) && !end) end = Termination::stopped;
+      }
+      if (end || row.iteration % minimizer_->snapshot_interval() == 0 || !options_.checkpoint.empty()) keep();
+      end_ = end;
+      if (end) return finish(*end);
+    }
+  }
+
+  void keep() {
+    Snapshot next;
+    run_.evaluate([&] {
+      next.state = run_.evaluator().state();
+      minimizer_->save(next);
+    });
+    latest_.snapshot = std::move(next);
+    kept_rows_ = trace().size();
+    latest_.linear_iterations = run_.linear_iterations;
+    if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, fingerprint_, latest_);
+  }
+
+  void finish(Termination termination) {
+    std::vector<double> values;
+    summary_.final_cost = cost_;
+    if (const std::vector<double>* best = minimizer_->best()) {
+      values = *best;
+      summary_.final_cost = minimizer_->best_cost();
+    } else {
+      run_.evaluate([&] { values = run_.evaluator().state(); });
+    }
+    Problem::State& state = problem_.state();
+    if (!state.lower.empty())
+      for (size_t k = 0; k < values.size(); ++k)
+        values[k] = std::clamp(values[k], state.lower[k], state.upper[k]);
+    state.values = std::move(values);
+    summary_.termination = termination;
+    finished_ = true;
+  }
+
+  Problem& problem_;
+  const Options& options_;
+  Summary& summary_;
+  Run run_;
+  std::unique_ptr<Minimizer> minimizer_;
+  Checkpoint latest_;
+  Hash128 fingerprint_;
+  double cost_ = 0;
+  size_t reported_ = 0, kept_rows_ = 0;  // rows that the callback saw; rows at the snapshot
+  std::optional<Termination> end_;       // decided, with the snapshot taken after it
+  bool resumed_ = false, finished_ = false;
+};
+
+}  // namespace
+
+Summary minimize(Problem& problem, Context& context, const Options& options) {
+  check_options(options);
+  Summary summary;
+  summary.method = options.method;
+  summary.precision = options.precision;
+  summary.linear_given = options.linear;
+  summary.residuals = problem.residual_count();
+  summary.variables = problem.variable_count();
+  summary.kernels = problem.batch_count();
+  summary.linear_used = has_linear_solver(options.method) ? choose_linear(problem, options) : options.linear;
+  check_problem(problem, options, summary.linear_used);
+  Loop(problem, context, options, summary).run();
+  return summary;
+}
+
+}  // namespace lockstep::solve

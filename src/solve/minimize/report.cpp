@@ -1,0 +1,110 @@
+// Names and the summary as text.
+#include <fmt/format.h>
+
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+std::string_view name(Method method) {
+  switch (method) {
+    case Method::lm: return "lm";
+    case Method::gn: return "gn";
+    case Method::dogleg: return "dogleg";
+    case Method::lbfgs: return "lbfgs";
+    case Method::newton: return "newton";
+    case Method::sgd: return "sgd";
+    case Method::adam: return "adam";
+    case Method::adamw: return "adamw";
+  }
+  return "";
+}
+std::string_view name(Linear linear) {
+  switch (linear) {
+    case Linear::automatic: return "auto";
+    case Linear::dense_cholesky: return "dense";
+    case Linear::dense_qr: return "dense-qr";
+    case Linear::cholesky: return "cholesky";
+    case Linear::pcg: return "pcg";
+    case Linear::schur_pcg: return "schur-pcg";
+    case Linear::dense_schur: return "dense-schur";
+  }
+  return "";
+}
+std::string_view name(Precision precision) {
+  switch (precision) {
+    case Precision::f64: return "f64";
+    case Precision::f32: return "f32";
+    case Precision::mixed: return "mixed";
+  }
+  return "";
+}
+std::string_view name(Termination termination) {
+  switch (termination) {
+    case Termination::function_tolerance: return "function_tolerance";
+    case Termination::gradient_tolerance: return "gradient_tolerance";
+    case Termination::parameter_tolerance: return "parameter_tolerance";
+    case Termination::max_iterations: return "max_iterations";
+    case Termination::stopped: return "stopped";
+    case Termination::no_descent: return "no_descent";
+    case Termination::failure: return "failure";
+  }
+  return "";
+}
+bool converged(Termination termination) {
+  return termination == Termination::function_tolerance || termination == Termination::gradient_tolerance ||
+         termination == Termination::parameter_tolerance;
+}
+
+std::string report(const Summary& summary) {
+  std::string out = "Solver summary\n\n";
+  const auto line = [&](const char* what, const std::string& value) {
+    out += fmt::format("{:<24}{:>24}\n", what, value);
+  };
+  const bool linear = summary.method == Method::lm || summary.method == Method::gn ||
+                      summary.method == Method::dogleg || summary.method == Method::newton;
+  line("Residuals", fmt::format("{}", summary.residuals));
+  line("Variables", fmt::format("{}", summary.variables));
+  line("Kernels", fmt::format("{}", summary.kernels));
+  line("Method", std::string(name(summary.method)));
+  line("Precision", std::string(name(summary.precision)));
+  line("Device", summary.device);
+  if (linear) {
+    out += fmt::format("\n{:<24}{:>24}{:>24}\n", "", "Given", "Used");
+    out += fmt::format("{:<24}{:>24}{:>24}\n", "Linear solver", name(summary.linear_given),
+                       name(summary.linear_used));
+  }
+  out += "\nCost:\n";
+  line("Initial", fmt::format("{:.6e}", summary.initial_cost));
+  line("Final", fmt::format("{:.6e}", summary.final_cost));
+  line("Change", fmt::format("{:.6e}", summary.initial_cost - summary.final_cost));
+  int accepted = 0;
+  for (const Iteration& row : summary.trace) accepted += row.accepted;
+  out += "\n";
+  line("Iterations", fmt::format("{}", summary.iterations));
+  line("Accepted steps", fmt::format("{}", accepted));
+  line("Refused steps", fmt::format("{}", int(summary.trace.size()) - accepted));
+  if (linear) line("Linear iterations", fmt::format("{}", summary.linear_iterations));
+  line("Largest gradient", fmt::format("{:.6e}", summary.gradient_max));
+  out += "\nTime (seconds):\n";
+  const auto time = [&](const char* label, const char* part) {
+    const auto found = summary.seconds.find(part);
+    if (found != summary.seconds.end()) line(label, fmt::format("{:.6f}", found->second));
+  };
+  time("Evaluation", "evaluate");
+  time("Linear solver", "linear");
+  time("Other", "step");
+  time("Total", "total");
+  out += fmt::format("\nTermination: {} ({}{}{})\n",
+                     converged(summary.termination) ? "CONVERGENCE" : "NO_CONVERGENCE",
+                     name(summary.termination), summary.message.empty() ? "" : ": ", summary.message);
+  if (summary.trace.empty()) return out;
+  out += fmt::format("\n{:>5} {:>14} {:>11} {:>11} {:>11} {:>10} {:>10} {:>6} {:>9}\n", "iter", "cost",
+                     "change", "|gradient|", "|step|", "gain", "damping", "linear", "seconds");
+  for (const Iteration& row : summary.trace)
+    out += fmt::format("{:>5} {:>14.6e} {:>11.2e} {:>11.2e} {:>11.2e} {:>10.2e} {:>10.2e} {:>6} {:>9.3f}{}\n",
+                       row.iteration, row.cost, row.cost_change, row.gradient_max, row.step_norm, row.gain,
+                       row.damping, row.linear_iterations, row.seconds, row.accepted ? "" : "  refused");
+  return out;
+}
+
+}  // namespace lockstep::solve

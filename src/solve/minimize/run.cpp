@@ -1,0 +1,146 @@
+#include "solve/minimize/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "solve/evaluator_state.hpp"
+#include "solve/minimize/vector_ops.hpp"
+#include "solve/problem.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Whether x stands at a bound: adding a step that was cut there may round.
+bool at_bound(double x, double bound) {
+  return std::abs(x - bound) <=
+         4 * std::numeric_limits<double>::epsilon() * std::max(std::abs(x), std::abs(bound));
+}
+
+}  // namespace
+
+Run::Run(Problem& problem, Context& context, const Options& options, Linear linear)
+    : problem_(problem), context_(context), options_(options), linear_(linear) {
+  const Problem::State& state = problem.state();
+  const auto infinite = [](const std::vector<double>& v) {
+    return std::all_of(v.begin(), v.end(), [](double b) { return std::isinf(b); });
+  };
+  if (state.lower.empty() || (infinite(state.lower) && infinite(state.upper))) return;
+  lower_.assign(size_t(state.tangent), -INFINITY);
+  upper_.assign(size_t(state.tangent), INFINITY);
+  ambient_of_.assign(size_t(state.tangent), -1);
+  for (const SetState& set : state.sets) {
+    if (set.ambient() != set.tangent()) continue;  // not Euclidean, so without bounds
+    for (int64_t k = 0; k < set.count * set.ambient(); ++k) {
+      const size_t ambient = size_t(set.first_ambient + k), tangent = size_t(set.first_tangent + k);
+      if (std::isinf(state.lower[ambient]) && std::isinf(state.upper[ambient])) continue;
+      lower_[tangent] = state.lower[ambient], upper_[tangent] = state.upper[ambient];
+      ambient_of_[tangent] = int64_t(ambient);
+    }
+  }
+}
+
+double Run::seconds() const { return since(start_); }
+
+void Run::stage(const char* name, const std::function<void()>& work) {
+  const auto start = Clock::now();
+  double& spent = name == std::string_view("solve.linear") ? linear_seconds : evaluate_seconds;
+  const auto add_time = [&] { spent += since(start); };
+  try {
+    if (on_cpu_) {
+      context_.run_stage_on_cpu(name, [&](const Device&) { work(); });
+    } else {
+      bool again = false;
+      context_.run_stage(name, [&](const Device&) {
+        if (again) {
+          on_cpu_ = true;
+          throw Restart{};
+        }
+        again = true;
+        work();
+      });
+    }
+  } catch (...) {
+    add_time();
+    throw;
+  }
+  add_time();
+}
+
+void Run::open(std::span<const double> state) {
+  const auto build = [&](const Device& device) {
+    evaluator_.reset();
+    evaluator_ = std::make_unique<Evaluator>(problem_, device, options_.precision);
+    evaluator_->set_state(state);
+  };
+  const auto start = Clock::now();
+  if (on_cpu_) {
+    context_.run_stage_on_cpu("solve.evaluate", build);
+  } else {
+    bool again = false;
+    context_.run_stage("solve.evaluate", [&](const Device& device) {
+      on_cpu_ = again;
+      again = true;
+      build(device);
+    });
+  }
+  evaluate_seconds += since(start);
+}
+
+Buffer Run::vector() const {
+  const Buffer buffer = device().allocate(evaluator_->real(), {evaluator_->tangent_size()});
+  device().clear(buffer);
+  return buffer;
+}
+
+std::string Run::describe_not_finite() {
+  Evaluator::State& s = evaluator_->internals();
+  for (const BatchState& batch : s.batches) {
+    const std::vector<double> costs = download_numbers(s.device, batch.costs);
+    for (size_t i = 0; i < costs.size(); ++i)
+      if (!std::isfinite(costs[i])) return fmt::format("instance {} of {}", i, batch.name);
+  }
+  return "the sum of the costs";
+}
+
+std::vector<uint8_t> Run::held() {
+  const std::vector<double> x = evaluator_->state(), g = to_host(device(), evaluator_->gradient());
+  std::vector<uint8_t> out(g.size(), 0);
+  for (size_t k = 0; k < g.size(); ++k) {
+    if (ambient_of_[k] < 0) continue;
+    const double value = x[size_t(ambient_of_[k])];
+    out[k] = (g[k] > 0 && at_bound(value, lower_[k])) || (g[k] < 0 && at_bound(value, upper_[k])) ||
+             lower_[k] == upper_[k];
+  }
+  return out;
+}
+
+void Run::project(const Buffer& step) {
+  const std::vector<double> x = evaluator_->state();
+  std::vector<double> s = to_host(device(), step);
+  for (size_t k = 0; k < s.size(); ++k) {
+    if (ambient_of_[k] < 0) continue;
+    const double value = x[size_t(ambient_of_[k])];
+    s[k] = std::clamp(s[k], std::min(0.0, lower_[k] - value), std::max(0.0, upper_[k] - value));
+  }
+  to_device(device(), s, step);
+}
+
+double Run::gradient_max() {
+  if (!bounded()) return max_abs(device(), evaluator_->gradient());
+  const std::vector<uint8_t> out = held();
+  const std::vector<double> g = to_host(device(), evaluator_->gradient());
+  double largest = 0;
+  for (size_t k = 0; k < g.size(); ++k) {
+    if (std::isnan(g[k])) return g[k];
+    if (!out[k]) largest = std::max(largest, std::abs(g[k]));
+  }
+  return largest;
+}
+
+}  // namespace lockstep::solve

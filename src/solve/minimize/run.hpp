@@ -1,0 +1,108 @@
+// One minimisation: its evaluator, the device of the moment, stages, bounds, and what a method keeps.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/solve.hpp"
+#include "solve/evaluator.hpp"
+#include "solve/linear_solver.hpp"
+#include "solve/minimize/host_solver.hpp"
+
+namespace lockstep::solve {
+
+/// What a minimisation goes on from, after a device failed or in another process. Everything else follows.
+struct Snapshot {
+  std::vector<double> state;                 // the accepted point
+  std::vector<double> scalars;               // of the method; empty at the start
+  std::vector<std::vector<double>> vectors;  // of the method
+};
+
+/// Thrown through a stage that the context runs again on the CPU: the minimiser restores its last snapshot
+/// there, so that the iterates are those of a run without the failure.
+struct Restart {};
+
+class Run {
+ public:
+  Run(Problem& problem, Context& context, const Options& options, Linear linear);
+
+  const Options& options() const { return options_; }
+  Linear linear() const { return linear_; }
+  Evaluator& evaluator() { return *evaluator_; }
+  const Device& device() const { return evaluator_->device(); }
+
+  /// Builds the evaluator at a point; on the CPU where the device cannot.
+  void open(std::span<const double> state);
+  /// Stages "solve.evaluate" and "solve.linear". After a device failed, the work throws Restart instead.
+  void evaluate(const std::function<void()>& work) { stage("solve.evaluate", work); }
+  void solve(const std::function<void()>& work) { stage("solve.linear", work); }
+
+  /// A tangent vector of zeros.
+  Buffer vector() const;
+  /// Names the first instance whose cost is not finite at the state.
+  std::string describe_not_finite();
+
+  bool bounded() const { return !lower_.empty(); }
+  /// Coordinates at a bound that the negative gradient leaves through, by tangent coordinate.
+  std::vector<uint8_t> held();
+  /// Shortens the components of a step that cross a bound.
+  void project(const Buffer& step);
+  /// Largest |component| of the gradient; those that point out of the bounds do not count.
+  double gradient_max();
+
+  /// Seconds since the start, and of a stage.
+  double seconds() const;
+  double evaluate_seconds = 0, linear_seconds = 0;
+  int64_t linear_iterations = 0;
+  std::string message;  // why a method gave up
+
+ private:
+  void stage(const char* name, const std::function<void()>& work);
+
+  Problem& problem_;
+  Context& context_;
+  const Options& options_;
+  Linear linear_;
+  std::unique_ptr<Evaluator> evaluator_;
+  bool on_cpu_ = false;
+  std::vector<double> lower_, upper_;  // by tangent coordinate; empty without bounds
+  std::vector<int64_t> ambient_of_;    // the number that a bounded coordinate moves, else -1
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// A method. Its members hold what stays on the device between iterations.
+class Minimizer {
+ public:
+  virtual ~Minimizer() = default;
+  /// Takes over a snapshot at whose state the evaluator stands; `scalars` are empty at the start. Gives the
+  /// cost there.
+  virtual double restore(const Snapshot& snapshot) = 0;
+  /// One attempt at a step; fills the row but for its number and time. A value ends the minimisation.
+  virtual std::optional<Termination> iterate(Iteration& row) = 0;
+  /// The state is filled in by the caller.
+  virtual void save(Snapshot& snapshot) = 0;
+  /// Largest gradient component at the accepted point.
+  virtual double gradient_max() const = 0;
+  /// Whether the accepted point is the best one; else `best` has it.
+  virtual const std::vector<double>* best() const { return nullptr; }
+  virtual double best_cost() const { return 0; }
+  /// Iterations between snapshots; those in between are computed again after a failure.
+  virtual int snapshot_interval() const { return 1; }
+};
+
+std::unique_ptr<Minimizer> make_levenberg_marquardt(Run& run);
+std::unique_ptr<Minimizer> make_dogleg(Run& run);
+/// Gauss-Newton and Newton: undamped steps, halved until the cost falls.
+std::unique_ptr<Minimizer> make_newton(Run& run);
+std::unique_ptr<Minimizer> make_lbfgs(Run& run);
+std::unique_ptr<Minimizer> make_first_order(Run& run);
+
+/// The solver that `run` asks for.
+std::unique_ptr<LinearSolver> make_linear_solver(const Run& run);
+bool iterative(Linear linear);
+
+}  // namespace lockstep::solve

@@ -1,0 +1,48 @@
+// Sparse Cholesky factorisation of a symmetric matrix of blocks: approximate minimum degree on the blocks,
+// supernodes, fronts along the elimination tree. The same bits for every number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep::solve {
+
+/// Lower triangle by blocks. Block entry e stands at block row `rows[e]` >= block column `columns[e]`, each
+/// pair at most once, every diagonal one there; its numbers, column-major, follow those of entry e - 1.
+struct BlockPattern {
+  std::vector<int64_t> first;          // first unknown of each block; the last element counts all
+  std::vector<int32_t> rows, columns;  // of the entries
+  int64_t blocks() const { return int64_t(first.size()) - 1; }
+  int64_t unknowns() const { return first.back(); }
+  int64_t width(int64_t block) const { return first[size_t(block + 1)] - first[size_t(block)]; }
+  /// First number of each entry; the last element counts all.
+  std::vector<int64_t> offsets() const;
+};
+
+class SparseCholesky {
+ public:
+  /// Orders and analyses; the pattern is kept.
+  explicit SparseCholesky(const BlockPattern& pattern);
+  ~SparseCholesky();
+  SparseCholesky(SparseCholesky&&) noexcept;
+
+  /// Factorises the matrix of `values` (by entries) plus diag(`added`). False where a pivot is not a positive
+  /// finite number.
+  bool factorise(std::span<const double> values, std::span<const double> added);
+  /// Least pivot of the last factorisation over the diagonal element it came from: near the rounding error
+  /// where the matrix is singular.
+  double least_pivot() const;
+  /// x = A^-1 x.
+  void solve(std::span<double> x) const;
+  /// Numbers in the factor, and operations of a factorisation.
+  int64_t factor_elements() const;
+  double flops() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep::solve

@@ -1,0 +1,141 @@
+#include "solve/minimize/vector_ops.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "lockstep/primitives.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kTiny = 1e-8;
+
+template <class T>
+std::string kernel_name(const char* operation) {
+  return std::string("solve.") + operation + "." + std::string(name(detail::kType<T>));
+}
+
+template <class T>
+Val<T> clamped(const Val<T>& d) {
+  return min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
+}
+
+template <class F>
+void by_storage(const Buffer& x, F work) {
+  if (x.storage() == Storage::f64)
+    work(double{});
+  else
+    work(float{});
+}
+
+template <class T, class... A>
+void launch(const Device& device, const Kernel& kernel, const Buffer& extent, const A&... arguments) {
+  if (extent.elements() > 0) device.launch(kernel, {extent.elements()}, arguments...);
+}
+
+}  // namespace
+
+void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
+  by_storage(q, [&]<class T>(T) {
+    static const Kernel k =
+        kernel(kernel_name<T>("scale_by"), [](At<1> at, Grid<T, 1> diagonal, Grid<T, 1> x, Out<T, 1> r) {
+          r[at] = clamped<T>(diagonal[at]) * x[at];
+        });
+    launch<T>(device, k, q, d, p, q);
+  });
+}
+
+void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
+  by_storage(q, [&]<class T>(T) {
+    static const Kernel k =
+        kernel(kernel_name<T>("divide_by"), [](At<1> at, Grid<T, 1> diagonal, Grid<T, 1> x, Out<T, 1> r) {
+          r[at] = x[at] / clamped<T>(diagonal[at]);
+        });
+    launch<T>(device, k, q, d, p, q);
+  });
+}
+
+double max_abs(const Device& device, const Buffer& x) {
+  double out = 0;
+  by_storage(x, [&]<class T>(T) {
+    const double high = double(primitives::max<T>(device, x)), low = double(primitives::min<T>(device, x));
+    out = x.elements() == 0 ? 0 : high != high ? high : std::max(high, -low);
+  });
+  return out;
+}
+double dot(const Device& device, const Buffer& x, const Buffer& y) {
+  double out = 0;
+  by_storage(x, [&]<class T>(T) { out = double(primitives::dot<T>(device, x, y)); });
+  return out;
+}
+double norm(const Device& device, const Buffer& x) {
+  double out = 0;
+  by_storage(x, [&]<class T>(T) { out = double(primitives::norm<T>(device, x)); });
+  return out;
+}
+
+void lbfgs_descend(const Device& device, const Buffer& inverse_sy, const Buffer& sq, const Buffer& y,
+                   const Buffer& alpha, const Buffer& q) {
+  by_storage(q, [&]<class T>(T) {
+    static const Kernel k = kernel(
+        kernel_name<T>("lbfgs_descend"),
+        [](At<1> at, Grid<T, 1> rho, Grid<T, 1> product, Grid<T, 1> from, Out<T, 1> kept, InOut<T, 1> to) {
+          const Val<T> a = rho(0) * product(0);
+          to[at] = fma(-a, from[at], to[at]);
+          if_(at.x == 0, [&] { kept(0) = a; });
+        });
+    launch<T>(device, k, q, inverse_sy, sq, y, alpha, q);
+  });
+}
+
+void lbfgs_ascend(const Device& device, const Buffer& inverse_sy, const Buffer& yq, const Buffer& alpha,
+                  const Buffer& s, const Buffer& q) {
+  by_storage(q, [&]<class T>(T) {
+    static const Kernel k = kernel(
+        kernel_name<T>("lbfgs_ascend"),
+        [](At<1> at, Grid<T, 1> rho, Grid<T, 1> product, Grid<T, 1> kept, Grid<T, 1> from, InOut<T, 1> to) {
+          const Val<T> b = -(kept(0) + rho(0) * product(0));
+          to[at] = fma(b, from[at], to[at]);
+        });
+    launch<T>(device, k, q, inverse_sy, yq, alpha, s, q);
+  });
+}
+
+void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const Buffer& step,
+                   double momentum, double rate) {
+  by_storage(g, [&]<class T>(T) {
+    static const Kernel k = kernel(
+        kernel_name<T>("momentum_step"),
+        [](At<1> at, Grid<T, 1> slope, InOut<T, 1> velocity, Out<T, 1> move, Param<T> keep, Param<T> rate_) {
+          const Val<T> next = fma(keep, velocity[at], slope[at]);
+          velocity[at] = next;
+          move[at] = -(rate_ * next);
+        });
+    launch<T>(device, k, g, g, v, step, double(T(momentum)), double(T(rate)));
+  });
+}
+
+void adam_step(const Device& device, const Buffer& g, const Buffer& m, const Buffer& v, const Buffer& x,
+               const Buffer& step, double rate, double c1, double c2, double decay) {
+  by_storage(g, [&]<class T>(T) {
+    static const Kernel k = kernel(
+        kernel_name<T>("adam_step"),
+        [](At<1> at, Grid<T, 1> slope, InOut<T, 1> mean, InOut<T, 1> square, InOut<T, 1> point,
+           Out<T, 1> move, Param<T> rate_, Param<T> first, Param<T> second, Param<T> decay_) {
+          const Val<T> s = slope[at];
+          const Val<T> next_mean = fma(Val<T>(T(kBeta1)), mean[at], Val<T>(T(1 - kBeta1)) * s);
+          const Val<T> next_square = fma(Val<T>(T(kBeta2)), square[at], Val<T>(T(1 - kBeta2)) * (s * s));
+          mean[at] = next_mean;
+          square[at] = next_square;
+          const Val<T> moved =
+              -(rate_ * ((next_mean * first) / (sqrt(next_square * second) + Val<T>(T(kTiny))))) -
+              decay_ * point[at];
+          move[at] = moved;
+          point[at] = point[at] + moved;
+        });
+    launch<T>(device, k, g, g, m, v, x, step, double(T(rate)), double(T(c1)), double(T(c2)),
+              double(T(decay)));
+  });
+}
+
+}  // namespace lockstep::solve

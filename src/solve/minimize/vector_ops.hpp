@@ -1,0 +1,33 @@
+// Updates of tangent vectors that the methods need beyond the primitives. All buffers are of one storage, f32
+// or f64, and one length.
+#pragma once
+
+#include "lockstep/device.hpp"
+
+namespace lockstep::solve {
+
+/// q = clamp(d, 1e-6, 1e32) p
+void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
+/// q = p / clamp(d, 1e-6, 1e32)
+void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
+/// Waits for the number. NaN where an element is NaN.
+double max_abs(const Device& device, const Buffer& x);
+double dot(const Device& device, const Buffer& x, const Buffer& y);
+double norm(const Device& device, const Buffer& x);
+
+/// alpha[0] = sy[0] (s . q), given as `sq`, then q -= alpha y: the first loop of L-BFGS. Scalars are buffers
+/// of one element.
+void lbfgs_descend(const Device& device, const Buffer& inverse_sy, const Buffer& sq, const Buffer& y,
+                   const Buffer& alpha, const Buffer& q);
+/// q -= (alpha + inverse_sy yq) s: the second loop, on the negative of the first one's vector.
+void lbfgs_ascend(const Device& device, const Buffer& inverse_sy, const Buffer& yq, const Buffer& alpha,
+                  const Buffer& s, const Buffer& q);
+
+/// v = momentum v + g; step = -rate v
+void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const Buffer& step,
+                   double momentum, double rate);
+/// m, v: running means of g and g^2; step = -rate (m c1) / (sqrt(v c2) + 1e-8) - decay x; x += step.
+void adam_step(const Device& device, const Buffer& g, const Buffer& m, const Buffer& v, const Buffer& x,
+               const Buffer& step, double rate, double c1, double c2, double decay);
+
+}  // namespace lockstep::solve
