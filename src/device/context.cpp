@@ -118,6 +118,9 @@ void Context::run_stage(std::string_view name, const std::function<void(const De
         try {
           state_->device = Device::open(state_->opened, device_options(state_->options));
         } catch (const Error&) {  // gone for good: later stages fall back too, each with its line
+          reason +=
+              fmt::format("; {} cannot be opened again in this process, start the program again to use it",
+                          state_->opened);
         }
       }
     }

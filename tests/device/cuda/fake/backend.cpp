@@ -225,6 +225,35 @@ TEST_F(FakeCuda, AFatalErrorLosesTheDevice) {
   }  // buffers of the lost device go quietly
 }
 
+TEST_F(FakeCuda, AStageAfterALossSaysWhetherTheDeviceComesBack) {
+  std::vector<std::string> lines;
+  ContextOptions options;
+  options.device = "cuda";
+  options.on_fallback = [&](const std::string& line) { lines.push_back(line); };
+  Context context(options);
+  int runs = 0;
+  const auto work = [&](const Device& device) {
+    ++runs;
+    if (device.info().kind == DeviceKind::cuda && runs == 1) fail("cuStreamSynchronize", 700);
+    device.synchronize();
+    return device.info().kind;
+  };
+  // The stand-in driver, as driver 580, gives no context as long as the error stands.
+  EXPECT_NE(context.stage("test.first", work), DeviceKind::cuda);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("cannot be opened again in this process"), std::string::npos) << lines[0];
+  EXPECT_NE(context.stage("test.second", work), DeviceKind::cuda);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[1].starts_with("[GPU] test.second failed: cuda:0 was lost; cuda:0 cannot be opened"))
+      << lines[1];
+  EXPECT_EQ(context.fallbacks(), (std::map<std::string, int64_t>{{"test.first", 1}, {"test.second", 1}}));
+  fail("", 0);
+  Context later(options);
+  runs = 1;
+  EXPECT_EQ(later.stage("test.third", work), DeviceKind::cuda);
+  EXPECT_EQ(lines.size(), 2u);
+}
+
 TEST_F(FakeCuda, NothingIsLeftBehind) {
   const FakeState before = state();
   {
