@@ -92,12 +92,13 @@ void Sweep::trace() {
   }
 
   for (size_t q = 0; q < rows; ++q) kept_cotangent_.push_back(variables(plan_.residuals.size()));
+  find_slots();
   fetch(plus(first_, forward_ + 1), slot(forward_ + 1));
   residual_phase(first_);
   keep();
   b_.for_(plus(first_, 1), last_, 1, [&](Id z) { step(z); });
   barrier();
-  slots_.clear();
+  find_slots();
   back_phase(plus(last_, -1));
 
   for (size_t k = 0; k < sums_.size(); ++k) {
@@ -276,12 +277,13 @@ void Sweep::fetch(Id plane, Id slot) {
   if (direct()) async_commit();
 }
 
-/// Loads what enters at a cell alone, for the step that takes `plane` as its own.
+/// Loads what enters at a cell alone, for the step that takes `plane` as its own. Neighbouring tiles read the cells
+/// around theirs again, so these loads stay in the cache.
 void Sweep::load_next(const Cell& c, Id plane, Values& next) {
   for (size_t k = 0; k < channels_.own.size(); ++k)
     b_.set(next[k], buffer_of(channels_.own[k])
-                        .load_at(plus(base(plane, channels_.own[k].component), c.offset), form_.streaming));
-  if (mask_) b_.set(next.back(), mask_->load_at(plus(base(plane, 0), c.offset), form_.streaming));
+                        .load_at(plus(base(plane, channels_.own[k].component), c.offset)));
+  if (mask_) b_.set(next.back(), mask_->load_at(plus(base(plane, 0), c.offset)));
 }
 
 }  // namespace lockstep::pde

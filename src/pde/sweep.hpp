@@ -59,7 +59,8 @@ class Sweep {
   const RawBuffer& buffer_of(const Channel& c) const;
   void load_next(const Cell& c, Id plane, Values& next);
   void fetch(Id plane, Id slot);
-  Id slot(int dz);
+  void find_slots();
+  Id slot(int dz) const { return slots_.at(dz); }
 
   // sweep_step.cpp
   void step(Id z);
@@ -70,6 +71,12 @@ class Sweep {
   Id staged_value(int channel, int row, const Offset& at, int plane);
   Id cotangent_value(int residual, int row, const Offset& at);
   void residuals(int row);
+  Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width);
+  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width, const Tracer::Load& load,
+                        const Values& inner, const std::function<Id(Tracer&, size_t)>& edged);
+  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load);
+  std::map<const Term*, Id> own_differences(int row, Tracer& tracer, const std::array<Id, 3>& own,
+                                            const Tracer::Load& load);
   void store_cotangents(const Cell& c, const Values& values);
   void add_loss(int row);
   void ring(Id z);

@@ -133,7 +133,7 @@ Id Tracer::datum(const Datum& d) {
 }
 
 Id Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
-                   bool affine, const std::function<Id(int)>& get) {
+                   bool affine, bool edges, const std::function<Id(int)>& get) {
   int radius = 0;
   for (const Tap& t : taps) radius = std::max(radius, std::abs(t.offset));
   Id sum = kNone;
@@ -150,7 +150,7 @@ Id Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, i
   }
   if (const double centre = weight_at(taps, 0); centre != 0) sum = accumulate(type_, sum, centre, get(0));
   for (const Row& row : rows) {
-    if (clamping_gives(row, taps) && (affine || row.constant == 0)) continue;
+    if (!edges || (clamping_gives(row, taps) && (affine || row.constant == 0))) continue;
     Id value = kNone;
     for (const Tap& t : row.taps) value = accumulate(type_, value, t.weight, get(t.offset));
     if (affine && row.constant != 0) value = add(value, builder().number(type_, row.constant));
@@ -160,6 +160,25 @@ Id Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, i
   return sum;
 }
 
+void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps, bool affine) {
+  for (const Row& row : rows) {
+    if (clamping_gives(row, taps) && (affine || row.constant == 0)) continue;
+    int& width = row.high ? high : low;
+    width = std::max(width, row.at + 1);
+  }
+}
+
+Id Tracer::difference(const Access& a, const Offset& at, bool edges) {
+  const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
+  const Id sum =
+      combine(op.taps, op.rows, a.axis, at, a.kind == Access::field, edges, [&](int k) {
+        Offset moved = at;
+        moved[size_t(a.axis)] += k;
+        return datum({a.kind, a.field_index, a.component, a.level, moved});
+      });
+  return multiply(scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))], sum);
+}
+
 Id Tracer::access(const Access& a, const Offset& at) {
   switch (a.kind) {
     case Access::parameter: return scalars_.parameters[size_t(a.number)];
@@ -167,20 +186,18 @@ Id Tracer::access(const Access& a, const Offset& at) {
     default: break;
   }
   if (a.stencil == Stencil::point) return datum({a.kind, a.field_index, a.component, a.level, at});
-  const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
-  const Id difference = combine(op.taps, op.rows, a.axis, at, a.kind == Access::field, [&](int k) {
-    Offset moved = at;
-    moved[size_t(a.axis)] += k;
-    return datum({a.kind, a.field_index, a.component, a.level, moved});
-  });
-  return multiply(scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))], difference);
+  return difference(a, at, true);
 }
 
 Id Tracer::value(const Value& v, const Offset& at) {
   auto& lowering = at_[at];
   if (!lowering)
     lowering = std::make_unique<autodiff::Lowering>(
-        *d_.plan->graph, type_, [this, at](uint32_t leaf) { return access(d_.plan->accesses[leaf], at); });
+        *d_.plan->graph, type_, [this, at](uint32_t leaf) {
+          if (at == Offset{0, 0, 0})
+            if (const auto known = known_.find(leaf); known != known_.end()) return known->second;
+          return access(d_.plan->accesses[leaf], at);
+        });
   return (*lowering)(v);
 }
 
@@ -219,17 +236,22 @@ Id Tracer::plane_weight(const Target& target, const Term& term, int k, int row_o
   return multiply(scale, weight);
 }
 
-Id Tracer::add_own_plane(const Target& target, Id sum, Id point) {
+Id Tracer::own_difference(const Target& target, const Term& term, bool edges) {
+  const AxisOperator& op = d_.of(target.field_index, target.component, term.stencil, term.axis);
+  return combine(op.taps_t, op.rows_t, term.axis, {0, 0, 0}, false, edges, [&](int k) {
+    Offset at{0, 0, 0};
+    at[size_t(term.axis)] = k;
+    return value(term.g, at);
+  });
+}
+
+Id Tracer::add_own_plane(const Target& target, Id sum, Id point,
+                         const std::function<Id(const Term&)>& difference) {
   if (target.point) sum = add(sum, point != kNone ? point : value(*target.point));
   for (const Term& t : target.terms) {
     if (t.axis == 2) continue;
-    const AxisOperator& op = d_.of(target.field_index, target.component, t.stencil, t.axis);
-    const Id difference = combine(op.taps_t, op.rows_t, t.axis, {0, 0, 0}, false, [&](int k) {
-      Offset at{0, 0, 0};
-      at[size_t(t.axis)] = k;
-      return value(t.g, at);
-    });
-    sum = accumulate(sum, scalars_.scales[size_t(d_.scale_index(t.stencil, t.axis))], difference);
+    const Id change = difference ? difference(t) : own_difference(target, t, true);
+    sum = accumulate(sum, scalars_.scales[size_t(d_.scale_index(t.stencil, t.axis))], change);
   }
   return add_to_plane(target, 0, sum);
 }

@@ -44,6 +44,13 @@ struct Datum {
   auto key() const { return std::make_tuple(int(kind), field_index, component, level, at[0], at[1], at[2]); }
 };
 
+/// Cells at both ends of an axis whose rows differ from the inner one even when it is read with clamped coordinates.
+struct EdgeWidth {
+  int low = 0, high = 0;
+  explicit operator bool() const { return low > 0 || high > 0; }
+  void widen(const std::vector<Row>& rows, const std::vector<Tap>& taps, bool affine);
+};
+
 class Tracer {
  public:
   using Load = std::function<ir::Id(const Datum&)>;
@@ -66,10 +73,17 @@ class Tracer {
   ir::Id gradient(const Target& target);
 
   /// The parts of `gradient` for kernels that sweep along z: what the own plane adds to `sum` (kNone: nothing
-  /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` is the target's
-  /// pointwise part where it is known already.
-  ir::Id add_own_plane(const Target& target, ir::Id sum, ir::Id point = ir::kNone);
+  /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` and `difference` give
+  /// the target's pointwise part and its differences along x and y where they are known already.
+  ir::Id add_own_plane(const Target& target, ir::Id sum, ir::Id point = ir::kNone,
+                       const std::function<ir::Id(const Term&)>& difference = {});
   ir::Id add_to_plane(const Target& target, int to, ir::Id sum);
+  /// A difference in a target's own plane, not scaled; without `edges` only what inner cells need.
+  ir::Id own_difference(const Target& target, const Term& term, bool edges);
+  /// The difference that a leaf stands for; without `edges` only what inner cells need.
+  ir::Id difference(const Access& a, const Offset& at, bool edges);
+  /// From now on the leaf's value at the own cell is `value`.
+  void set_difference(uint32_t leaf, ir::Id value) { known_[leaf] = value; }
   /// Whether sums of the target begin with 0 instead of their first part.
   bool starts_at_zero(const Target& target) const;
   /// Whether any z term of the target reaches `to` planes away.
@@ -79,7 +93,7 @@ class Tracer {
   ir::Id datum(const Datum& d);
   ir::Id access(const Access& a, const Offset& at);
   ir::Id combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
-                 bool affine, const std::function<ir::Id(int)>& get);
+                 bool affine, bool edges, const std::function<ir::Id(int)>& get);
   ir::Id row_condition(const Row& row, int axis, int offset);
   /// Weight of plane z + k in the transposed operator's row of plane z, times the scale.
   ir::Id plane_weight(const Target& target, const Term& term, int k, int row_offset);
@@ -93,6 +107,7 @@ class Tracer {
   std::map<std::tuple<int, bool, int>, ir::Id> conditions_;
   std::map<std::tuple<int, int, int, int, int, int, int>, ir::Id> data_;
   std::map<Offset, std::unique_ptr<autodiff::Lowering>> at_;
+  std::map<uint32_t, ir::Id> known_;
 };
 
 }  // namespace lockstep::pde
