@@ -104,7 +104,8 @@ solve::FitOptions fit_options(const FitCommand& command, const io::CsvTable& tab
   options.sigma = command.sigma;
   if (command.x.empty()) {
     // Columns that the model names.
-    for (const std::string& name : solve::Expression::parse(command.model, "--model").names())
+    const solve::Expression model = solve::Expression::parse(command.model, "--model");
+    for (const std::string& name : model.names())
       if (name != command.y && std::find(table.names.begin(), table.names.end(), name) != table.names.end())
         options.x.push_back(name);
   } else {
@@ -120,6 +121,10 @@ solve::FitOptions fit_options(const FitCommand& command, const io::CsvTable& tab
                  high = number_of(value.substr(colon + 1), "--bounds");
     if (!(low < high)) throw InputError(fmt::format("'{}'", value), "--bounds", "LOW below HIGH");
     options.bounds[name] = {low, high};
+    if (const auto start = options.initial.find(name);
+        start != options.initial.end() && !(start->second >= low && start->second <= high))
+      throw InputError(fmt::format("{} starts at {}", name, start->second), "--initial",
+                       fmt::format("a start within {} of --bounds", value));
   }
   return options;
 }

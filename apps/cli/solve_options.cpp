@@ -77,6 +77,8 @@ class StatusLine {
 
 io::Image convergence_plot(const solve::Summary& summary, std::string_view title) {
   io::PlotSeries cost{"cost", {}, {}}, gradient{"largest gradient component", {}, {}};
+  cost.x.push_back(0);
+  cost.y.push_back(summary.initial_cost);
   for (const solve::Iteration& i : summary.trace) {
     cost.x.push_back(i.iteration);
     cost.y.push_back(i.cost);
@@ -142,12 +144,12 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
              solve::parse_robust_loss(text);
            } catch (const InputError& e) {
              throw InputError(fmt::format("'{}'", text), "--robust",
-                              "none, or huber, cauchy, tukey, geman_mcclure or arctan with a positive scale "
-                              "(huber:1.5)");
+                              "none, huber, cauchy, tukey, geman_mcclure or arctan, with a positive scale as "
+                              "in huber:1.5 or without (1)");
            }
            o.robust = text;
          },
-         "none, huber:S, cauchy:S, tukey:S, geman_mcclure:S, arctan:S")
+         "none, or huber, cauchy, tukey, geman_mcclure, arctan with a scale: huber:1.5 (none)")
       ->type_name("LOSS")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_integer(app, "--max-iterations", o.max_iterations, fmt::format("({})", o.max_iterations), "N", 0,

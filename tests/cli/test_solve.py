@@ -1,0 +1,293 @@
+"""solve nist, g2o, bal, fit."""
+import json
+import math
+import os
+import random
+import struct
+import unittest
+
+from program import ProgramTest, run
+
+DATA = os.environ.get("LOCKSTEP_DATA") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "data")
+CONTRACT = {"initial_cost", "final_cost", "iterations", "linear_iterations", "termination", "gradient_max", "residuals", "variables", "kernels",
+            "trace"}
+ROW = {"iteration", "cost", "cost_change", "gradient_max", "step_norm", "damping", "gain", "accepted", "linear_iterations", "seconds"}
+TERMINATIONS = {"function_tolerance", "gradient_tolerance", "parameter_tolerance", "max_iterations", "stopped", "no_descent", "failure"}
+
+
+def ring2(count=12, noise=0.05, seed=3):
+    """A walk around a circle whose poses at the start are off."""
+    rand = random.Random(seed)
+    step = 2 * math.pi / count
+    lines = []
+    for k in range(count):
+        angle = (k * step + math.pi) % (2 * math.pi) - math.pi
+        off = [rand.gauss(0, noise) if k else 0 for _ in range(3)]
+        lines.append("VERTEX_SE2 %d %.17g %.17g %.17g" % (k, math.sin(k * step) + off[0], 1 - math.cos(k * step) + off[1], angle + off[2]))
+    for k in range(count):
+        lines.append("EDGE_SE2 %d %d %.17g %.17g %.17g 100 0 0 100 0 400" % (k, (k + 1) % count, math.sin(step), 1 - math.cos(step), step))
+    return "\n".join(lines) + "\n"
+
+
+def csv_table(path, rows=40, header="t,count,error", seed=5):
+    rand = random.Random(seed)
+    with open(path, "w") as file:
+        file.write(header + "\n")
+        for k in range(rows):
+            t = 0.1 * k
+            file.write("%.17g,%.17g,%.17g\n" % (t, 5 * math.exp(-0.7 * t) + 1 + rand.gauss(0, 0.01), 0.01))
+    return path
+
+
+class SolveTest(ProgramTest):
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def data(self, *names):
+        path = os.path.join(DATA, "solve", *names)
+        if not os.path.exists(path):
+            self.skipTest(path + " is absent")
+        return path
+
+    def solve(self, *arguments, code=0, env=None):
+        document = self.json_of("solve", *arguments, code=code, env=env)
+        self.check_summary(document)
+        self.assertLessEqual(CONTRACT, set(document))
+        self.assertIn(document["termination"], TERMINATIONS)
+        for row in document["trace"]:
+            self.assertEqual(set(row), ROW)
+        if document["trace"]:
+            self.assertEqual(document["trace"][-1]["iteration"], document["iterations"])
+        return document
+
+
+class G2o(SolveTest):
+    def test_a_consistent_ring_closes(self):
+        path = self.write("ring.g2o", ring2())
+        document = self.solve("g2o", path, "--out", self.path("out.g2o"))
+        self.assertGreater(document["initial_cost"], 1)
+        self.assertLess(document["final_cost"], 1e-15)
+        self.assertEqual((document["residuals"], document["variables"], document["vertices"], document["edges"]), (36, 33, 12, 12))
+        self.assertGreaterEqual(document["kernels"], 1)
+        poses = {}
+        with open(self.path("out.g2o")) as file:
+            for line in file:
+                words = line.split()
+                if words[0] == "VERTEX_SE2":
+                    poses[int(words[1])] = [float(w) for w in words[2:]]
+        for k in range(12):
+            self.assertAlmostEqual(poses[k][0], math.sin(k * math.pi / 6), delta=1e-7)
+            self.assertAlmostEqual(poses[k][1], 1 - math.cos(k * math.pi / 6), delta=1e-7)
+        again = self.solve("g2o", self.path("out.g2o"))
+        self.assertLess(again["initial_cost"], 1e-15)
+
+    def test_methods_and_linear_solvers_agree(self):
+        path = self.write("ring.g2o", ring2().replace("EDGE_SE2 3 4 ", "EDGE_SE2 3 5 "))
+        want = self.solve("g2o", path)["final_cost"]
+        self.assertGreater(want, 1e-3)
+        for more in (("--method", "dogleg"), ("--method", "gn"), ("--method", "lbfgs", "--max-iterations", "2000"), ("--linear", "dense"),
+                     ("--linear", "dense-qr"), ("--linear", "cholesky"), ("--linear", "pcg"), ("--device", "interp")):
+            document = self.solve("g2o", path, *more)
+            self.assertAlmostEqual(document["final_cost"], want, delta=1e-6 * want, msg=str(more))
+
+    def test_fixed_vertices_stay(self):
+        path = self.write("ring.g2o", ring2() + "FIX 3 5\n")
+        self.solve("g2o", path, "--out", self.path("out.g2o"))
+        def poses(name, vertex):
+            with open(name) as file:
+                return [[float(w) for w in line.split()[2:]] for line in file if line.startswith("VERTEX_SE2 %d " % vertex)]
+        for vertex in (3, 5):
+            self.assertEqual(poses(path, vertex), poses(self.path("out.g2o"), vertex))
+        self.assertNotEqual(poses(path, 1), poses(self.path("out.g2o"), 1))
+
+    def test_gates_and_limits(self):
+        path = self.write("ring.g2o", ring2())
+        document = self.solve("g2o", path, "--max-iterations", "1", "--require-convergence", code=1)
+        self.assertEqual(document["termination"], "max_iterations")
+        self.assertEqual(document["iterations"], 1)
+        self.assertEqual(self.solve("g2o", path, "--max-iterations", "1")["iterations"], 1)
+        self.solve("g2o", path, "--require-convergence")
+        zero = self.solve("g2o", path, "--max-iterations", "0")
+        self.assertEqual(zero["final_cost"], zero["initial_cost"])
+
+    def test_robust_loss_bounds_an_outlier(self):
+        path = self.write("ring.g2o", ring2().replace("EDGE_SE2 3 4 ", "EDGE_SE2 3 9 "))
+        plain = self.solve("g2o", path)["final_cost"]
+        for loss in ("huber:1", "cauchy:1", "tukey:5", "geman_mcclure:1", "arctan:1"):
+            self.assertLess(self.solve("g2o", path, "--robust", loss)["final_cost"], plain, loss)
+
+    def test_plot_checkpoint_telemetry_and_report(self):
+        path = self.write("ring.g2o", ring2())
+        done = run("solve", "g2o", path, "--plot", self.path("p.png"), "--telemetry", self.path("t.jsonl"), "--trace", self.path("t.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("12 vertices, 12 edges", done.stdout)
+        self.assertIn("cost", done.stderr)
+        with open(self.path("p.png"), "rb") as file:
+            header = file.read(24)
+        self.assertEqual(header[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(struct.unpack(">II", header[16:24]), (960, 720))
+        with open(self.path("t.jsonl")) as file:
+            events = [json.loads(line) for line in file]
+        self.assertGreater(sum(e.get("event") == "solve.iteration" for e in events), 0)
+        with open(self.path("t.json")) as file:
+            json.load(file)
+        whole = self.solve("g2o", path)
+        self.solve("g2o", path, "--max-iterations", "2", "--checkpoint", self.path("c.state"))
+        self.assertTrue(os.path.exists(self.path("c.state")))
+        rest = self.solve("g2o", path, "--checkpoint", self.path("c.state"))
+        self.assertAlmostEqual(rest["final_cost"], whole["final_cost"], delta=1e-12)
+        other = self.write("other.g2o", ring2().replace("EDGE_SE2 3 4 ", "EDGE_SE2 3 5 "))
+        self.refuses("solve", "g2o", other, "--checkpoint", self.path("c.state"), "--quiet", saying="c.state")
+
+    def test_bad_files(self):
+        good = ring2()
+        for text, saying in ((good + "VERTEX_SE2 3 0 0 0\n", "bad.g2o:25"), (good + "EDGE_SE2 0 77 1 0 0 1 0 0 1 0 1\n", "vertex 77"),
+                             (good + "EDGE_SE2 0 2 1 0 0 1 2 0 1 0 1\n", "bad.g2o:25"), (good + "EDGE_SE2 0 2 nan 0 0 1 0 0 1 0 1\n", "'nan'"),
+                             (good + "WHEEL 1\n", "'WHEEL'"), ("", "no vertices"), ("VERTEX_SE3:QUAT 0 0 0 0 0 0 0 0\n", "bad.g2o:1"),
+                             (good + "VERTEX_SE2 50 0 0 0\n", "vertex 50 has no edge"), (good + "FIX 99\n", "bad.g2o:25")):
+            path = self.write("bad.g2o", text)
+            with open(self.path("out.g2o"), "w") as file:
+                file.write("before")
+            self.refuses("solve", "g2o", path, "--out", self.path("out.g2o"), "--quiet", saying=saying)
+            with open(self.path("out.g2o")) as file:
+                self.assertEqual(file.read(), "before")
+        self.refuses("solve", "g2o", self.path("absent.g2o"), saying="absent.g2o")
+        self.refuses("solve", "g2o", saying="FILE")
+
+    def test_bad_options(self):
+        path = self.write("ring.g2o", ring2())
+        for option, values in (("--method", ("newtonian",)), ("--linear", ("magic",)), ("--precision", ("f16",)),
+                               ("--robust", ("hubert", "huber:0", "huber:-1", "huber:nan", "l1:2", "huber:1x")), ("--max-iterations", ("-1", "1.5", "x")),
+                               ("--function-tolerance", ("-1", "nan", "x")), ("--initial-damping", ("0", "inf"))):
+            for value in values:
+                self.refuses("solve", "g2o", path, option + "=" + value, saying=option)
+        self.refuses("solve", saying="no command")
+        self.refuses("solve", "g2o", path, "--linear", "schur-pcg", "--quiet", saying="schur")
+
+    def test_faults(self):
+        path = self.write("ring.g2o", ring2())
+        done = run("solve", "g2o", path, "--device", "interp", "--no-fallback", env={"LOCKSTEP_FAULT": "solve.evaluate:launch"})
+        self.assertEqual(done.returncode, 3, done.stderr)
+        if not any(d["kind"] == "webgpu" and d["available"] for d in self.json_of("devices")["devices"]):
+            self.skipTest("no WebGPU adapter")
+        for kind in ("allocation", "compile", "launch", "device_lost"):
+            document = self.solve("g2o", path, "--device", "webgpu", "--precision", "f32", env={"LOCKSTEP_FAULT": "solve.evaluate:" + kind})
+            self.assertLess(document["final_cost"], 1e-6)
+            self.assertEqual(document["fallbacks"].get("solve.evaluate"), 1)
+
+    def test_public_graph(self):
+        document = self.solve("g2o", self.data("g2o", "tinyGrid3D.g2o"), "--require-convergence")
+        self.assertAlmostEqual(document["final_cost"], 3.363941, delta=4e-6)
+        self.assertEqual((document["dimension"], document["vertices"], document["edges"]), (3, 9, 11))
+
+
+class Bal(SolveTest):
+    SCENE = ("--synthetic", "12,1200")
+
+    def test_a_synthetic_scene_is_solved_to_its_noise(self):
+        document = self.solve("bal", *self.SCENE, "--out", self.path("o.txt"), "--ply", self.path("o.ply"), "--require-convergence")
+        self.assertEqual((document["cameras"], document["observations"], document["residuals"]), (12, 1200, 2400))
+        self.assertEqual(document["variables"], 12 * 9 + 3 * document["points"])
+        freedom = 2400 - document["variables"] + 7
+        self.assertAlmostEqual(document["final_cost"], 0.125 * freedom, delta=0.125 * freedom * 5 * math.sqrt(2 / freedom))
+        self.assertLess(document["rms_px"], 0.8)
+        with open(self.path("o.ply"), "rb") as file:
+            self.assertIn(b"element vertex %d\n" % (12 + document["points"]), file.read())
+        again = self.solve("bal", self.path("o.txt"))
+        self.assertAlmostEqual(again["initial_cost"], document["final_cost"], delta=1e-9 * document["final_cost"])
+
+    def test_linear_solvers_agree(self):
+        costs = {linear: self.solve("bal", *self.SCENE, "--linear", linear)["final_cost"] for linear in ("auto", "schur-pcg", "cholesky", "dense")}
+        for linear, cost in costs.items():
+            self.assertAlmostEqual(cost, costs["auto"], delta=1e-6 * cost, msg=linear)
+
+    def test_seeds(self):
+        first = [self.solve("bal", *self.SCENE, "--max-iterations", "0", "--seed", seed)["initial_cost"] for seed in ("1", "1", "2")]
+        self.assertEqual(first[0], first[1])
+        self.assertNotEqual(first[0], first[2])
+        self.assertLess(self.solve("bal", *self.SCENE, "--noise", "0", "--disturbance", "0", "--max-iterations", "0")["initial_cost"], 1e-9)
+
+    def test_bad_input(self):
+        self.refuses("solve", "bal", saying="no input")
+        self.refuses("solve", "bal", "x.txt", *self.SCENE, saying="a file and --synthetic")
+        for scene in ("12", "12,", "a,b", "12,10", "2,1000", "12.5,1000", "1,2,3"):
+            self.refuses("solve", "bal", "--synthetic", scene, "--quiet", saying="synthetic")
+        for text, saying in (("1 1 1\n0 5 1 1\n", "b.txt:1"), ("1 1 1\n0 5 1 1\n" + "1\n" * 12, "b.txt:2"), ("", "b.txt:1"),
+                             ("1 2 1\n0 1 1 1\n" + "1\n" * 15, "point 0"), ("1 1 1\n0 0 1 1\n" + "1\n" * 11, "b.txt"),
+                             ("1 1 1\n0 0 1 inf\n" + "1\n" * 12, "'inf'")):
+            self.refuses("solve", "bal", self.write("b.txt", text), "--quiet", saying=saying)
+
+    def test_a_start_that_is_not_finite(self):
+        # The point stands in the plane of the camera's centre.
+        text = "1 1 1\n0 0 1 1\n0\n0\n0\n0\n0\n0\n500\n0\n0\n1\n1\n0\n"
+        self.refuses("solve", "bal", self.write("b.txt", text), "--quiet", saying="finite")
+
+
+class Fit(SolveTest):
+    MODEL = ("--model", "a*exp(-b*t) + c", "--y", "count")
+
+    def test_parameters_and_errors(self):
+        table = csv_table(self.path("d.csv"))
+        document = self.solve("fit", table, *self.MODEL, "--sigma", "error", "--out", self.path("f.csv"), "--picture", self.path("f.png"))
+        for name, value, tolerance in (("a", 5, 0.05), ("b", 0.7, 0.02), ("c", 1, 0.03)):
+            self.assertAlmostEqual(document["parameters"][name], value, delta=tolerance)
+            self.assertGreater(document["standard_errors"][name], 0)
+            self.assertLess(document["standard_errors"][name], tolerance)
+        self.assertEqual(document["degrees_of_freedom"], 37)
+        self.assertGreater(document["r_squared"], 0.999)
+        with open(self.path("f.csv")) as file:
+            lines = file.read().split()
+        self.assertEqual(lines[0], "t,count,error,fitted,residual")
+        self.assertEqual(len(lines), 41)
+        squares = sum(float(line.split(",")[4]) ** 2 for line in lines[1:])
+        self.assertAlmostEqual(squares / 0.01 ** 2, document["residual_sum_of_squares"], delta=1e-6 * document["residual_sum_of_squares"])
+        self.assertGreater(os.path.getsize(self.path("f.png")), 1000)
+
+    def test_starts_and_bounds(self):
+        table = csv_table(self.path("d.csv"))
+        document = self.solve("fit", table, *self.MODEL, "--initial", "a=1,b=0.1,c=2", "--bounds", "c=1.2:inf")
+        self.assertEqual(document["initial"], {"a": 1, "b": 0.1, "c": 2})
+        self.assertAlmostEqual(document["parameters"]["c"], 1.2, delta=1e-9)
+
+    def test_bad_input(self):
+        table = csv_table(self.path("d.csv"))
+        for more, saying in ((("--model", "a*exp(", "--y", "count"), "model"), (("--model", "a*t", "--y", "nothing"), "nothing"),
+                             (("--model", "2*t", "--y", "count"), "no parameters"), ((*self.MODEL, "--initial", "z=1"), "z"),
+                             ((*self.MODEL, "--initial", "a"), "--initial"), ((*self.MODEL, "--initial", "a=1,a=2"), "--initial"),
+                             ((*self.MODEL, "--bounds", "a=3:1"), "--bounds"), ((*self.MODEL, "--bounds", "a=3"), "--bounds"), ((*self.MODEL, "--initial", "c=0", "--bounds", "c=1:2"), "c starts at 0"),
+                             (("--model", "a*t"), "--y")):
+            self.refuses("solve", "fit", table, *more, "--quiet", saying=saying)
+        self.refuses("solve", "fit", self.write("e.csv", "t,count\n1,x\n"), *self.MODEL, "--quiet", saying="e.csv:2")
+        self.refuses("solve", "fit", self.write("e.csv", "1,2\n3,4\n"), *self.MODEL, "--quiet", saying="no header")
+
+
+class Nist(SolveTest):
+    def test_certified_digits(self):
+        for name in ("Misra1a", "MGH09"):
+            for start in ("1", "2"):
+                document = self.solve("nist", self.data("nist", name + ".dat"), "--start", start)
+                self.assertGreaterEqual(document["lre"], 6, name)
+                self.assertEqual(len(document["parameters"]), len(document["certified"]))
+                self.assertGreater(document["residual_sum_of_squares"], 0)
+
+    def test_refusals(self):
+        self.refuses("solve", "nist", self.path("absent.dat"), saying="absent.dat")
+        self.refuses("solve", "nist", self.write("n.dat", "nothing of that kind\n"), "--quiet", saying="n.dat")
+        self.refuses("solve", "nist", self.data("nist", "Misra1a.dat"), "--start", "3", saying="--start")
+
+
+class Help(SolveTest):
+    def test_every_command_has_an_example(self):
+        for command in ("nist", "g2o", "bal", "fit"):
+            text = run("solve", command, "--help").stdout
+            self.assertIn("Example:\n  lockstep solve " + command, text)
+            for option in ("--method", "--linear", "--robust", "--max-iterations", "--function-tolerance", "--gradient-tolerance",
+                           "--parameter-tolerance", "--precision", "--require-convergence", "--checkpoint", "--plot", "--device"):
+                self.assertIn(option, text)
+        self.assertIn("g2o", run("completion", "bash").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
