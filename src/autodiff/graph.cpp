@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <unordered_map>
+#include <vector>
 
 #include "autodiff/simplify.hpp"
 #include "lockstep/autodiff.hpp"
@@ -22,24 +22,18 @@ std::string_view name(Op op) {
 
 namespace {
 
-struct NodeHash {
-  size_t operator()(const Node& n) const {
-    uint64_t h = uint64_t(n.op) * 0x9e3779b97f4a7c15u ^ n.imm;
-    for (uint32_t a : n.args) h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9u + a;
-    return size_t(h ^ (h >> 32));
-  }
-};
-struct NodeEqual {
-  bool operator()(const Node& a, const Node& b) const {
-    return a.op == b.op && a.imm == b.imm && a.args == b.args;
-  }
-};
+uint64_t hash_of(const Node& n) {
+  uint64_t h = uint64_t(n.op) * 0x9e3779b97f4a7c15u ^ n.imm;
+  for (uint32_t a : n.args) h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9u + a;
+  h = (h ^ (h >> 32)) * 0x94d049bb133111ebu;
+  return h ^ (h >> 29);
+}
 
 }  // namespace
 
 struct Graph::State {
   std::vector<Node> nodes;
-  std::unordered_map<Node, uint32_t, NodeHash, NodeEqual> index;
+  std::vector<uint32_t> index = std::vector<uint32_t>(64, 0);  // 1 + node by hash, linear probing; 0: none
   struct Leaf {
     std::string name;
     LeafClass kind;
@@ -48,9 +42,24 @@ struct Graph::State {
   std::vector<Leaf> leaves;
 
   uint32_t intern(Node node) {
-    const auto [at, added] = index.try_emplace(node, uint32_t(nodes.size()));
-    if (added) nodes.push_back(std::move(node));
-    return at->second;
+    for (size_t at = hash_of(node) & (index.size() - 1);; at = (at + 1) & (index.size() - 1)) {
+      if (index[at] == 0) {
+        nodes.push_back(std::move(node));
+        index[at] = uint32_t(nodes.size());
+        if (2 * nodes.size() > index.size()) grow();
+        return uint32_t(nodes.size()) - 1;
+      }
+      const Node& there = nodes[index[at] - 1];
+      if (there.op == node.op && there.imm == node.imm && there.args == node.args) return index[at] - 1;
+    }
+  }
+  void grow() {
+    index.assign(index.size() * 4, 0);
+    for (size_t id = 0; id < nodes.size(); ++id) {
+      size_t at = hash_of(nodes[id]) & (index.size() - 1);
+      while (index[at] != 0) at = (at + 1) & (index.size() - 1);
+      index[at] = uint32_t(id) + 1;
+    }
   }
 };
 

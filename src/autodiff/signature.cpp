@@ -1,10 +1,11 @@
+#include "autodiff/signature.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <vector>
-
-#include "lockstep/autodiff.hpp"
 
 namespace lockstep::autodiff {
 
@@ -43,26 +44,40 @@ class Marks {
 };
 
 struct Scratch {
-  Marks<uint64_t> hash, context;
+  Marks<uint64_t> hash, context, colour;
   Marks<uint32_t> number;
   std::vector<uint32_t> order;  // operands before their users
   std::vector<std::pair<uint32_t, uint32_t>> stack;
+  struct Leaf {
+    uint32_t id;
+    LeafPlace place;
+  };
+  std::vector<Leaf> leaves;  // sorted by block
 };
 
 // Serialised form: one record per node in the order of first visit (operands first), then the outputs.
 // Operand references are tagged: r = node, c = the next constant, l = leaf.
 class Serialiser {
  public:
-  Serialiser(const Graph& graph, Scratch& scratch) : graph_(graph), s_(scratch) {}
+  using Place = std::function<LeafPlace(uint32_t leaf)>;
+  Serialiser(const Graph& graph, Scratch& scratch, const Place& place)
+      : graph_(graph), s_(scratch), place_(place) {}
 
   Signature run(std::span<const Value> outputs) {
     find_order(outputs);
-    s_.context.clear(graph_.size());
+    find_leaves();
+    s_.colour.clear(graph_.size());
+    for (const auto& leaf : s_.leaves) s_.colour[leaf.id] = mix(2, uint64_t(leaf.place.component));
     hash_all();
-    // Operands that look the same may still stand in different places of the whole: tell their leaves apart
-    // by what uses them.
+    // Operands that look the same may still stand in different places of the whole: tell blocks apart by what
+    // uses their leaves; then, where operands still look the same, by which block is visited first.
     for (int round = 0; round < kRounds && ties_; ++round) {
       find_contexts(outputs);
+      colour_blocks();
+      hash_all();
+    }
+    if (ties_) {
+      rank_blocks(outputs);
       hash_all();
     }
     s_.number.clear(graph_.size());
@@ -101,6 +116,47 @@ class Serialiser {
       }
     }
   }
+  void find_leaves() {
+    s_.leaves.clear();
+    for (const uint32_t id : s_.order) {
+      const Node& node = graph_.node(id);
+      if (node.op == Op::leaf) s_.leaves.push_back({id, place_(uint32_t(node.imm))});
+    }
+    std::sort(s_.leaves.begin(), s_.leaves.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.place.block, a.place.component) < std::tie(b.place.block, b.place.component);
+    });
+  }
+  /// Calls f(first, one past the last) for the leaves of each block.
+  template <class F>
+  void each_block(F f) {
+    for (size_t first = 0, last; first < s_.leaves.size(); first = last) {
+      last = first;
+      while (last < s_.leaves.size() && s_.leaves[last].place.block == s_.leaves[first].place.block) ++last;
+      f(first, last);
+    }
+  }
+  void colour_blocks() {
+    each_block([&](size_t first, size_t last) {
+      uint64_t h = 0;
+      for (size_t k = first; k < last; ++k)
+        h = mix(mix(h, uint64_t(s_.leaves[k].place.component)), s_.context[s_.leaves[k].id]);
+      for (size_t k = first; k < last; ++k)
+        s_.colour[s_.leaves[k].id] = mix(h, uint64_t(s_.leaves[k].place.component));
+    });
+  }
+  /// Numbers the blocks in the order of their first visit.
+  void rank_blocks(std::span<const Value> outputs) {
+    s_.number.clear(graph_.size());
+    for (const Value& v : outputs) visit(v.id());
+    each_block([&](size_t first, size_t last) {
+      uint32_t rank = UINT32_MAX;
+      for (size_t k = first; k < last; ++k) rank = std::min(rank, s_.number[s_.leaves[k].id]);
+      for (size_t k = first; k < last; ++k)
+        s_.colour[s_.leaves[k].id] = mix(mix(3, rank), uint64_t(s_.leaves[k].place.component));
+    });
+    signature_ = {};
+    nodes_ = 0;
+  }
   void hash_all() {
     s_.hash.clear(graph_.size());
     ties_ = false;
@@ -111,7 +167,7 @@ class Serialiser {
     uint64_t h = mix(0, uint64_t(node.op));
     if (node.op == Op::constant) return h;
     if (node.op == Op::leaf)
-      return mix(mix(h, uint64_t(graph_.leaf_class(uint32_t(node.imm)))), s_.context[id]);
+      return mix(mix(h, uint64_t(graph_.leaf_class(uint32_t(node.imm)))), s_.colour[id]);
     h = mix(h, node.imm);
     if (commutes(node.op)) {
       const uint64_t a = s_.hash[node.args[0]], b = s_.hash[node.args[1]];
@@ -189,6 +245,7 @@ class Serialiser {
 
   const Graph& graph_;
   Scratch& s_;
+  const Place& place_;
   Signature signature_;
   uint32_t nodes_ = 0;
   bool ties_ = false;
@@ -196,10 +253,13 @@ class Serialiser {
 
 }  // namespace
 
-Signature signature(std::span<const Value> outputs) {
+Signature signature(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place) {
   if (outputs.empty()) return {};
   thread_local Scratch scratch;
-  return Serialiser(outputs[0].graph(), scratch).run(outputs);
+  return Serialiser(outputs[0].graph(), scratch, place).run(outputs);
+}
+Signature signature(std::span<const Value> outputs) {
+  return signature(outputs, [](uint32_t leaf) { return LeafPlace{leaf, 0}; });
 }
 
 std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::span<const Value> leaves,

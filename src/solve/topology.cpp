@@ -5,6 +5,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "autodiff/signature.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve {
@@ -66,7 +67,11 @@ Canonical canonicalise(std::span<const Value> residuals,
                        const std::function<LeafSource(uint32_t leaf)>& source) {
   Canonical c;
   Topology& t = c.topology;
-  t.signature = autodiff::signature(residuals);
+  t.signature = autodiff::signature(residuals, [&](uint32_t leaf) {
+    const LeafSource from = source(leaf);
+    return from.block < 0 ? autodiff::LeafPlace{-1 - int64_t(from.component), 0}
+                          : autodiff::LeafPlace{from.block, from.component};
+  });
   t.rows = int(residuals.size());
   c.constants = std::move(t.signature.constants);
   t.constants = int(c.constants.size());

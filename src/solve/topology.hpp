@@ -56,7 +56,6 @@ struct Canonical {
   std::vector<int> data;          // datum of the instance, by its canonical number
   std::vector<double> constants;  // without the loss's scale
 };
-/// `source(leaf)` is asked once for each leaf.
 Canonical canonicalise(std::span<const Value> residuals,
                        const std::function<LeafSource(uint32_t leaf)>& source);
 /// Completes the key by what is not part of the expression.

@@ -1,0 +1,19 @@
+// Signatures of expressions whose leaves are parts of larger things.
+#pragma once
+
+#include <functional>
+
+#include "lockstep/autodiff.hpp"
+
+namespace lockstep::autodiff {
+
+/// What a leaf is a part of: leaves of one `block` belong together, and `component` says which part it is.
+struct LeafPlace {
+  int64_t block = 0;
+  int64_t component = 0;
+};
+/// As signature(): commutative operands are also told apart by their leaves' components, and blocks keep
+/// one role throughout, so the order of first visits does not depend on how blocks are numbered.
+Signature signature(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place);
+
+}  // namespace lockstep::autodiff
