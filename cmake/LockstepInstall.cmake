@@ -30,7 +30,7 @@ endif()
 
 # --- devel: every library in one, for users of the C++ interface.
 set(LOCKSTEP_PUBLIC_PARTS core ir math autodiff compile clike llvm device device_interp device_cpu device_cuda
-  device_webgpu cases math_cases primitives primitives_cases urban pde)
+  device_webgpu cases math_cases primitives primitives_cases urban pde solve solve_minimize)
 foreach(part IN LISTS LOCKSTEP_PUBLIC_PARTS)
   if(TARGET lockstep_${part})
     get_target_property(kind lockstep_${part} TYPE)

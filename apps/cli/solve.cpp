@@ -62,6 +62,7 @@ void add_nist(CommandList& commands, CLI::App& parent) {
   options->solve.function_tolerance = wanted.function_tolerance;
   options->solve.gradient_tolerance = wanted.gradient_tolerance;
   options->solve.parameter_tolerance = wanted.parameter_tolerance;
+  options->solve.initial_damping = wanted.initial_damping;
   add_positional(*command.app, "FILE", options->input, "a .dat file of StRD nonlinear regression", true);
   add_choice(*command.app, "--start", options->start, "which of the file's two starts (1)", {"1", "2"});
   add_solve_options(*command.app, options->solve);

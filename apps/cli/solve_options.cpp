@@ -94,7 +94,7 @@ io::Image convergence_plot(const solve::Summary& summary, std::string_view title
   gradient.name.clear();
   const io::Image top = io::draw_plot({&cost, 1}, options);
   options.title.clear();
-  options.y_label = "largest |gradient component|";
+  options.y_label = "gradient, largest component";
   options.x_label = "iteration";
   const io::Image parts[] = {top, io::draw_plot({&gradient, 1}, options)};
   return io::stack_images(parts);
