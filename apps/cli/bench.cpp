@@ -50,18 +50,29 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   bench.iterations = static_cast<int>(options.iterations);
   bench.warmup = static_cast<int>(options.warmup);
   const auto start = std::chrono::steady_clock::now();
+  // A size that some case does not take skips that case; one that none takes is an error.
+  std::optional<InputError> refused;
+  bool measured = false;
   for (const Case* c : cases) {
     for (const std::string& size : wanted.empty() ? c->bench : wanted) {
-      results.rows.push_back(bench_case(*c, size, device, results.copy_gbps, bench));
+      try {
+        results.rows.push_back(bench_case(*c, size, device, results.copy_gbps, bench));
+        measured = true;
+      } catch (const InputError& e) {
+        if (wanted.empty()) throw;
+        BenchRow row{c->name, size, c->dtype};
+        row.skipped = e.what();
+        results.rows.push_back(row);
+        if (!refused) refused = e;
+      }
       progress.add();
     }
   }
+  if (refused && !measured) throw InputError(*refused);
   const DeviceCounters counters = device.counters();
   session.note({"bench", device.info().name,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-                static_cast<uint64_t>(counters.bytes_to_device),
-                static_cast<uint64_t>(counters.bytes_from_device), static_cast<uint64_t>(counters.launches),
-                0});
+                counters.bytes_to_device, counters.bytes_from_device, counters.launches, 0});
   session.note_device(device.info().name, counters.peak_bytes);
   return results;
 }

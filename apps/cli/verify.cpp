@@ -109,9 +109,8 @@ int run(const CommonOptions& common, VerifyOptions options) {
   }
   const DeviceCounters counters = device.counters();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  session.note({"verify", device.info().name, seconds, static_cast<uint64_t>(counters.bytes_to_device),
-                static_cast<uint64_t>(counters.bytes_from_device), static_cast<uint64_t>(counters.launches),
-                0});
+  session.note({"verify", device.info().name, seconds, counters.bytes_to_device, counters.bytes_from_device,
+                counters.launches, 0});
   session.note_device(device.info().name, counters.peak_bytes);
   table +=
       fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", failed ? "FAILED" : "verified",
