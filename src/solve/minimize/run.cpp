@@ -18,8 +18,8 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 /// Whether x stands at a bound: adding a step that was cut there may round.
 bool at_bound(double x, double bound) {
-  return std::abs(x - bound) <=
-         4 * std::numeric_limits<double>::epsilon() * std::max(std::abs(x), std::abs(bound));
+  return std::isfinite(bound) && std::abs(x - bound) <= 4 * std::numeric_limits<double>::epsilon() *
+                                                            std::max(std::abs(x), std::abs(bound));
 }
 
 }  // namespace
