@@ -17,13 +17,17 @@ namespace {
 using nlohmann::ordered_json;
 
 struct G2oCommand {
-  std::string input, out;
+  std::string input, out, start = "file";
   SolveOptions solve;
 };
 
 int run_g2o(const CommonOptions& common, const G2oCommand& options) {
   Session session(common);
-  const io::PoseGraph graph = session.host_stage("read", [&] { return io::read_g2o(options.input); });
+  const io::PoseGraph graph = session.host_stage("read", [&] {
+    io::PoseGraph read = io::read_g2o(options.input);
+    if (options.start == "tree") solve::start_from_tree(read);
+    return read;
+  });
   solve::PoseGraphProblem made = solve::build(graph, options.input, robust_option(options.solve));
   const solve::Summary summary = run_solve(session, made.problem, options.solve);
   ordered_json document{{"dimension", graph.dimension},
@@ -108,6 +112,8 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
   auto options = std::make_shared<G2oCommand>();
   add_positional(*command.app, "FILE", options->input,
                  "VERTEX_SE2, EDGE_SE2 or VERTEX_SE3:QUAT, EDGE_SE3:QUAT, and FIX", true);
+  add_choice(*command.app, "--start", options->start,
+             "file: the file's poses; tree: those that edges give, breadth first (file)", {"file", "tree"});
   add_file(*command.app, "--out", options->out, "the graph with the poses that were found");
   add_solve_options(*command.app, options->solve);
   add_common(command, "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o");

@@ -144,6 +144,41 @@ TEST(PoseGraph, FixedVertices) {
   EXPECT_EQ(with_poses(graph, made).poses, graph.poses);
 }
 
+// Measurements made from the poses give the poses back, whatever the start, and edges may point both ways.
+TEST(PoseGraph, ATreeOfExactMeasurementsGivesThePoses) {
+  for (const int dimension : {2, 3}) {
+    io::PoseGraph graph = random_graph(dimension, 9, 8);
+    const size_t pose = size_t(graph.pose_size());
+    for (size_t e = 0; e < 9; e += 2) std::swap(graph.edges[2 * e], graph.edges[2 * e + 1]);
+    for (size_t e = 0; e < 9; ++e) {
+      const double *a = &graph.poses[pose * size_t(graph.edges[2 * e])],
+                   *b = &graph.poses[pose * size_t(graph.edges[2 * e + 1])];
+      double* z = &graph.measurements[pose * e];
+      if (dimension == 2) {
+        const Eigen::Vector2d t = Eigen::Rotation2Dd(-a[2]) * Eigen::Vector2d(b[0] - a[0], b[1] - a[1]);
+        z[0] = t.x(), z[1] = t.y(), z[2] = b[2] - a[2];
+      } else {
+        const Eigen::Quaterniond p(a[3], a[4], a[5], a[6]), q(b[3], b[4], b[5], b[6]);
+        const Eigen::Vector3d t = p.conjugate() * Eigen::Vector3d(b[0] - a[0], b[1] - a[1], b[2] - a[2]);
+        const Eigen::Quaterniond r = p.conjugate() * q;
+        const double values[] = {t.x(), t.y(), t.z(), r.w(), r.x(), r.y(), r.z()};
+        std::copy_n(values, 7, z);
+      }
+    }
+    const std::vector<double> truth = graph.poses;
+    std::fill(graph.poses.begin() + std::ptrdiff_t(pose), graph.poses.end(), 0.1);
+    start_from_tree(graph);
+    const Traced term(dimension == 2 ? se2_edge() : se3_edge());
+    const std::vector<double> data = edge_data(graph);
+    for (size_t e = 0; e < 9; ++e)
+      for (const double r : evaluate<double>(term.residual, leaves_of_edge(graph, data, e)))
+        EXPECT_NEAR(r, 0, 1e-12);
+    for (size_t v = 0; v < 9; ++v)
+      for (size_t k = 0; k < size_t(dimension); ++k)
+        EXPECT_NEAR(graph.poses[v * pose + k], truth[v * pose + k], 1e-12);
+  }
+}
+
 TEST(PoseGraph, AVertexWithoutEdgesIsNamed) {
   io::PoseGraph graph = random_graph(2, 3, 6);
   graph.ids.push_back(99);
