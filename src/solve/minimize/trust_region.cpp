@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "lockstep/primitives.hpp"
 #include "solve/minimize/run.hpp"
@@ -287,46 +288,63 @@ class Newton final : public LeastSquares {
   double restore(const Snapshot& snapshot) override {
     forcing_ = options().forcing;
     if (snapshot.scalars.size() == 2) forcing_ = snapshot.scalars[0], rounding_steps_ = snapshot.scalars[1];
+    run_.evaluate([&] { whole_ = run_.vector(); });
     linearize();
     return cost_;
   }
   void save(Snapshot& snapshot) override { snapshot.scalars = {forcing_, rounding_steps_}; }
 
   std::optional<Termination> iterate(Iteration& row) override {
-    constexpr int kHalvings = 40;
-    constexpr double kDescent = 1e-4;
-    LinearResult linear = solve(0, step_);
-    row.linear_iterations = linear.iterations;
-    if (options().method == Method::newton)  // a projected Hessian may be singular
-      for (double lambda = 1e-10; !linear.ok && lambda < 1e3; lambda *= 100) {
-        linear = solve(lambda, step_);
-        row.damping = lambda;
-      }
-    if (!linear.ok) {
-      fill(row, {}, 0);
-      run_.message = linear.message;
-      return Termination::failure;
-    }
+    // A projected Hessian may be singular along a direction of descent: damped where halving finds nothing.
+    static constexpr double kDampings[] = {0, 1e-8, 1e-6, 1e-4, 1e-2, 1, 1e2, 1e4};
+    const bool newton = options().method == Method::newton;
     Trial trial;
     double gained = 0;
-    for (int k = 0; k < kHalvings; ++k) {
-      if (k > 0) run_.evaluate([&] { primitives::scale(device(), 0.5, step_); });
+    for (const double lambda : std::span(kDampings).first(newton ? std::size(kDampings) : 1)) {
+      const LinearResult linear = solve(lambda, step_);
+      row.linear_iterations += linear.iterations;
+      row.damping = lambda;
+      if (!linear.ok) {
+        run_.message = linear.message;
+        if (newton) continue;
+        fill(row, {}, 0);
+        return Termination::failure;
+      }
+      run_.message.clear();
+      std::optional<Termination> end;
+      const bool done = halve(newton ? 12 : 50, trial, gained, row, end);
+      if (!done) continue;
+      fill(row, trial, gained);
+      return end;
+    }
+    fill(row, trial, gained);
+    return run_.message.empty() ? Termination::no_descent : Termination::failure;
+  }
+
+ private:
+  /// Whether a step along step_ was taken, or the minimisation ends.
+  bool halve(int halvings, Trial& trial, double& gained, Iteration& row, std::optional<Termination>& end) {
+    constexpr double kDescent = 1e-4;
+    run_.evaluate([&] { device().copy(step_, whole_); });
+    for (int k = 0; k < halvings; ++k) {
+      if (k > 0)  // the whole step anew: bounds may have cut the last one
+        run_.evaluate([&] {
+          primitives::scale(device(), 0.5, whole_);
+          device().copy(whole_, step_);
+        });
       trial = attempt(step_);
       gained = gain(trial);
       if (gained == 1 ||
-          (std::isfinite(trial.cost) && cost_ - trial.cost > -kDescent * trial.slope && trial.slope < 0)) {
-        const std::optional<Termination> end = take(trial, row);
-        fill(row, trial, gained);
-        return end;
+          (std::isfinite(trial.cost) && trial.slope < 0 && cost_ - trial.cost > -kDescent * trial.slope)) {
+        end = take(trial, row);
+        return true;
       }
-      if (const std::optional<Termination> end = refuse(trial)) {
-        fill(row, trial, gained);
-        return end;
-      }
+      if ((end = refuse(trial))) return true;
     }
-    fill(row, trial, gained);
-    return Termination::no_descent;
+    return false;
   }
+
+  Buffer whole_;
 };
 
 }  // namespace

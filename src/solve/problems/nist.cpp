@@ -275,11 +275,24 @@ double log_relative_error(double got, double certified) {
 }
 
 NistResult solve_nist(const NistProblem& nist, int start, Context& context, const Options& options) {
-  NistGraph graph = build(nist, start);
+  constexpr double kStronger = 1e3;
+  std::vector<double> dampings{options.initial_damping};
+  if (options.method == Method::lm && options.checkpoint.empty())
+    dampings.push_back(kStronger * options.initial_damping);
   NistResult out;
-  out.summary = minimize(graph.problem, context, options);
-  const auto values = graph.problem.values(graph.parameters);
-  out.parameters.assign(values.begin(), values.end());
+  for (const double damping : dampings) {
+    Options chosen = options;
+    chosen.initial_damping = damping;
+    NistGraph graph = build(nist, start);
+    Summary summary = minimize(graph.problem, context, chosen);
+    const bool better = out.parameters.empty() || summary.final_cost < out.summary.final_cost;
+    if (better) {
+      const auto values = graph.problem.values(graph.parameters);
+      out.parameters.assign(values.begin(), values.end());
+      out.summary = std::move(summary);
+    }
+    if (options.callback && out.summary.termination == Termination::stopped) break;
+  }
   out.lre = kCertifiedDigits;
   for (size_t k = 0; k < out.parameters.size(); ++k)
     out.lre = std::min(out.lre, log_relative_error(out.parameters[k], nist.certified[k]));

@@ -1,0 +1,131 @@
+// A device that fails in the middle of a minimisation: the CPU goes on from the last accepted point, with one
+// line, one count and the same answer.
+#include <gtest/gtest.h>
+
+#include "device/devices.hpp"
+#include "lockstep/context.hpp"
+#include "lockstep/error.hpp"
+#include "solve/minimize/problems.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+using test::Instance;
+
+std::vector<std::string> gpus() {
+  std::vector<std::string> found;
+  for (const DeviceStatus& status : Device::list())
+    if (status.available && (status.info.kind == DeviceKind::cuda || status.info.kind == DeviceKind::webgpu))
+      found.push_back(status.info.name);
+  return found;
+}
+
+struct Answer {
+  Summary summary;
+  std::vector<double> values;
+};
+Answer solve_net(Context& context, Method method, Linear linear) {
+  Instance net = test::net(5);
+  Options options;
+  options.method = method;
+  options.linear = linear;
+  options.precision = Precision::f32;
+  options.max_iterations = method == Method::adam ? 60 : 25;
+  options.function_tolerance = 1e-6;
+  options.learning_rate = 0.02;
+  int last = 0;
+  options.callback = [&](const Iteration& row) {
+    EXPECT_EQ(row.iteration, last + 1);  // nothing is reported twice
+    last = row.iteration;
+    return true;
+  };
+  Answer out;
+  out.summary = minimize(net.problem, context, options);
+  EXPECT_EQ(last, out.summary.iterations);
+  const auto values = net.problem.values(net.set);
+  out.values.assign(values.begin(), values.end());
+  return out;
+}
+void expect_close(const Answer& got, const Answer& expected) {
+  EXPECT_NEAR(got.summary.final_cost, expected.summary.final_cost, 2e-4 * expected.summary.final_cost);
+  ASSERT_EQ(got.values.size(), expected.values.size());
+}
+
+class SolveOnGpu : public ::testing::TestWithParam<std::string> {
+ protected:
+  void TearDown() override { set_fault(""); }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SolveOnGpu);
+
+const std::vector<std::pair<Method, Linear>> kSolvers{{Method::lm, Linear::pcg},
+                                                      {Method::lm, Linear::cholesky},
+                                                      {Method::dogleg, Linear::cholesky},
+                                                      {Method::lbfgs, Linear::automatic},
+                                                      {Method::adam, Linear::automatic}};
+
+TEST_P(SolveOnGpu, AgreesWithTheCpu) {
+  for (const auto& [method, linear] : kSolvers) {
+    SCOPED_TRACE(testing::Message() << name(method) << " " << name(linear));
+    Context cpu(ContextOptions{.device = "cpu"}), gpu(ContextOptions{.device = GetParam()});
+    const Answer answer = solve_net(gpu, method, linear);
+    expect_close(answer, solve_net(cpu, method, linear));
+    EXPECT_TRUE(gpu.fallbacks().empty());
+    EXPECT_EQ(answer.summary.device, GetParam());
+  }
+}
+
+TEST_P(SolveOnGpu, EveryStageFallsBackFromEveryFault) {
+  for (const auto& [method, linear] : kSolvers) {
+    Context cpu(ContextOptions{.device = "cpu"});
+    const Answer right = solve_net(cpu, method, linear);
+    for (const std::string stage : {"solve.evaluate", "solve.linear"})
+      for (const std::string fault :
+           {"allocation", "compile", "launch", "launch:60", "launch:300", "device_lost", "device_lost:90"}) {
+        SCOPED_TRACE(testing::Message()
+                     << name(method) << " " << name(linear) << " " << stage << ":" << fault);
+        set_fault(stage + ":" + fault);
+        std::vector<std::string> lines;
+        ContextOptions options{.device = GetParam()};
+        options.on_fallback = [&](const std::string& line) { lines.push_back(line); };
+        Context context(options);
+        const Answer answer = solve_net(context, method, linear);
+        expect_close(answer, right);
+        const auto counts = context.fallbacks();
+        ASSERT_LE(lines.size(), 1u);  // a stage may do too little of a kind to reach the nth operation
+        if (lines.empty()) {
+          EXPECT_TRUE(counts.empty());
+          continue;
+        }
+        EXPECT_EQ(lines[0].find("[GPU] " + stage + " failed: "), 0u) << lines[0];
+        ASSERT_EQ(counts.count(stage), 1u);
+        EXPECT_EQ(counts.at(stage), 1);
+        EXPECT_EQ(answer.summary.device, "cpu");
+      }
+  }
+}
+
+TEST_P(SolveOnGpu, FaultsAtTheFirstOperationAlwaysFallBack) {
+  for (const std::string fault : {"allocation", "compile", "launch", "device_lost"}) {
+    set_fault("solve.evaluate:" + fault);
+    int lines = 0;
+    ContextOptions options{.device = GetParam()};
+    options.on_fallback = [&](const std::string&) { ++lines; };
+    Context context(options);
+    solve_net(context, Method::lm, Linear::pcg);
+    EXPECT_EQ(lines, 1) << fault;
+  }
+}
+
+TEST_P(SolveOnGpu, WithoutFallbackTheFaultIsThrown) {
+  set_fault("solve.evaluate:launch:40");
+  ContextOptions options{.device = GetParam()};
+  options.fallback = false;
+  Context context(options);
+  EXPECT_THROW(solve_net(context, Method::lm, Linear::pcg), DeviceError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, SolveOnGpu, ::testing::ValuesIn(gpus()),
+                         [](const auto& tested) { return test_name(tested.param); });
+
+}  // namespace
+}  // namespace lockstep::solve

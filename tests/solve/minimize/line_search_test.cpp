@@ -1,0 +1,86 @@
+// The strong Wolfe search on functions of one variable.
+#include "solve/minimize/line_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace lockstep::solve {
+namespace {
+
+using Function = std::function<LinePoint(double)>;
+
+void expect_wolfe(const LineResult& result, const LinePoint& start, const WolfeConditions& c = {}) {
+  ASSERT_TRUE(result.ok);
+  EXPECT_LE(result.point.value, start.value + c.decrease * result.point.t * start.slope);
+  EXPECT_LE(std::abs(result.point.slope), c.curvature * std::abs(start.slope));
+}
+
+TEST(StrongWolfe, FindsAStepFromManyFirstTrials) {
+  // The three kinds of More and Thuente: smooth, nearly flat, and bent close to the start.
+  const std::vector<Function> functions{
+      [](double t) { return LinePoint{t, -t / (t * t + 2), (t * t - 2) / ((t * t + 2) * (t * t + 2))}; },
+      [](double t) {
+        const double b = 0.004, u = t + b;
+        return LinePoint{t, std::pow(u, 5) - 2 * std::pow(u, 4), 5 * std::pow(u, 4) - 8 * std::pow(u, 3)};
+      },
+      [](double t) { return LinePoint{t, (t - 3) * (t - 3), 2 * (t - 3)}; },
+      [](double t) { return LinePoint{t, std::cosh(t - 5), std::sinh(t - 5)}; },
+  };
+  for (size_t k = 0; k < functions.size(); ++k)
+    for (const double first : {1e-3, 1e-1, 1.0, 1e1, 1e3}) {
+      SCOPED_TRACE(testing::Message() << "function " << k << " from " << first);
+      WolfeConditions conditions;
+      conditions.curvature = 0.1;
+      const LinePoint start = functions[k](0);
+      double last = 0;
+      const LineResult result = strong_wolfe(
+          [&](double t) {
+            last = t;
+            return functions[k](t);
+          },
+          start, first, conditions);
+      expect_wolfe(result, start, conditions);
+      EXPECT_EQ(result.point.t, last);  // the point whose gradient the caller holds
+    }
+}
+
+TEST(StrongWolfe, PassesOverValuesThatAreNotFinite) {
+  const auto phi = [](double t) {  // a logarithm's wall at 2
+    return LinePoint{t, -t - std::log(2 - t), -1 + 1 / (2 - t)};
+  };
+  const LinePoint start{0, -std::log(2.0), -0.5};
+  const LineResult result = strong_wolfe(phi, start, 50);
+  expect_wolfe(result, start);
+  EXPECT_LT(result.point.t, 2);
+}
+
+TEST(StrongWolfe, ReportsWhereNothingFalls) {
+  const LineResult result = strong_wolfe([](double t) { return LinePoint{t, 1 + t, 1}; }, {0, 1, -1}, 1);
+  EXPECT_FALSE(result.ok);
+  EXPECT_FALSE(result.lower);
+  EXPECT_GT(result.trials, 5);
+}
+
+TEST(StrongWolfe, StopsOnAFallWithoutEnd) {
+  WolfeConditions conditions;
+  conditions.longest = 1e6;
+  const LineResult result =
+      strong_wolfe([](double t) { return LinePoint{t, -t, -1}; }, {0, 0, -1}, 1, conditions);
+  EXPECT_FALSE(result.ok);
+  EXPECT_TRUE(result.lower);
+  EXPECT_EQ(result.point.t, 1e6);
+}
+
+TEST(StrongWolfe, TrustsTheSlopeWithinRounding) {
+  // Values that no longer show the fall: 1e8 + (t - 1)^2 1e-9.
+  const auto phi = [](double t) { return LinePoint{t, 1e8 + 1e-9 * (t - 1) * (t - 1), 2e-9 * (t - 1)}; };
+  WolfeConditions conditions;
+  conditions.curvature = 0.5;
+  const LineResult result = strong_wolfe(phi, phi(0), 1.2, conditions);
+  EXPECT_TRUE(result.ok);
+}
+
+}  // namespace
+}  // namespace lockstep::solve
