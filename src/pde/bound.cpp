@@ -12,6 +12,8 @@ void BoundLoss::run() const {
 
 std::vector<double> BoundLoss::terms() const {
   const Plan& plan = *state_->d->plan;
+  for (const Launch& l : state_->totals_launches)
+    state_->device.launch_with(l.kernel, l.extent, l.arguments, {});
   std::vector<double> sums;
   if (state_->totals.storage() == Storage::f64) {
     sums = state_->device.download<double>(state_->totals);

@@ -17,7 +17,8 @@ struct BoundLoss::State {
   std::shared_ptr<const Discretisation> d;
   Device device;
   Path path = Path::two_kernel;
-  std::vector<Launch> launches;
+  std::vector<Launch> launches;         // of a run
+  std::vector<Launch> totals_launches;  // of what only the value of the loss needs
   std::vector<FieldLevel> outputs;
   std::vector<Buffer> gradients;    // by outputs
   Buffer totals;                    // one sum per residual

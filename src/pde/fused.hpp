@@ -26,9 +26,13 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
                     std::vector<FieldLevel> outputs, FusedShape shape, Type sum);
 
 using KernelStore = std::function<const Kernel&(const std::string& key, const std::function<Kernel()>& make)>;
-std::vector<Launch> fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
-                                   const KernelForm& form, const std::vector<FieldLevel>& outputs,
-                                   const FusedShape& shape, Type sum, const FusedArguments& arguments,
-                                   const KernelStore& store);
+/// The sweep, and the sum of its groups' partial losses.
+struct FusedLaunches {
+  Launch sweep, total;
+};
+FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
+                             const KernelForm& form, const std::vector<FieldLevel>& outputs,
+                             const FusedShape& shape, Type sum, const FusedArguments& arguments,
+                             const KernelStore& store);
 
 }  // namespace lockstep::pde

@@ -13,7 +13,9 @@ void add_channel(std::vector<Channel>& list, const Access& a) {
 
 }  // namespace
 
-std::string FusedShape::key() const { return fmt::format("{}x{}x{}.{}.{}", x, y, rows, wide, blocks); }
+std::string FusedShape::key() const {
+  return fmt::format("{}x{}x{}.{}.{}.{}", x, y, rows, wide, blocks, ahead);
+}
 
 Channels::Channels(const Plan& plan) {
   const std::vector<uint32_t> leaves = autodiff::leaves_of(plan.residuals);
@@ -37,8 +39,8 @@ FusedLayout::FusedLayout(const Discretisation& d, const FusedShape& s, const Cha
   halo = std::max(d.reach[0], d.reach[1]);
   margin = halo + std::max(d.forward_reach[0], d.forward_reach[1]);
   left = (margin + s.wide - 1) / s.wide * s.wide;
-  // Those of one residual, the one below it, and the next one on its way.
-  planes = std::max(2 * forward + 2, 3);
+  // Those of one residual, the one below it, and the next ones on their way.
+  planes = std::max(2 * forward + 1, 2) + s.ahead;
   width = s.x + 2 * left;
   height = s.tall() + 2 * margin;
   inner_width = s.x + 2 * halo;

@@ -10,9 +10,9 @@
 namespace lockstep::pde {
 
 /// Lanes of a group along x and y, adjacent rows of a lane, planes of a chunk, elements of an asynchronous
-/// copy, groups that should share a multiprocessor.
+/// copy, groups that should share a multiprocessor, planes on their way.
 struct FusedShape {
-  int x = 64, y = 4, rows = 2, chunk = 64, wide = 1, blocks = 2;
+  int x = 64, y = 4, rows = 2, chunk = 64, wide = 1, blocks = 2, ahead = 1;
   int tall() const { return y * rows; }
   int lanes() const { return x * y; }
   std::string key() const;  // of the kernel; the chunk is an argument

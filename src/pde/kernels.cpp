@@ -181,7 +181,6 @@ Kernel partial_kernel(const KernelForm& form, Type sum) {
         const Val<i32> z_first = Val<i32>::from(add_scalar("z_first", Type::i32)),
                        ring = Val<i32>::from(add_scalar("ring", Type::i32)),
                        shift = Val<i32>::from(add_scalar("shift", Type::i32));
-        const Id norm = add_scalar("norm", sum);
         const Group<3> g;
         const Val<i32> z = g.id(1) + z_first, slot = (z + shift) % ring,
                        first = g.id(0) * kReduceChunk + g.lane(), size = cotangents.size(2);
@@ -189,17 +188,14 @@ Kernel partial_kernel(const KernelForm& form, Type sum) {
         for (int step = 0; step < kReduceChunk / kReduceLanes; ++step) {
           const Val<i32> at = first + step * kReduceLanes;
           if_(at < size, [&] {
-            const Id c = b.op(ir::Op::fmul,
-                              {b.convert(sum, cotangents.load({g.id(2).id(), slot.id(), at.id()})), norm},
-                              ir::kNoContract);
-            Id square = b.op(ir::Op::fmul, {c, c}, ir::kNoContract);
+            const Id c = b.convert(sum, cotangents.load({g.id(2).id(), slot.id(), at.id()}));
+            Id weighted = c;
             if (mask) {
               const Id m = b.convert(sum, mask->load({z.id(), at.id()}));
               const Id none = b.op(ir::Op::feq, {m, zero});
-              square =
-                  b.select(none, zero, b.op(ir::Op::fdiv, {square, b.select(none, b.number(sum, 1), m)}));
+              weighted = b.select(none, zero, b.op(ir::Op::fdiv, {c, b.select(none, b.number(sum, 1), m)}));
             }
-            b.set(total, b.op(ir::Op::fadd, {b.get(total), square}));
+            b.set(total, b.op(ir::Op::fma, {weighted, c, b.get(total)}));
           });
         }
         const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));

@@ -67,8 +67,8 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
                          std::vector<int> fields);
 
 inline constexpr int kReduceLanes = 256, kReduceChunk = 4096;
-/// Sums of (norm c)^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents
-/// (K, ring, plane), [mask (nz, plane)], partial sums (K, nz, chunks), z_first, ring, shift, norm.
+/// Sums of c^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents
+/// (K, ring, plane), [mask (nz, plane)], partial sums (K, nz, chunks), z_first, ring, shift.
 Kernel partial_kernel(const KernelForm& form, Type sum);
 /// Sums of rows of (K, M); one group each. Arguments: partial sums, results (K).
 Kernel total_kernel(Type sum);

@@ -101,9 +101,9 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   std::vector<double> seeds;
   for (double w : plan.weights) seeds.push_back(2 * w / count * inputs.seed);
   bound->totals = device.allocate(sum == Type::f64 ? Storage::f64 : Storage::f32, {residuals});
-  // A cotangent times norm is weight * mask * R; its square over the mask sums to weight^2 sum m R^2.
+  // Kernels sum c^2 / m of the cotangents c = 2 w seed / N m R.
   const double norm = count / (2 * inputs.seed);
-  for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : 1 / (w * count));
+  for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
 
   if (bound->path == Path::fused) {
     FusedArguments a;
@@ -114,15 +114,16 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     push_scalars(a.scalars, *d, checked.parameters());
     for (double s : seeds) a.scalars.push_back(s);
     a.totals = bound->totals;
-    for (double& scale : bound->total_scale) scale *= norm * norm;  // the sweep sums bare c^2 / m
     FusedShape shape = choose_shape(*d, device, form, options);
     for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
       if (checked.given(f).offset() % shape.wide != 0) shape.wide = 1;
-    bound->launches =
+    FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, sum, a,
                        [&](const std::string& key, const std::function<Kernel()>& make) -> const Kernel& {
                          return state_->kernel(key, make);
                        });
+    bound->launches.push_back(std::move(launches.sweep));
+    bound->totals_launches.push_back(std::move(launches.total));
     return BoundLoss(bound);
   }
 
@@ -157,8 +158,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   const auto launch_sums = [&](int64_t from, int64_t to) {
     std::vector<Argument> list{cotangents.reshape({residuals, ring, ny * nx})};
     if (form.mask) list.push_back(checked.mask().reshape({nz, ny * nx}));
-    list.insert(list.end(),
-                {Argument(sums), Argument(from), Argument(ring), Argument(shift), Argument(norm)});
+    list.insert(list.end(), {Argument(sums), Argument(from), Argument(ring), Argument(shift)});
     bound->launches.push_back({partial, {residuals, to - from, chunks}, std::move(list)});
   };
   const auto launch_adjoint = [&](int64_t from, int64_t to) {
@@ -184,7 +184,8 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     launch_sums(from, to);
     launch_adjoint(from, to);
   }
-  bound->launches.push_back({total, {residuals}, {sums.reshape({residuals, nz * chunks}), bound->totals}});
+  bound->totals_launches.push_back(
+      {total, {residuals}, {sums.reshape({residuals, nz * chunks}), bound->totals}});
   return BoundLoss(bound);
 }
 

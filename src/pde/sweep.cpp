@@ -29,6 +29,21 @@ Sweep::Sweep(const Discretisation& d, const KernelForm& form, const std::vector<
     while (plan_.term_of[first] != plan_.term_of[k] || plan_.weights[first] != plan_.weights[k]) ++first;
     sum_of_.push_back(first);
   }
+  // Products stay open, since a sum that takes one is fused with it.
+  std::map<uint32_t, bool> own;
+  for (uint32_t id : autodiff::reachable(plan_.residuals)) {
+    const autodiff::Node& node = plan_.graph->node(id);
+    if (node.op == autodiff::Op::leaf) {
+      const Access& a = plan_.accesses[uint32_t(node.imm)];
+      own[id] = a.kind == Access::field &&
+                Channels::find(channels_.own, {a.kind, a.field_index, a.component, a.level, {}}) >= 0;
+      continue;
+    }
+    bool all = !node.args.empty();
+    for (uint32_t arg : node.args) all &= own[arg];
+    own[id] = all && node.op != autodiff::Op::mul;
+    if (own[id]) early_.push_back(Value(plan_.graph.get(), id));
+  }
 }
 
 bool Sweep::swept(const Target& t) {
@@ -56,7 +71,7 @@ void Sweep::trace() {
       }
 
   // Planes around the first one; slot k of the ring holds plane first - forward + k.
-  for (int k = -forward_; k <= forward_; ++k)
+  for (int k = -forward_; k < forward_ + shape_.ahead; ++k)
     fetch(plus(first_, k), constant((k + forward_) * layout_.slot()));
   head_ = b_.variable(constant(forward_ * layout_.slot()));
   cotangent_head_ = b_.variable(constant(0));
@@ -79,7 +94,7 @@ void Sweep::trace() {
     else
       b_.if_(pass.lane_in_ring, load);
   }
-  if (direct()) async_wait(0);
+  if (direct()) async_wait(shape_.ahead - 1);
   barrier();
   for (size_t q = 0; q < rows; ++q) {
     queue_.emplace_back();
@@ -91,14 +106,15 @@ void Sweep::trace() {
     }
   }
 
-  for (size_t q = 0; q < rows; ++q) kept_cotangent_.push_back(variables(plan_.residuals.size()));
   find_slots();
-  fetch(plus(first_, forward_ + 1), slot(forward_ + 1));
+  fetch(plus(first_, forward_ + shape_.ahead), slot(forward_ + shape_.ahead));
+  begin_residuals(first_);
   residual_phase(first_);
   keep();
   b_.for_(plus(first_, 1), last_, 1, [&](Id z) { step(z); });
   barrier();
   find_slots();
+  take_columns();
   back_phase(plus(last_, -1));
 
   for (size_t k = 0; k < sums_.size(); ++k) {
@@ -277,12 +293,12 @@ void Sweep::fetch(Id plane, Id slot) {
   if (direct()) async_commit();
 }
 
-/// Loads what enters at a cell alone, for the step that takes `plane` as its own. Neighbouring tiles read the cells
-/// around theirs again, so these loads stay in the cache.
+/// Loads what enters at a cell alone, for the step that takes `plane` as its own. Neighbouring tiles read the
+/// cells around theirs again, so these loads stay in the cache.
 void Sweep::load_next(const Cell& c, Id plane, Values& next) {
   for (size_t k = 0; k < channels_.own.size(); ++k)
-    b_.set(next[k], buffer_of(channels_.own[k])
-                        .load_at(plus(base(plane, channels_.own[k].component), c.offset)));
+    b_.set(next[k],
+           buffer_of(channels_.own[k]).load_at(plus(base(plane, channels_.own[k].component), c.offset)));
   if (mask_) b_.set(next.back(), mask_->load_at(plus(base(plane, 0), c.offset)));
 }
 

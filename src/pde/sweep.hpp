@@ -64,6 +64,9 @@ class Sweep {
 
   // sweep_step.cpp
   void step(Id z);
+  void take_columns();
+  void begin_residuals(Id z);
+  Tracer::Load residual_load(int row);
   void residual_phase(Id z);
   void back_phase(Id z);
   void keep();
@@ -72,14 +75,15 @@ class Sweep {
   Id cotangent_value(int residual, int row, const Offset& at);
   void residuals(int row);
   Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width);
-  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width, const Tracer::Load& load,
-                        const Values& inner, const std::function<Id(Tracer&, size_t)>& edged);
+  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
+                        const Tracer::Load& load, const Values& inner,
+                        const std::function<Id(Tracer&, size_t)>& edged);
   void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load);
   std::map<const Term*, Id> own_differences(int row, Tracer& tracer, const std::array<Id, 3>& own,
                                             const Tracer::Load& load);
   void store_cotangents(const Cell& c, const Values& values);
   void add_loss(int row);
-  void ring(Id z);
+  void ring();
   void back(int row);
   void flush(int row);
   void store(const std::vector<std::pair<const Pending*, Id>>& list, Id plane, const Cell& c);
@@ -98,6 +102,7 @@ class Sweep {
   FusedLayout layout_;
   int forward_, back_;
   std::vector<FieldLevel> fields_;
+  std::vector<Value> early_;    // sums of values that enter at a cell alone
   std::vector<size_t> sum_of_;  // residuals of one term and weight share a sum
   std::vector<RawBuffer> field_buffers_, gradient_buffers_;
   std::optional<RawBuffer> mask_, partial_;
@@ -115,16 +120,15 @@ class Sweep {
   std::vector<Values> next_;  // by row: own channels and the mask of the plane that comes next
   std::vector<std::vector<Values>>
       queue_;  // by row and staged channel: variables of planes z-forward … z+forward-1
-  std::vector<Values> kept_cotangent_;  // by row: cotangents of the plane below the current slot
   std::vector<Pending> pending_;
 
   // of the current step
-  Id z_ = ir::kNone, owns_plane_ = ir::kNone;
+  Id z_ = ir::kNone, owns_plane_ = ir::kNone, next_plane_ = ir::kNone;
   std::map<int, Id> slots_;
   std::map<std::tuple<int, int, int, int>, Id> staged_memo_;
   std::map<std::tuple<int, int, int>, Id> cotangent_memo_;
   std::vector<std::vector<Values>> column_;  // by row and staged channel: planes z-forward … z+forward
-  std::vector<Values> own_, cotangent_, neighbour_;
+  std::vector<Values> own_, cotangent_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
 };
 

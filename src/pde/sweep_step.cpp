@@ -13,7 +13,7 @@ using namespace sweep_ops;
 void Sweep::find_slots() {
   const int total = layout_.planes * layout_.slot();
   slots_.clear();
-  for (int dz = -std::max(forward_, 1); dz <= forward_ + 1; ++dz) {
+  for (int dz = -std::max(forward_, 1); dz <= forward_ + shape_.ahead; ++dz) {
     const Id moved = plus(b_.get(head_), dz * layout_.slot());
     slots_[dz] = dz == 0  ? moved
                  : dz > 0 ? b_.select(less(moved, constant(total)), moved, plus(moved, -total))
@@ -42,8 +42,6 @@ Id Sweep::staged_value(int channel, int row, const Offset& at, int plane) {
 /// A cotangent of the plane below the current slot.
 Id Sweep::cotangent_value(int residual, int row, const Offset& at) {
   const int beside = row + at[1];
-  if (at[0] == 0 && beside >= 0 && beside < shape_.rows)
-    return b_.get(kept_cotangent_[size_t(beside)][size_t(residual)]);
   const auto [entry, added] = cotangent_memo_.try_emplace({residual, at[0], beside}, kNone);
   if (added)
     entry->second = b_.emit(ir::Op::shared_load, form_.type(),
@@ -63,8 +61,8 @@ Id Sweep::at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width
   return edge;
 }
 
-/// Variables that hold `inner` and, in a branch that only lanes at an edge take, what `edged` sets them to. Its tracer
-/// is its own, since nothing that a branch computes may be used after it.
+/// Variables that hold `inner` and, in a branch that only lanes at an edge take, what `edged` sets them to.
+/// Its tracer is its own, since nothing that a branch computes may be used after it.
 Sweep::Values Sweep::unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
                                     const Tracer::Load& load, const Values& inner,
                                     const std::function<Id(Tracer&, size_t)>& edged) {
@@ -108,18 +106,20 @@ void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const
   }
 }
 
+Tracer::Load Sweep::residual_load(int row) {
+  return [this, row, q = size_t(row)](const Datum& x) -> Id {
+    if (x.kind == Access::cotangent) return cotangent_[q][size_t(x.component)];
+    if (const int k = Channels::find(channels_.staged, x); k >= 0) return staged_value(k, row, x.at, 0);
+    return own_[q][size_t(Channels::find(channels_.own, x))];
+  };
+}
+
 /// Residuals and cotangents of one of the lane's rows.
 void Sweep::residuals(int row) {
   const size_t q = size_t(row);
   std::array<Id, 3> own = rows_[q].own;
   own[2] = inside_plane(z_);
-  const Tracer::Load load = [this, row, q](const Datum& x) -> Id {
-    if (x.kind == Access::cotangent) return cotangent_[q][size_t(x.component)];
-    if (const int k = Channels::find(channels_.staged, x); k >= 0) return staged_value(k, row, x.at, 0);
-    return own_[q][size_t(Channels::find(channels_.own, x))];
-  };
-  tracers_[q] = std::make_unique<Tracer>(d_, form_.type(), scalars_, own, cells_, load);
-  edge_differences(*tracers_[q], own, load);
+  edge_differences(*tracers_[q], own, residual_load(row));
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     const Id r = tracers_[q]->value(plan_.residuals[k]);
     const Id weight = mask_ ? b_.op(ir::Op::fmul, {seeds_[k], own_[q].back()}, ir::kNoContract) : seeds_[k];
@@ -154,37 +154,57 @@ void Sweep::add_loss(int row) {
   }
 }
 
-/// Residuals of a plane: of the tile's rows, kept in registers, and of the cells around it.
-void Sweep::residual_phase(Id z) {
+/// The lane's own columns of the staged channels, as far as they wait in registers.
+void Sweep::take_columns() {
+  staged_memo_.clear();
+  column_.assign(size_t(shape_.rows), {});
+  for (size_t q = 0; q < column_.size(); ++q)
+    for (const Values& variables : queue_[q]) {
+      column_[q].emplace_back();
+      for (Id variable : variables) column_[q].back().push_back(b_.get(variable));
+    }
+}
+
+/// Takes what was loaded for plane z and starts loading the plane after it.
+void Sweep::begin_residuals(Id z) {
   const size_t rows = size_t(shape_.rows);
   z_ = z;
-  staged_memo_.clear();
-  column_.assign(rows, {});
+  take_columns();
+  for (size_t q = 0; q < rows; ++q)
+    for (int c = 0; c < layout_.channels; ++c)
+      column_[q][size_t(c)].push_back(
+          shared(plus(plus(slot(forward_), rows_[q].staged), c * layout_.plane())));
   own_.assign(rows, {});
   cotangent_.assign(rows, {});
   tracers_.clear();
-  tracers_.resize(rows);
-  owns_plane_ = both(at_most(begin_, z), less(z, end_));
+  next_plane_ = inside_plane(b_.op(ir::Op::imin, {plus(z, 1), plus(last_, -1)}));
   for (size_t q = 0; q < rows; ++q) {
     for (Id variable : next_[q]) own_[q].push_back(b_.get(variable));
-    for (int c = 0; c < layout_.channels; ++c) {
-      Values planes;
-      for (Id variable : queue_[q][size_t(c)]) planes.push_back(b_.get(variable));
-      planes.push_back(shared(plus(plus(slot(forward_), rows_[q].staged), c * layout_.plane())));
-      column_[q].push_back(std::move(planes));
-    }
+    std::array<Id, 3> own = rows_[q].own;
+    own[2] = inside_plane(z);
+    tracers_.push_back(
+        std::make_unique<Tracer>(d_, form_.type(), scalars_, own, cells_, residual_load(int(q))));
+    // Sums of what was loaded free its registers before the next loads need them.
+    for (const Value& v : early_) tracers_[q]->value(v);
+    load_next(rows_[q], next_plane_, next_[q]);
   }
+}
+
+/// Residuals of a plane: of the tile's rows, and of the cells around it.
+void Sweep::residual_phase(Id z) {
+  const size_t rows = size_t(shape_.rows);
+  z_ = z;
+  owns_plane_ = both(at_most(begin_, z), less(z, end_));
   for (int q = 0; q < shape_.rows; ++q) residuals(q);
   // Beyond an edge that does not wrap stands the edge's cell again. A row that took its neighbour from the
   // lane's registers takes the edge's cotangents too.
-  neighbour_ = cotangent_;
-  for (size_t q = 1; q < rows && !d_.wraps[1]; ++q)
-    for (size_t k = 0; k < neighbour_[q].size(); ++k)
-      neighbour_[q][k] = b_.select(less(rows_[q].y, cells_[1]), cotangent_[q][k], neighbour_[q - 1][k]);
-  const Id next_plane = inside_plane(b_.op(ir::Op::imin, {plus(z, 1), plus(last_, -1)}));
-  for (size_t q = 0; q < rows; ++q) {
-    load_next(rows_[q], next_plane, next_[q]);
-    store_cotangents(rows_[q], neighbour_[q]);
+  Values stored = cotangent_[0];
+  store_cotangents(rows_[0], stored);
+  for (size_t q = 1; q < rows; ++q) {
+    for (size_t k = 0; k < stored.size(); ++k)
+      stored[k] = d_.wraps[1] ? cotangent_[q][k]
+                              : b_.select(less(rows_[q].y, cells_[1]), cotangent_[q][k], stored[k]);
+    store_cotangents(rows_[q], stored);
   }
   for (int q = 0; q < shape_.rows; ++q) add_loss(q);
   for (int q = 0; q < shape_.rows; ++q) {
@@ -198,7 +218,7 @@ void Sweep::residual_phase(Id z) {
       b_.if_(both(owns_plane_, owned_[size_t(q)]),
              [&] { store(complete, inside_plane(z), rows_[size_t(q)]); });
   }
-  ring(next_plane);
+  ring();
 }
 
 /// What the step of the next plane needs of this one.
@@ -206,7 +226,6 @@ void Sweep::keep() {
   for (size_t q = 0; q < size_t(shape_.rows); ++q) {
     for (size_t c = 0; c < queue_[q].size(); ++c)
       for (size_t k = 0; k < queue_[q][c].size(); ++k) b_.set(queue_[q][c][k], column_[q][c][k + 1]);
-    for (size_t k = 0; k < kept_cotangent_[q].size(); ++k) b_.set(kept_cotangent_[q][k], neighbour_[q][k]);
   }
   for (Pending& p : pending_)
     if (p.point != kNone) b_.set(p.point, tracers_[size_t(p.row)]->value(*p.target->point));
@@ -217,10 +236,11 @@ void Sweep::keep() {
 /// One step: residuals of plane z while neighbours' cotangents of plane z - 1 go to the gradients. One
 /// barrier.
 void Sweep::step(Id z) {
-  if (direct()) async_wait(0);
+  if (direct()) async_wait(shape_.ahead - 1);
   barrier();
   find_slots();
-  fetch(plus(z, forward_ + 1), slot(forward_ + 1));
+  fetch(plus(z, forward_ + shape_.ahead), slot(forward_ + shape_.ahead));
+  begin_residuals(z);
   back_phase(plus(z, -1));
   residual_phase(z);
   keep();
@@ -229,13 +249,6 @@ void Sweep::step(Id z) {
 /// Gradients of plane z, whose cotangents stand in the other half of the shared array.
 void Sweep::back_phase(Id z) {
   z_ = z;
-  staged_memo_.clear();
-  column_.assign(size_t(shape_.rows), {});
-  for (size_t q = 0; q < column_.size(); ++q)
-    for (const Values& variables : queue_[q]) {
-      column_[q].emplace_back();
-      for (Id variable : variables) column_[q].back().push_back(b_.get(variable));
-    }
   cotangent_base_ = minus(constant(layout_.residuals * layout_.inner()), b_.get(cotangent_head_));
   cotangent_memo_.clear();
   owns_plane_ = both(at_most(begin_, z), less(z, end_));
@@ -243,7 +256,7 @@ void Sweep::back_phase(Id z) {
 }
 
 /// Cotangents of the cells around the tile.
-void Sweep::ring(Id next_plane) {
+void Sweep::ring() {
   for (RingPass& pass : ring_) {
     const auto work = [&] {
       const Cell& c = pass.cell;
@@ -266,7 +279,7 @@ void Sweep::ring(Id next_plane) {
             mask_ ? b_.op(ir::Op::fmul, {seeds_[k], values.back()}, ir::kNoContract) : seeds_[k];
         cotangents.push_back(b_.op(ir::Op::fmul, {weight, r}, ir::kNoContract));
       }
-      load_next(c, next_plane, pass.next);
+      load_next(c, next_plane_, pass.next);
       store_cotangents(c, cotangents);
     };
     if (pass.full)

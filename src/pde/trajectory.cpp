@@ -103,7 +103,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   const Type sum = device.info().limits.f64 ? Type::f64 : Type::f32;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
                 residuals = int64_t(plan.residuals.size());
-  const double count = double(d->mesh.count());
+  const double count = double(d->mesh.count()), norm = count / (2 * inputs.seed);
   auto bound = std::make_shared<BoundLoss::State>();
   bound->d = d;
   bound->device = device;
@@ -139,7 +139,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
     sums.push_back(device.allocate(sum_storage, {residuals, nz, chunks}));
   bound->totals = device.allocate(sum_storage, {levels - 2, residuals});
   for (int64_t n = 1; n < levels - 1; ++n)
-    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : 1 / (w * count));
+    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
 
   std::vector<Argument> scalars;
   push_scalars(scalars, *d, checked.parameters());
@@ -160,8 +160,8 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
     bound->launches.push_back({residual, {high - low, ny, nx}, std::move(list)});
     std::vector<Argument> reduce{cotangents[n % 3].reshape({residuals, ring, ny * nx})};
     if (form.mask) reduce.push_back(checked.mask().reshape({nz, ny * nx}));
-    reduce.insert(reduce.end(), {Argument(sums[size_t(n - 1)]), Argument(from), Argument(ring),
-                                 Argument(shift), Argument(count / (2 * inputs.seed))});
+    reduce.insert(reduce.end(),
+                  {Argument(sums[size_t(n - 1)]), Argument(from), Argument(ring), Argument(shift)});
     bound->launches.push_back({partial, {residuals, to - from, chunks}, std::move(reduce)});
   };
   const auto launch_adjoint = [&](int64_t n, int64_t from, int64_t to) {
@@ -186,7 +186,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
     }
   }
   for (int64_t n = 0; n < levels - 2; ++n)
-    bound->launches.push_back(
+    bound->totals_launches.push_back(
         {total,
          {residuals},
          {sums[size_t(n)].reshape({residuals, nz * chunks}), bound->totals.rows(n, 1).reshape({residuals})}});
