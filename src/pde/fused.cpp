@@ -97,10 +97,10 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
       ir::Domain::groups, 3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
 }
 
-std::vector<Launch> fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
-                                   const KernelForm& form, const std::vector<FieldLevel>& outputs,
-                                   const FusedShape& shape, Type sum, const FusedArguments& a,
-                                   const KernelStore& store) {
+FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
+                             const KernelForm& form, const std::vector<FieldLevel>& outputs,
+                             const FusedShape& shape, Type sum, const FusedArguments& a,
+                             const KernelStore& store) {
   std::string key = fmt::format("fused {} {} {} {} {}", int(form.storage), form.mask, form.streaming,
                                 int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
