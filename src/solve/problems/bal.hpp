@@ -32,7 +32,8 @@ struct SyntheticBal {
   int64_t cameras = 0, observations = 0;
   uint64_t seed = 1;
   double noise_px = 0.5;  // standard deviation of the observations
-  /// Of the start from the truth; 1: 0.01 rad, 5 cm, 5 cm of points, 0.5 % of f, no distortion; 0: the truth.
+  /// Of the start from the truth; 1: 0.01 rad and 5 cm of cameras, 5 cm of points, 0.5 % of f, no distortion;
+  /// 0: the truth.
   double disturbance = 1;
 };
 

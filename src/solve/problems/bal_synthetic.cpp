@@ -70,9 +70,27 @@ std::array<double, 3> rotation_vector(const std::array<Point, 3>& r) {
   return {q[1] * scale, q[2] * scale, q[3] * scale};
 }
 
+/// The rotation by |w| around w (Rodrigues).
+std::array<Point, 3> rotation_of(const Point& w) {
+  const double angle = std::hypot(w[0], w[1], w[2]);
+  const double s = angle > 0 ? std::sin(angle) / angle : 1,
+               v = angle > 0 ? (1 - std::cos(angle)) / (angle * angle) : 0.5, c = std::cos(angle);
+  return {{{c + v * w[0] * w[0], v * w[0] * w[1] - s * w[2], v * w[0] * w[2] + s * w[1]},
+           {v * w[0] * w[1] + s * w[2], c + v * w[1] * w[1], v * w[1] * w[2] - s * w[0]},
+           {v * w[0] * w[2] - s * w[1], v * w[1] * w[2] + s * w[0], c + v * w[2] * w[2]}}};
+}
+
+/// -R c, the camera's translation for its centre c.
+Point translation_of(const std::array<Point, 3>& rotation, const Point& center) {
+  Point t{};
+  for (size_t r = 0; r < 3; ++r)
+    for (size_t k = 0; k < 3; ++k) t[r] -= rotation[r][k] * center[k];
+  return t;
+}
+
 struct Camera {
   std::array<Point, 3> rotation;
-  Point translation;
+  Point center, translation;
   double focal, k1, k2;
 };
 
@@ -96,12 +114,12 @@ Camera make_camera(const SyntheticBal& options, int64_t number) {
   const Point x{-(center[1] - target[1]) / flat, (center[0] - target[0]) / flat, 0};
   const Point y{z[1] * x[2] - z[2] * x[1], z[2] * x[0] - z[0] * x[2], z[0] * x[1] - z[1] * x[0]};
   Camera camera{{x, y, z},
+                center,
                 {},
                 800 * random.uniform(0.95, 1.05),
                 random.uniform(-1e-2, 1e-2),
                 random.uniform(-1e-3, 1e-3)};
-  for (size_t r = 0; r < 3; ++r)
-    for (size_t k = 0; k < 3; ++k) camera.translation[r] -= camera.rotation[r][k] * center[k];
+  camera.translation = translation_of(camera.rotation, center);
   return camera;
 }
 
@@ -149,10 +167,12 @@ io::BalProblem synthetic_bal(const SyntheticBal& options) {
   for (int64_t c = 0; c < n; ++c) {
     Stream random(options.seed, camera_start, uint64_t(c));
     const Camera& camera = cameras[size_t(c)];
-    for (const double w : rotation_vector(camera.rotation))
-      bal.cameras.push_back(w + 0.01 * options.disturbance * random.normal());
-    for (const double t : camera.translation)
-      bal.cameras.push_back(t + 0.05 * options.disturbance * random.normal());
+    Point turn = rotation_vector(camera.rotation), center = camera.center;
+    for (double& w : turn) w += 0.01 * options.disturbance * random.normal();
+    for (double& x : center) x += 0.05 * options.disturbance * random.normal();
+    const Point translation = translation_of(rotation_of(turn), center);
+    bal.cameras.insert(bal.cameras.end(), turn.begin(), turn.end());
+    bal.cameras.insert(bal.cameras.end(), translation.begin(), translation.end());
     bal.cameras.push_back(camera.focal * (1 + 0.005 * options.disturbance * random.normal()));
     // Distortion is not known at the start, but for a start at the truth.
     for (const double k : {camera.k1, camera.k2})
