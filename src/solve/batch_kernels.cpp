@@ -76,7 +76,9 @@ Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form,
                                }
                                case Program::Leaf::Kind::datum:
                                  return data->load_as(form.compute, {b.i32(leaf.index), i});
-                               case Program::Leaf::Kind::uniform: break;
+                               case Program::Leaf::Kind::uniform:
+                               case Program::Leaf::Kind::direction:
+                                 break;  // no instance kernel has directions
                              }
                              return uniforms[size_t(leaf.index)];
                            });

@@ -46,35 +46,84 @@ void launch(const Device& device, const Kernel& kernel, int64_t extent, std::vec
 
 }  // namespace
 
-void Evaluator::State::launch_instances(const Buffer& state, const Form& form, unsigned outputs) const {
+void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
+                                        unsigned outputs) const {
+  const Program& p = *batch.program;
+  if (p.stored().empty()) outputs &= ~unsigned(kJacobian);
+  if (p.energy()) outputs &= ~unsigned(kDiagonal);
+  if (outputs == 0) return;
+  std::vector<Argument> arguments{state, batch.ambient_at};
+  if (batch.data) arguments.push_back(batch.data);
+  if (outputs & kCost) arguments.push_back(batch.costs);
+  if (outputs & kGradient) arguments.push_back(batch.gradient_slots);
+  if (outputs & kJacobian) arguments.push_back(batch.jacobian);
+  if (outputs & kDiagonal) arguments.push_back(batch.diagonal_slots);
+  for (const double u : batch.uniforms) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
+  launch(device, instance_kernel(batch.program, form, outputs), batch.n, std::move(arguments));
+}
+
+void Evaluator::State::launch_cost(const Buffer& state) const {
   for (const BatchState& batch : batches) {
-    std::vector<Argument> arguments{state, batch.ambient_at};
-    if (batch.data) arguments.push_back(batch.data);
-    if (outputs & kCost) arguments.push_back(batch.costs);
-    if (outputs & kGradient) arguments.push_back(batch.gradient_slots);
-    unsigned wanted = outputs;
-    if (batch.program->stored().empty()) wanted &= ~unsigned(kJacobian);
-    if (wanted & kJacobian) arguments.push_back(batch.jacobian);
-    if (batch.program->energy()) wanted &= ~unsigned(kDiagonal);
-    if (wanted & kDiagonal) arguments.push_back(batch.diagonal_slots);
-    for (const double u : batch.uniforms)
-      arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
-    if (wanted) launch(device, instance_kernel(batch.program, form, wanted), batch.n, std::move(arguments));
+    if (batch.assembly)
+      batch.assembly->run(Sweep::value, state, {}, batch.costs, {}, false);
+    else
+      launch_instances(batch, state, values, kCost);
   }
 }
 
-void Evaluator::State::sum_gradient() const {
-  device.clear(gradient_sum);
-  for (const BatchState& batch : batches)
-    for (const ClassSums& s : batch.sums) {
-      const int64_t columns = int64_t(s.slots.slots.size()) * batch.n;
-      s.gather.add(batch.gradient_slots.rows(s.slots.first_row, s.slots.width * int64_t(s.slots.slots.size()))
-                       .reshape({s.slots.width, columns}),
-                   s.slots.width, true, s.few_tangent, s.many_tangent, gradient_sum);
+void Evaluator::State::sum_slots(const BatchState& batch, const Buffer& slots, const Buffer& target) const {
+  for (const ClassSums& c : batch.sums) {
+    const int64_t stored = int64_t(c.slots.slots.size());
+    c.gather.add(
+        slots.rows(c.slots.first_row, c.slots.width * stored).reshape({c.slots.width, stored * batch.n}),
+        c.slots.width, true, c.few_tangent, c.many_tangent, target);
+  }
+}
+
+void Evaluator::State::launch_gradient(bool with_derivatives) const {
+  const bool same = values.compute == derivatives.compute;
+  const bool overwrite = batches[0].assembly && batches[0].assembly->covers_all();
+  if (!overwrite) device.clear(gradient_sum);
+  for (const BatchState& batch : batches) {
+    if (batch.assembly) {
+      batch.assembly->run(Sweep::gradient, x, {}, batch.costs, gradient_sum,
+                          overwrite && &batch == &batches[0]);
+      continue;
     }
+    const unsigned wanted = with_derivatives ? kJacobian | kDiagonal : 0;
+    launch_instances(batch, x, values, kCost | kGradient | (same ? wanted : 0));
+    if (!same) launch_instances(batch, x, derivatives, wanted);
+    sum_slots(batch, batch.gradient_slots, gradient_sum);
+  }
   if (gradient_sum.storage() != gradient.storage())
     launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
            {gradient_sum, gradient});
+}
+
+void Evaluator::State::sum_diagonal() const {
+  device.clear(block_diagonal);
+  for (const BatchState& batch : batches) {
+    if (batch.assembly) {
+      batch.assembly->run(Sweep::diagonal, x, {}, {}, block_diagonal, false);
+      continue;
+    }
+    if (batch.program->energy())
+      project_hessians(device, batch.program, batch.jacobian, batch.diagonal_slots);
+    for (const ClassSums& c : batch.sums) {
+      const int parts = c.slots.width * (c.slots.width + 1) / 2;
+      const int64_t stored = int64_t(c.slots.slots.size());
+      c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
+                       .reshape({parts, stored * batch.n}),
+                   parts, false, c.few_diagonal, c.many_diagonal, block_diagonal);
+    }
+  }
+  for (size_t k = 0; k < sets.size(); ++k) {
+    const SetState& set = sets[k];
+    const int width = set.tangent(), parts = width * (width + 1) / 2;
+    launch(device, diagonal_kernel(values.real, width), set.count,
+           {block_diagonal.rows(first_diagonal[k], set.count * parts).reshape({set.count, parts}),
+            diagonal.rows(set.first_tangent, set.count * width).reshape({set.count, width})});
+  }
 }
 
 void Evaluator::State::sum_cost() const { cost_sum.launch(costs, cost); }
@@ -115,6 +164,7 @@ void Evaluator::set_state(std::span<const double> ambient) {
   if (int64_t(ambient.size()) != s.ambient)
     throw InputError(fmt::format("{} numbers", ambient.size()), "solve evaluator set_state",
                      fmt::format("{}", s.ambient));
+  s.jacobian_current = false;
   if (s.values.state == Storage::f64) {
     s.device.write(s.x, ambient.data(), s.x.bytes());
   } else {
@@ -125,14 +175,13 @@ void Evaluator::set_state(std::span<const double> ambient) {
 std::vector<double> Evaluator::state() const { return download_numbers(state_->device, state_->x); }
 
 double Evaluator::cost() {
-  state_->launch_instances(state_->x, state_->values, kCost);
+  state_->launch_cost(state_->x);
   state_->sum_cost();
   return state_->read_cost();
 }
 
 void Evaluator::launch_value_and_gradient() {
-  state_->launch_instances(state_->x, state_->values, kCost | kGradient);
-  state_->sum_gradient();
+  state_->launch_gradient(false);
   state_->sum_cost();
 }
 
@@ -144,40 +193,22 @@ double Evaluator::value_and_gradient() {
 double Evaluator::linearize() {
   State& s = *state_;
   s.allocate_derivatives();
-  if (s.values.compute == s.derivatives.compute) {
-    s.launch_instances(s.x, s.values, kCost | kGradient | kJacobian | kDiagonal);
-  } else {
-    s.launch_instances(s.x, s.values, kCost | kGradient);
-    s.launch_instances(s.x, s.derivatives, kJacobian | kDiagonal);
-  }
-  s.device.clear(s.block_diagonal);
-  for (const BatchState& batch : s.batches) {
-    if (batch.program->energy())
-      project_hessians(s.device, batch.program, batch.jacobian, batch.diagonal_slots);
-    for (const ClassSums& c : batch.sums) {
-      const int parts = c.slots.width * (c.slots.width + 1) / 2;
-      const int64_t stored = int64_t(c.slots.slots.size());
-      c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
-                       .reshape({parts, stored * batch.n}),
-                   parts, false, c.few_diagonal, c.many_diagonal, s.block_diagonal);
-    }
-  }
-  for (size_t k = 0; k < s.sets.size(); ++k) {
-    const SetState& set = s.sets[k];
-    const int width = set.tangent(), parts = width * (width + 1) / 2;
-    launch(s.device, diagonal_kernel(s.values.real, width), set.count,
-           {s.block_diagonal.rows(s.first_diagonal[k], set.count * parts).reshape({set.count, parts}),
-            s.diagonal.rows(set.first_tangent, set.count * width).reshape({set.count, width})});
-  }
-  s.sum_gradient();
+  s.jacobian_current = false;
+  s.launch_gradient(true);
+  s.sum_diagonal();
   s.sum_cost();
   return s.read_cost();
 }
 
 void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const {
-  device.clear(q);
+  const bool overwrite = masks.empty() && batches[0].assembly && batches[0].assembly->covers_all();
+  if (!overwrite) device.clear(q);
   for (size_t k = 0; k < batches.size(); ++k) {
     const BatchState& batch = batches[k];
+    if (masks.empty() && batch.assembly) {
+      batch.assembly->run(Sweep::product, x, p, {}, q, overwrite && k == 0);
+      continue;
+    }
     const SlotMask mask = masks.empty() ? SlotMask() : masks[k];
     if (mask.inputs == 0 || mask.outputs == 0) continue;
     std::vector<Argument> arguments{p, batch.tangent_at};
@@ -211,12 +242,15 @@ double Evaluator::try_step(const Buffer& step) {
               s.free_blocks.rows(set.first_block, set.count),
               part(s.candidate, set.first_ambient, set.ambient())});
   }
-  s.launch_instances(s.candidate, s.values, kCost);
+  s.launch_cost(s.candidate);
   s.sum_cost();
   return s.read_cost();
 }
 
-void Evaluator::accept() { state_->device.copy(state_->candidate, state_->x); }
+void Evaluator::accept() {
+  state_->device.copy(state_->candidate, state_->x);
+  state_->jacobian_current = false;
+}
 
 double Evaluator::state_norm() const {
   const State& s = *state_;
@@ -231,7 +265,8 @@ double Evaluator::state_norm() const {
 }
 
 std::vector<HostBatch> Evaluator::host_batches() const {
-  const State& s = *state_;
+  State& s = *state_;
+  s.ensure_jacobian();
   std::vector<HostBatch> result;
   for (const BatchState& batch : s.batches) {
     const Program& p = *batch.program;

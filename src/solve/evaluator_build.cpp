@@ -41,6 +41,8 @@ int64_t Evaluator::State::diagonal_of(int64_t block) const {
 
 namespace {
 
+bool assembly_wanted = true;
+
 /// Numbers that simplify an expression stay literals where all instances have them.
 bool simplifies(double number) {
   for (const double n : {0.0, 1.0, 2.0, 0.5})
@@ -80,6 +82,8 @@ Buffer upload_offsets(const Device& device, const std::vector<int32_t>& blocks,
 
 }  // namespace
 
+void set_assembly(bool wanted) { assembly_wanted = wanted; }
+
 void Evaluator::State::build(const Problem::State& problem) {
   sets = problem.sets;
   fixed = problem.fixed;
@@ -110,22 +114,27 @@ void Evaluator::State::build(const Problem::State& problem) {
   }
   x = device.allocate(values.state, {ambient});
   candidate = device.allocate(values.state, {ambient});
-  costs = device.allocate(values.cost, {instances});
   cost = device.allocate(values.cost, {1});
-  cost_sum = FixedSum(device, values.cost, instances);
   gradient_sum = device.allocate(storage_of(values.compute), {tangent});
   gradient =
       storage_of(values.compute) == values.real ? gradient_sum : device.allocate(values.real, {tangent});
   norm = device.allocate(values.state, {1});
-  int64_t first = 0;
+  int64_t count = 0;
   for (const Batch& b : problem.batches) {
     if (b.instances == 0) continue;
-    build_batch(b, first);
-    first += b.instances;
+    build_batch(b);
+    count += batches.back().cost_count();
+  }
+  costs = device.allocate(values.cost, {count});
+  cost_sum = FixedSum(device, values.cost, count);
+  count = 0;
+  for (BatchState& b : batches) {
+    b.costs = costs.rows(count, b.cost_count());
+    count += b.cost_count();
   }
 }
 
-void Evaluator::State::build_batch(const Batch& given, int64_t first_instance) {
+void Evaluator::State::build_batch(const Batch& given) {
   BatchState batch;
   batch.name = given.name;
   batch.n = given.instances;
@@ -136,7 +145,8 @@ void Evaluator::State::build_batch(const Batch& given, int64_t first_instance) {
   const size_t slots = given.topology->slots.size(), constants = uses.size();
 
   batch.blocks.resize(slots * size_t(n));
-  std::vector<double> data(size_t(p.data_columns()) * size_t(n));
+  std::vector<double>& data = batch.numbers;
+  data.resize(size_t(p.data_columns()) * size_t(n));
   int64_t first = 0;
   for (const Segment& s : given.segments) {
     for (int64_t i = 0; i < s.count; ++i) {
@@ -154,8 +164,35 @@ void Evaluator::State::build_batch(const Batch& given, int64_t first_instance) {
   for (size_t k = 0; k < constants; ++k)
     if (uses[k].where == ConstantUse::Where::uniform)
       batch.uniforms.push_back(given.segments[0].constants[k]);
-  if (!data.empty()) batch.data = upload_numbers(device, values.state, data, {p.data_columns(), n});
+  build_assembly(batch);
+  if (!batch.assembly) build_plain(batch);
+  batches.push_back(std::move(batch));
+}
 
+void Evaluator::State::build_assembly(BatchState& batch) {
+  constexpr int64_t kFewest = 1024;  // instances
+  const Program& p = *batch.program;
+  if (!assembly_wanted || batch.n < kFewest || !can_assemble(p, values, derivatives, device.info().limits))
+    return;
+  std::vector<int> rank, sign;
+  const std::vector<int>& stored = p.classes()[0].slots;
+  for (const Program::Alias& alias : p.aliases()) {
+    rank.push_back(int(std::find(stored.begin(), stored.end(), alias.slot) - stored.begin()));
+    sign.push_back(alias.sign);
+  }
+  auto plan = plan_assembly(batch.blocks, int(p.widths().size()), batch.n, rank, sign, fixed);
+  if (!plan) return;
+  batch.assembly = std::make_shared<const Assembly>(
+      device, batch.program, values, derivatives, std::move(*plan), batch.numbers, batch.n, batch.uniforms,
+      Assembly::Offsets{[&](int64_t b) { return ambient_of(b); }, [&](int64_t b) { return tangent_of(b); },
+                        [&](int64_t b) { return diagonal_of(b); }});
+}
+
+void Evaluator::State::build_plain(BatchState& batch) {
+  const Program& p = *batch.program;
+  const int64_t n = batch.n, slots = int64_t(p.widths().size());
+  if (!batch.numbers.empty())
+    batch.data = upload_numbers(device, values.state, batch.numbers, {p.data_columns(), n});
   std::vector<int32_t> at_ambient, at_tangent;
   at_ambient.reserve(batch.blocks.size()), at_tangent.reserve(batch.blocks.size());
   bool same = true;
@@ -163,15 +200,13 @@ void Evaluator::State::build_batch(const Batch& given, int64_t first_instance) {
     at_ambient.push_back(int32_t(ambient_of(b))), at_tangent.push_back(int32_t(tangent_of(b)));
     same = same && at_ambient.back() == at_tangent.back();
   }
-  batch.ambient_at = device.upload(std::span<const int32_t>(at_ambient), {int64_t(slots), n});
+  batch.ambient_at = device.upload(std::span<const int32_t>(at_ambient), {slots, n});
   batch.tangent_at =
-      same ? batch.ambient_at : device.upload(std::span<const int32_t>(at_tangent), {int64_t(slots), n});
-  batch.costs = costs.rows(first_instance, n);
+      same ? batch.ambient_at : device.upload(std::span<const int32_t>(at_tangent), {slots, n});
   batch.gradient_slots = device.allocate(storage_of(values.compute), {p.slot_rows(), n});
   batch.slots = storage_of(values.compute) == values.real ? batch.gradient_slots
                                                           : device.allocate(values.real, {p.slot_rows(), n});
   build_sums(batch);
-  batches.push_back(std::move(batch));
 }
 
 void Evaluator::State::build_sums(BatchState& batch) {
@@ -204,10 +239,25 @@ void Evaluator::State::allocate_derivatives() {
   block_diagonal = device.allocate(values.real, {diagonal_size});
   diagonal = device.allocate(values.real, {tangent});
   for (BatchState& batch : batches) {
+    if (batch.assembly) continue;
     if (!batch.program->stored().empty())
       batch.jacobian = device.allocate(values.real, {int64_t(batch.program->stored().size()), batch.n});
     batch.diagonal_slots = device.allocate(values.real, {batch.program->diagonal_rows(), batch.n});
   }
+}
+
+void Evaluator::State::ensure_jacobian() {
+  if (jacobian_current) return;
+  for (BatchState& batch : batches) {
+    if (!batch.assembly) continue;
+    if (!batch.ambient_at) {
+      build_plain(batch);
+      if (!batch.program->stored().empty())
+        batch.jacobian = device.allocate(values.real, {int64_t(batch.program->stored().size()), batch.n});
+    }
+    launch_instances(batch, x, derivatives, kJacobian);
+  }
+  jacobian_current = true;
 }
 
 }  // namespace lockstep::solve

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "solve/assembly.hpp"
 #include "solve/batch_kernels.hpp"
 #include "solve/evaluator.hpp"
 #include "solve/gather.hpp"
@@ -20,14 +21,20 @@ struct ClassSums {
   Buffer few_tangent, many_tangent, few_diagonal, many_diagonal;
 };
 
+/// Where `assembly` is there, cost, gradient, diagonal and products go through it; the tables of the plain
+/// path are laid out when stored Jacobians are first asked for.
 struct BatchState {
   std::string name;
   std::shared_ptr<const Program> program;
   int64_t n = 0;
-  Buffer ambient_at, tangent_at;  // i32 (slots, n): first number, first tangent coordinate of each block
-  std::vector<int32_t> blocks;    // (slots, n): block numbers
-  Buffer data;                    // (columns, n)
+  std::shared_ptr<const Assembly> assembly;
+  std::vector<int32_t> blocks;  // (slots, n): block numbers
+  std::vector<double> numbers;  // (columns, n)
   std::vector<double> uniforms;
+  int64_t cost_count() const { return assembly ? assembly->groups() : n; }
+
+  Buffer ambient_at, tangent_at;  // i32 (slots, n): first number, first tangent coordinate of each block
+  Buffer data;                    // (columns, n)
   std::vector<ClassSums> sums;
   Buffer costs;           // (n), part of all costs
   Buffer gradient_slots;  // (slot_rows, n), of the compute type
@@ -48,10 +55,11 @@ struct Evaluator::State {
   bool any_fixed = false;
   int64_t ambient = 0, tangent = 0, diagonal_size = 0;
   std::vector<BatchState> batches;
-  Buffer x, candidate;  // (ambient), of the state's storage
-  Buffer free_blocks;   // u32 by block
-  Buffer free_numbers;  // by ambient number, 1 or 0; empty where nothing is fixed
-  Buffer costs, cost;   // of all instances; their sum
+  bool jacobian_current = false;  // the stored Jacobians of assembled batches are those of the state
+  Buffer x, candidate;            // (ambient), of the state's storage
+  Buffer free_blocks;             // u32 by block
+  Buffer free_numbers;            // by ambient number, 1 or 0; empty where nothing is fixed
+  Buffer costs, cost;             // of all instances; their sum
   FixedSum cost_sum;
   Buffer gradient_sum;  // of the compute type; gradient is its copy in real
   Buffer gradient;
@@ -65,18 +73,29 @@ struct Evaluator::State {
   int64_t diagonal_of(int64_t block) const;
 
   void build(const Problem::State& problem);
-  void build_batch(const Batch& batch, int64_t first_instance);
+  void build_batch(const Batch& batch);
+  void build_assembly(BatchState& batch);
+  void build_plain(BatchState& batch);
   void build_sums(BatchState& batch);
   void allocate_derivatives();
-  /// Runs the instance kernel of every batch at `state`.
-  void launch_instances(const Buffer& state, const Form& form, unsigned outputs) const;
+  /// Stored Jacobians of all batches, at the state.
+  void ensure_jacobian();
+  void launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
+                        unsigned outputs) const;
+  void launch_cost(const Buffer& state) const;
+  /// Costs and gradient at x; of plain batches also Jacobian and diagonal where `derivatives`.
+  void launch_gradient(bool derivatives) const;
+  void sum_diagonal() const;
+  void sum_slots(const BatchState& batch, const Buffer& slots, const Buffer& target) const;
   /// q = H p with the slots of each batch as `masks` says (empty: all). What q holds of blocks that are in no
   /// slot of the outputs has no meaning.
   void multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const;
-  void sum_gradient() const;
   void sum_cost() const;
   double read_cost() const;
 };
+
+/// Whether evaluators assemble batches in groups where they can; for tests.
+void set_assembly(bool wanted);
 
 /// numbers[i] as the storage (f32 or f64) on the device.
 Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape);

@@ -71,20 +71,20 @@ Id signed_value(const TracedBuffer& local, int component, const Place& place) {
   const Id v = local.load({b.i32(component), place.entry});
   return place.negative == ir::kNone ? v : b.select(place.negative, b.op(ir::Op::fneg, {v}), v);
 }
-void add_to(const TracedBuffer& target, Id at, Id value) {
+void put(const TracedBuffer& target, bool overwrite, Id at, Id value) {
   ir::Builder& b = lockstep::detail::builder();
-  target.store({at}, b.op(ir::Op::fadd, {target.load({at}), value}));
+  target.store({at}, overwrite ? value : b.op(ir::Op::fadd, {target.load({at}), value}));
 }
 
-Kernel few_kernel(Storage storage, int components, bool signs) {
-  const std::string name =
-      fmt::format("solve.gather.{}.{}{}", lockstep::name(storage), components, signs ? ".signed" : "");
+Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite) {
+  const std::string name = fmt::format("solve.gather.{}.{}{}{}", lockstep::name(storage), components,
+                                       signs ? ".signed" : "", overwrite ? ".set" : "");
   return cached_kernel(name, [&] {
     return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
       const TracedBuffer first("first", Storage::i32, 1, ir::Access::read),
           entries("entries", Storage::i32, 1, ir::Access::read),
           offsets("offsets", Storage::i32, 1, ir::Access::read), local("local", storage, 2, ir::Access::read),
-          target("target", storage, 1, ir::Access::read_write);
+          target("target", storage, 1, overwrite ? ir::Access::write : ir::Access::read_write);
       const Id row = b.emit(ir::Op::coord, Type::i32, {}, 0);
       std::vector<Id> sums;
       for (int c = 0; c < components; ++c) sums.push_back(b.variable(b.number(value_type(storage), 0)));
@@ -95,7 +95,7 @@ Kernel few_kernel(Storage storage, int components, bool signs) {
       });
       const Id to = offsets.load({row});
       for (int c = 0; c < components; ++c)
-        add_to(target, b.op(ir::Op::iadd, {to, b.i32(c)}), b.get(sums[size_t(c)]));
+        put(target, overwrite, b.op(ir::Op::iadd, {to, b.i32(c)}), b.get(sums[size_t(c)]));
     });
   });
 }
@@ -133,8 +133,9 @@ Kernel chunk_kernel(Storage storage, int components, bool signs) {
 }
 
 // A group a row.
-Kernel many_kernel(Storage storage, int components) {
-  const std::string name = fmt::format("solve.gather_rows.{}.{}", lockstep::name(storage), components);
+Kernel many_kernel(Storage storage, int components, bool overwrite) {
+  const std::string name =
+      fmt::format("solve.gather_rows.{}.{}{}", lockstep::name(storage), components, overwrite ? ".set" : "");
   KernelOptions options;
   options.group = {GatherPlan::kChunk, 1, 1};
   return cached_kernel(name, [&] {
@@ -142,7 +143,7 @@ Kernel many_kernel(Storage storage, int components) {
       const TracedBuffer first("first", Storage::i32, 1, ir::Access::read),
           offsets("offsets", Storage::i32, 1, ir::Access::read),
           partial("partial", storage, 2, ir::Access::read),
-          target("target", storage, 1, ir::Access::read_write);
+          target("target", storage, 1, overwrite ? ir::Access::write : ir::Access::read_write);
       const Group<1> g;
       const Id row = g.id().id();
       std::vector<Id> sums;
@@ -160,7 +161,7 @@ Kernel many_kernel(Storage storage, int components) {
       b.if_(b.op(ir::Op::ieq, {g.lane().id(), b.i32(0)}), [&] {
         const Id to = offsets.load({row});
         for (int c = 0; c < components; ++c)
-          add_to(target, b.op(ir::Op::iadd, {to, b.i32(c)}), totals[size_t(c)]);
+          put(target, overwrite, b.op(ir::Op::iadd, {to, b.i32(c)}), totals[size_t(c)]);
       });
     });
   });
@@ -185,11 +186,11 @@ Gather::Gather(const Device& device, const GatherPlan& plan)
 }
 
 void Gather::add(const Buffer& local, int components, bool signs, const Buffer& few_offsets,
-                 const Buffer& many_offsets, const Buffer& target) const {
+                 const Buffer& many_offsets, const Buffer& target, bool overwrite) const {
   const Storage storage = local.storage();
   if (!plan_.few_blocks.empty())
-    device_.launch(few_kernel(storage, components, signs), {int64_t(plan_.few_blocks.size())}, few_first_,
-                   entries_, few_offsets, local, target);
+    device_.launch(few_kernel(storage, components, signs, overwrite), {int64_t(plan_.few_blocks.size())},
+                   few_first_, entries_, few_offsets, local, target);
   if (plan_.many_blocks.empty()) return;
   const int64_t chunks = int64_t(plan_.chunk_begin.size());
   if (!partial_ || partial_.storage() != storage || partial_.shape()[0] < components)
@@ -197,8 +198,8 @@ void Gather::add(const Buffer& local, int components, bool signs, const Buffer& 
   const Buffer partial = partial_.rows(0, components);
   device_.launch(chunk_kernel(storage, components, signs), {chunks}, chunk_begin_, chunk_end_, entries_,
                  local, partial);
-  device_.launch(many_kernel(storage, components), {int64_t(plan_.many_blocks.size())}, many_first_,
-                 many_offsets, partial, target);
+  device_.launch(many_kernel(storage, components, overwrite), {int64_t(plan_.many_blocks.size())},
+                 many_first_, many_offsets, partial, target);
 }
 
 }  // namespace lockstep::solve

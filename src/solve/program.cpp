@@ -57,6 +57,7 @@ Program::Program(std::shared_ptr<const Topology> topology, std::vector<ConstantU
   }
   differentiate();
   order_rows();
+  build_free_product();
 }
 
 Value Program::leaf(Leaf::Kind kind, int slot, int index) {
@@ -68,6 +69,7 @@ Value Program::leaf(Leaf::Kind kind, int slot, int index) {
     case Leaf::Kind::component: return graph_.variable(fmt::format("x{}_{}", slot, index));
     case Leaf::Kind::datum: return graph_.parameter(fmt::format("data{}", index));
     case Leaf::Kind::uniform: return graph_.parameter(fmt::format("constant{}", index));
+    case Leaf::Kind::direction: return graph_.variable(fmt::format("p{}_{}", slot, index));
   }
   return {};
 }
@@ -170,6 +172,7 @@ void Program::differentiate() {
     seeds.push_back(slope * r);
   }
   gradient_ = at_delta_zero(autodiff::vjp(derived, seeds, inputs));
+  derived_ = derived, inputs_ = inputs, slope_ = slope;
 
   const size_t rows = derived.size();
   std::vector<Value> jacobian(rows * inputs.size());
@@ -240,12 +243,8 @@ void Program::order_rows() {
     c.width = widths_[size_t(s)];
     if (aliases_[size_t(s)].slot == s) c.slots.push_back(s);
   }
-  const std::vector<Value> by_column = std::move(gradient_);
-  gradient_.clear();
   for (auto& [width, c] : by_width) {
     c.first_row = slot_rows_, c.first_diagonal = diagonal_rows_;
-    for (int k = 0; k < width; ++k)
-      for (const int s : c.slots) gradient_.push_back(by_column[size_t(first_column_[size_t(s)] + k)]);
     slot_rows_ += width * int(c.slots.size());
     diagonal_rows_ += width * (width + 1) / 2 * int(c.slots.size());
     if (!energy()) {
@@ -264,6 +263,27 @@ void Program::order_rows() {
     }
     classes_.push_back(c);
   }
+  gradient_ = by_slot_rows(gradient_);
+}
+
+std::vector<Value> Program::by_slot_rows(const std::vector<Value>& by_column) const {
+  std::vector<Value> rows;
+  for (const SlotClass& c : classes_)
+    for (int k = 0; k < c.width; ++k)
+      for (const int s : c.slots) rows.push_back(by_column[size_t(first_column_[size_t(s)] + k)]);
+  return rows;
+}
+
+void Program::build_free_product() {
+  if (energy()) return;
+  for (const auto& slot : topology_->slots)
+    if (!slot->euclidean) return;
+  std::vector<Value> p;
+  for (int s = 0; s < int(widths_.size()); ++s)
+    for (int c = 0; c < widths_[size_t(s)]; ++c) p.push_back(leaf(Leaf::Kind::direction, s, c));
+  std::vector<Value> t = autodiff::jvp(derived_, inputs_, p);
+  for (Value& v : t) v = slope_ * v;
+  free_product_ = by_slot_rows(autodiff::vjp(derived_, t, inputs_));
 }
 
 bool Program::serves(int stored_slot, uint64_t slots) const {

@@ -30,7 +30,7 @@ class Program {
 
   /// Where the number behind a leaf of graph() stands.
   struct Leaf {
-    enum class Kind : uint8_t { component, datum, uniform } kind;
+    enum class Kind : uint8_t { component, datum, uniform, direction } kind;
     int slot = 0, index = 0;
   };
   /// An entry of the Jacobian: factor * stored number, or the factor alone where stored < 0.
@@ -83,6 +83,10 @@ class Program {
   /// Blocks of J^T J on the diagonal, by diagonal_rows(); not for energies.
   const std::vector<Value>& diagonal() const { return diagonal_; }
 
+  /// J^T (J p) by slot_rows(), with J from the state instead of stored numbers and p in leaves of kind
+  /// `direction`; where all slots are Euclidean and the program is no energy, else empty.
+  const std::vector<Value>& free_product() const { return free_product_; }
+
   /// J^T (J p), or H p: leaves are the stored numbers, then p by column. p is taken as 0 outside of the slots
   /// `inputs`; only what slots `outputs` need is there. Sets of slots have bit min(slot, 63).
   struct Product {
@@ -105,6 +109,8 @@ class Program {
   void store_jacobian(std::span<const Value> jacobian);
   void find_aliases();
   void order_rows();
+  std::vector<Value> by_slot_rows(const std::vector<Value>& by_column) const;
+  void build_free_product();
 
   std::shared_ptr<const Topology> topology_;
   std::vector<ConstantUse> constants_;
@@ -116,8 +122,10 @@ class Program {
   std::vector<SlotClass> classes_;
   std::vector<Alias> aliases_;
   Value cost_;
-  std::vector<Value> residuals_, gradient_, stored_, diagonal_;
+  std::vector<Value> residuals_, gradient_, stored_, diagonal_, free_product_;
   std::vector<Entry> entries_;
+  std::vector<Value> derived_, inputs_;  // residuals and what they are derived to
+  Value slope_;                          // rho'
 };
 
 /// `values` again in `graph`, where `replace` gives what stands for a node (an empty Value: the node stays).

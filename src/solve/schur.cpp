@@ -158,6 +158,7 @@ class SchurSolver : public LinearSolver {
   explicit SchurSolver(int max_iterations) : max_iterations_(max_iterations) {}
 
   void prepare(Evaluator& evaluator) override {
+    evaluator.internals().ensure_jacobian();
     const Evaluator::State& s = evaluator.internals();
     if (cg_ && evaluator_id_ == s.id) return;
     evaluator_id_ = s.id;
@@ -172,7 +173,8 @@ class SchurSolver : public LinearSolver {
       to_eliminated_.push_back({kept, out});
       to_kept_.push_back({Program::kAllSlots, kept});
       from_eliminated_.push_back({out, kept});
-      diagonal_slots_.push_back(s.device.allocate(s.values.real, s.batches[k].diagonal_slots.shape()));
+      diagonal_slots_.push_back(
+          s.device.allocate(s.values.real, {s.batches[k].program->diagonal_rows(), s.batches[k].n}));
     }
     schur_diagonal_ = s.device.allocate(s.values.real, {s.diagonal_size});
     for (Buffer* b : {&right_, &vector_, &product_, &kept_}) {

@@ -1,0 +1,312 @@
+#include "solve/assembly.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "solve/evaluator_state.hpp"
+#include "solve/traced_buffer.hpp"
+
+namespace lockstep::solve {
+
+namespace {
+
+using autodiff::Lowering;
+using ir::Id;
+
+constexpr int kLanes = AssemblyPlan::kLanes;
+constexpr int64_t kMostShared = 40 << 10;
+
+const std::vector<Value>& outputs_of(const Program& p, Sweep sweep) {
+  static const std::vector<Value> none;
+  switch (sweep) {
+    case Sweep::value: return none;
+    case Sweep::gradient: return p.gradient();
+    case Sweep::diagonal: return p.diagonal();
+    case Sweep::product: return p.free_product();
+  }
+  return none;
+}
+
+int components_of(const Program& p, Sweep sweep) {
+  const int w = p.widths()[0];
+  return sweep == Sweep::diagonal ? w * (w + 1) / 2 : sweep == Sweep::value ? 0 : w;
+}
+
+int64_t shared_bytes(const Program& p, Sweep sweep, Type type) {
+  const int stored = int(p.classes()[0].slots.size()), w = p.widths()[0];
+  const int64_t inputs = int64_t(w) * kLanes * (sweep == Sweep::product ? 2 : 1);
+  return (inputs + int64_t(components_of(p, sweep)) * (stored * kLanes + 1)) * size_of(type);
+}
+
+std::string_view name_of(Sweep sweep) {
+  static constexpr std::string_view kNames[] = {"value", "gradient", "diagonal", "product"};
+  return kNames[int(sweep)];
+}
+
+/// Columns of shared memory by component, brought in for the group's blocks.
+template <class T>
+class SharedBlocks {
+ public:
+  explicit SharedBlocks(int width) : width_(width), values_(int64_t(width) * kLanes) {}
+  void fill(const TracedBuffer& from, const Val<i32>& at, const Val<i32>& lane) const {
+    for (int c = 0; c < width_; ++c)
+      values_[lane + c * kLanes] = Val<T>::from(from.load_as(lockstep::detail::kType<T>, {(at + c).id()}));
+  }
+  Id load(int component, Id local) const {
+    return Val<T>(values_[Val<i32>::from(local) + component * kLanes]).id();
+  }
+
+ private:
+  int width_;
+  SharedArray<T> values_;
+};
+
+template <class T>
+void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep,
+                 bool overwrite) {
+  const Program& p = *program;
+  ir::Builder& b = lockstep::detail::builder();
+  const Type type = lockstep::detail::kType<T>;
+  const bool costs = sweep == Sweep::value || sweep == Sweep::gradient, derives = sweep != Sweep::value;
+  const int width = p.widths()[0], components = components_of(p, sweep),
+            stored = int(p.classes()[0].slots.size());
+  const std::vector<Value>& outputs = outputs_of(p, sweep);
+  const Storage result = sweep == Sweep::gradient ? storage_of(form.compute) : form.real;
+
+  const TracedBuffer table("groups", Storage::i32, 2, ir::Access::read),
+      state("state", form.state, 1, ir::Access::read), ambient("ambient", Storage::i32, 1, ir::Access::read),
+      ids("ids", Storage::u32, 2, ir::Access::read);
+  std::optional<TracedBuffer> data, vector, tangent, cost, write, word_first, words, partial, target;
+  if (p.data_columns() > 0) data.emplace("data", form.state, 2, ir::Access::read);
+  if (sweep == Sweep::product) {
+    vector.emplace("p", form.real, 1, ir::Access::read);
+    tangent.emplace("tangent", Storage::i32, 1, ir::Access::read);
+  }
+  if (costs) cost.emplace("cost", form.cost, 1, ir::Access::write);
+  if (derives) {
+    write.emplace("write", Storage::i32, 1, ir::Access::read);
+    word_first.emplace("word_first", Storage::i32, 1, ir::Access::read);
+    words.emplace("words", Storage::u32, 1, ir::Access::read);
+    partial.emplace("partial", result, 2, ir::Access::write);
+    target.emplace("target", result, 1, overwrite ? ir::Access::write : ir::Access::read_write);
+  }
+  std::vector<Id> uniforms;
+  for (int k = 0; k < p.uniforms(); ++k)
+    uniforms.push_back(traced_scalar(fmt::format("constant{}", k), form.compute));
+
+  const Group<1> g;
+  const Val<i32> group = g.id(), lane = g.lane();
+  const Val<i32> first = uniform(table.load_index(group, Val<i32>(0))),
+                 last = uniform(table.load_index(group + 1, Val<i32>(0))),
+                 instances = uniform(table.load_index(group, Val<i32>(1)));
+  const Val<i32> own = first + lane;
+  const SharedBlocks<T> x(width);
+  std::optional<SharedBlocks<T>> moved;
+  if (vector) moved.emplace(width);
+  std::optional<SharedArray<T>> derivatives;
+  const int stride = stored * kLanes + 1;
+  if (derives) derivatives.emplace(int64_t(components) * stride);
+  if_(own < last, [&] {
+    x.fill(state, ambient.load_index(own), lane);
+    if (moved) moved->fill(*vector, tangent->load_index(own), lane);
+  });
+  if (derives) if_(lane < components, [&] { (*derivatives)[lane * stride + stored * kLanes] = T(0); });
+  barrier();
+
+  Var<T> own_cost = T(0);
+  if_(lane < instances, [&] {
+    const Val<i32> place = group * kLanes + lane;
+    std::vector<Id> local(p.widths().size(), ir::kNone), pairs((p.widths().size() + 1) / 2, ir::kNone);
+    const auto local_of = [&](int slot) {
+      Id& id = local[size_t(slot)];
+      if (id != ir::kNone) return id;
+      Id& pair = pairs[size_t(slot / 2)];
+      if (pair == ir::kNone) pair = ids.load({b.i32(slot / 2), place.id()});
+      const Val<u32> both = Val<u32>::from(pair);
+      id = cast<i32>(slot % 2 ? both >> 16u : both & 0xffffu).id();
+      return id;
+    };
+    Lowering lower(p.graph(), form.compute, [&](uint32_t number) {
+      const Program::Leaf& leaf = p.leaves()[number];
+      switch (leaf.kind) {
+        case Program::Leaf::Kind::component: return x.load(leaf.index, local_of(leaf.slot));
+        case Program::Leaf::Kind::direction: return moved->load(leaf.index, local_of(leaf.slot));
+        case Program::Leaf::Kind::datum: return data->load_as(form.compute, {b.i32(leaf.index), place.id()});
+        case Program::Leaf::Kind::uniform: break;
+      }
+      return uniforms[size_t(leaf.index)];
+    });
+    if (costs) own_cost = Val<T>::from(lower(p.cost()));
+    for (int c = 0; c < components; ++c)
+      for (int rank = 0; rank < stored; ++rank)
+        (*derivatives)[lane + (c * stride + rank * kLanes)] =
+            Val<T>::from(lower(outputs[size_t(c * stored + rank)]));
+  });
+  if (costs) {
+    const Id wide = b.convert(value_type(form.cost), Val<T>(own_cost).id());
+    const Id sum = b.emit(ir::Op::group_reduce, value_type(form.cost), {wide}, uint64_t(ir::Reduction::add));
+    if_(lane == 0, [&] { cost->store({group.id()}, sum); });
+  }
+  if (!derives) return;
+  barrier();
+
+  if_(own < last, [&] {
+    std::vector<Id> sums;
+    for (int c = 0; c < components; ++c) sums.push_back(b.variable(b.number(type, 0)));
+    bool negative = false;
+    for (const Program::Alias& alias : p.aliases()) negative = negative || alias.sign < 0;
+    negative = negative && sweep != Sweep::diagonal;
+    for_(word_first->load_index(own), word_first->load_index(own + 1), [&](Val<i32> at) {
+      const Val<u32> word = Val<u32>::from(words->load({at.id()}));
+      for (const Val<u32>& entry : {Val<u32>(word & 0xffffu), Val<u32>(word >> 16u)}) {
+        const Val<i32> position = cast<i32>(entry & (AssemblyPlan::kNegative - 1));
+        const Val<bool> minus = (entry & AssemblyPlan::kNegative) != 0u;
+        for (int c = 0; c < components; ++c) {
+          const Val<T> v = (*derivatives)[position + c * stride];
+          const Val<T> term = negative ? select(minus, -v, v) : v;
+          b.set(sums[size_t(c)], b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), term.id()}));
+        }
+      }
+    });
+    const Val<i32> to = write->load_index(own);
+    if_(
+        to >= 0,
+        [&] {
+          for (int c = 0; c < components; ++c) {
+            const Id at = (to + c).id(), sum = b.get(sums[size_t(c)]);
+            target->store({at}, overwrite ? sum : b.op(ir::Op::fadd, {target->load({at}), sum}));
+          }
+        },
+        [&] {
+          if_(to != AssemblyPlan::kNone, [&] {
+            for (int c = 0; c < components; ++c)
+              partial->store({b.i32(c), (-1 - to).id()}, b.get(sums[size_t(c)]));
+          });
+        });
+  });
+}
+
+Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep,
+                    bool overwrite) {
+  const std::string variant =
+      fmt::format("{}.{}.{}{}{}{}", name_of(sweep), name(form.compute), name(form.state), name(form.real),
+                  name(form.cost), overwrite ? ".set" : "");
+  return cached_kernel(fmt::format("assembly {} {}", variant, program->key()), [&] {
+    KernelOptions options;
+    options.group = {kLanes, 1, 1};
+    return Kernel::trace(fmt::format("solve.assembly.{}.{}", variant, program->name()), ir::Domain::groups, 1,
+                         options, [program, form, sweep, overwrite](ir::Builder&) {
+                           if (form.compute == Type::f64)
+                             trace_sweep<f64>(program, form, sweep, overwrite);
+                           else
+                             trace_sweep<f32>(program, form, sweep, overwrite);
+                         });
+  });
+}
+
+Buffer upload_or_none(const Device& device, const std::vector<int32_t>& v) {
+  return v.empty() ? Buffer() : device.upload(v);
+}
+
+}  // namespace
+
+bool can_assemble(const Program& p, const Form& values, const Form& derivatives, const Limits& limits) {
+  if (p.energy() || p.classes().size() != 1 || p.widths()[0] > 4 || p.widths().size() > 16) return false;
+  for (const auto& slot : p.topology().slots)
+    if (!slot->euclidean) return false;
+  const int64_t most = std::min(kMostShared, limits.shared_bytes);
+  return shared_bytes(p, Sweep::gradient, values.compute) <= most &&
+         shared_bytes(p, Sweep::product, derivatives.compute) <= most && limits.bindings >= 12 &&
+         limits.group_lanes >= kLanes;
+}
+
+Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program, const Form& values,
+                   const Form& derivatives, AssemblyPlan plan, const std::vector<double>& data, int64_t n,
+                   std::vector<double> uniforms, const Offsets& offsets)
+    : device_(device),
+      program_(std::move(program)),
+      values_(values),
+      derivatives_(derivatives),
+      groups_(plan.group_count()),
+      covers_all_(plan.covers_all),
+      uniforms_(std::move(uniforms)) {
+  const int64_t places = plan.places(), locals = int64_t(plan.block.size());
+  std::vector<int32_t> ambient, tangent, write_tangent, write_diagonal;
+  bool same = true;
+  for (int64_t k = 0; k < locals; ++k) {
+    const int32_t b = plan.block[size_t(k)], w = plan.write[size_t(k)];
+    ambient.push_back(int32_t(offsets.ambient(b)));
+    tangent.push_back(int32_t(offsets.tangent(b)));
+    same = same && ambient.back() == tangent.back();
+    write_tangent.push_back(w >= 0 ? int32_t(offsets.tangent(w)) : w);
+    write_diagonal.push_back(w >= 0 ? int32_t(offsets.diagonal(w)) : w);
+  }
+  table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 2});
+  ambient_ = device.upload(ambient);
+  tangent_ = same ? ambient_ : device.upload(tangent);
+  write_tangent_ = device.upload(write_tangent);
+  write_diagonal_ = device.upload(write_diagonal);
+  word_first_ = device.upload(plan.word_first);
+  words_ = device.upload(plan.words);
+  ids_ = device.upload(std::span<const uint32_t>(plan.ids), {(plan.slots + 1) / 2, places});
+  if (const int columns = program_->data_columns(); columns > 0) {
+    std::vector<double> padded(size_t(columns * places), 0.0);
+    for (int k = 0; k < columns; ++k)
+      for (int64_t place = 0; place < places; ++place)
+        if (plan.order[size_t(place)] >= 0)
+          padded[size_t(k * places + place)] = data[size_t(k * n + plan.order[size_t(place)])];
+    data_ = upload_numbers(device, values.state, padded, {columns, places});
+  }
+
+  partial_rows_ = std::max<int64_t>(1, int64_t(plan.shared_blocks.size()));
+  std::vector<Occurrence> occurrences;
+  int32_t most = -1;
+  for (size_t k = 0; k < plan.shared_blocks.size(); ++k) {
+    occurrences.push_back({plan.shared_blocks[k], int32_t(k)});
+    most = std::max(most, plan.shared_blocks[k]);
+  }
+  if (occurrences.empty()) return;
+  const GatherPlan gather = plan_gather(program_->widths()[0], partial_rows_, int64_t(most) + 1, occurrences);
+  shared_ = std::make_unique<Gather>(device, gather);
+  const auto offsets_of = [&](const std::vector<int32_t>& blocks,
+                              const std::function<int64_t(int64_t)>& offset) {
+    std::vector<int32_t> at;
+    for (const int32_t block : blocks) at.push_back(int32_t(offset(block)));
+    return upload_or_none(device, at);
+  };
+  few_tangent_ = offsets_of(gather.few_blocks, offsets.tangent);
+  many_tangent_ = offsets_of(gather.many_blocks, offsets.tangent);
+  few_diagonal_ = offsets_of(gather.few_blocks, offsets.diagonal);
+  many_diagonal_ = offsets_of(gather.many_blocks, offsets.diagonal);
+}
+
+Buffer Assembly::with_partials(Storage storage, int components) const {
+  const int64_t bytes = components * partial_rows_ * size_of(storage);
+  if (!partial_ || partial_.bytes() < bytes || partial_.storage() != storage)
+    partial_ = device_.allocate(storage, {components, partial_rows_});
+  return partial_.rows(0, components);
+}
+
+void Assembly::run(Sweep sweep, const Buffer& state, const Buffer& p, const Buffer& costs,
+                   const Buffer& target, bool overwrite) const {
+  const Form& form = sweep == Sweep::value || sweep == Sweep::gradient ? values_ : derivatives_;
+  const int components = components_of(*program_, sweep);
+  std::vector<Argument> arguments{table_, state, ambient_, ids_};
+  if (data_) arguments.push_back(data_);
+  if (sweep == Sweep::product) arguments.insert(arguments.end(), {p, tangent_});
+  if (sweep == Sweep::value || sweep == Sweep::gradient) arguments.push_back(costs);
+  Buffer partial;
+  if (sweep != Sweep::value) {
+    partial = with_partials(target.storage(), components);
+    arguments.insert(arguments.end(), {sweep == Sweep::diagonal ? write_diagonal_ : write_tangent_,
+                                       word_first_, words_, partial, target});
+  }
+  for (const double u : uniforms_) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
+  device_.launch_with(sweep_kernel(program_, form, sweep, overwrite), {groups_}, arguments, {});
+  if (sweep != Sweep::value && shared_)
+    shared_->add(partial, components, false, sweep == Sweep::diagonal ? few_diagonal_ : few_tangent_,
+                 sweep == Sweep::diagonal ? many_diagonal_ : many_tangent_, target, overwrite);
+}
+
+}  // namespace lockstep::solve
