@@ -49,9 +49,9 @@ Eigen::MatrixXd inverse_by_qr(std::span<const HostBatch> batches, const NormalEq
   Eigen::MatrixXd inverse =
       qr.matrixR().topRows(n).triangularView<Eigen::Upper>().solve(Eigen::MatrixXd::Identity(n, n));
   inverse = qr.colsPermutation() * inverse;  // rows in the order of the unknowns
+  inverse = scale.cwiseInverse().asDiagonal() * inverse;
   const Eigen::MatrixXd product = inverse * inverse.transpose();
-  const Eigen::MatrixXd out = 0.5 * (product + product.transpose());
-  return scale.cwiseInverse().asDiagonal() * out * scale.cwiseInverse().asDiagonal();
+  return 0.5 * (product + product.transpose());
 }
 
 }  // namespace

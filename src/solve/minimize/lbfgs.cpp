@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "lockstep/primitives.hpp"
@@ -143,10 +144,14 @@ class Lbfgs final : public Minimizer {
   double try_with_gradient(double t) {
     device().copy(direction_, step_);
     primitives::scale(device(), t, step_);
-    const double value = evaluator().try_step(step_);
+    evaluator().try_step(step_);
+    return candidate_gradient();
+  }
+  double candidate_gradient() {
     Evaluator::State& s = evaluator().internals();
-    s.launch_instances(s.candidate, s.values, kCost | kGradient);
-    s.sum_gradient();
+    std::swap(s.x, s.candidate);
+    const double value = evaluator().value_and_gradient();
+    std::swap(s.x, s.candidate);
     return value;
   }
   LineResult search(const LinePoint& start, double first) {
@@ -178,11 +183,7 @@ class Lbfgs final : public Minimizer {
       });
       ++out.trials;
       if (predicted < 0 && out.point.value <= start.value + 1e-4 * predicted) {
-        run_.evaluate([&] {
-          Evaluator::State& s = evaluator().internals();
-          s.launch_instances(s.candidate, s.values, kCost | kGradient);
-          s.sum_gradient();
-        });
+        run_.evaluate([&] { candidate_gradient(); });
         out.ok = out.lower = true;
         return out;
       }

@@ -128,10 +128,8 @@ class Loop {
     if (!resumed_ && trace().empty()) {
       latest_.initial_cost = cost;
       if (!std::isfinite(cost)) {
-        std::string where;
-        run_.evaluate([&] { where = run_.describe_not_finite(); });
-        throw InputError(fmt::format("cost {} at the start, from {}", cost, where), "solve",
-                         "a finite start");
+        throw InputError(fmt::format("cost {} at the start, from {}", cost, run_.describe_not_finite()),
+                         "solve", "a finite start");
       }
     }
     cost_ = cost;

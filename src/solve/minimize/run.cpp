@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "solve/evaluator_state.hpp"
 #include "solve/minimize/vector_ops.hpp"
 #include "solve/problem.hpp"
+#include "solve/reference.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -98,14 +98,14 @@ Buffer Run::vector() const {
   return buffer;
 }
 
-std::string Run::describe_not_finite() {
-  Evaluator::State& s = evaluator_->internals();
-  for (const BatchState& batch : s.batches) {
-    const std::vector<double> costs = download_numbers(s.device, batch.costs);
-    for (size_t i = 0; i < costs.size(); ++i)
-      if (!std::isfinite(costs[i])) return fmt::format("instance {} of {}", i, batch.name);
-  }
-  return "the sum of the costs";
+std::string Run::describe_not_finite() const {
+  const std::vector<double> values = reference::residuals<double>(problem_, problem_.state().values);
+  size_t at = 0;
+  for (const Batch& batch : problem_.state().batches)
+    for (int64_t i = 0; i < batch.instances; ++i)
+      for (int k = 0; k < batch.topology->rows; ++k, ++at)
+        if (!std::isfinite(values[at])) return fmt::format("instance {} of {}", i, batch.name);
+  return "the sum of all costs";
 }
 
 std::vector<uint8_t> Run::held() {

@@ -43,8 +43,8 @@ class Run {
 
   /// A tangent vector of zeros.
   Buffer vector() const;
-  /// Names the first instance whose cost is not finite at the state.
-  std::string describe_not_finite();
+  /// Names the first instance whose residuals are not finite at the problem's values.
+  std::string describe_not_finite() const;
 
   bool bounded() const { return !lower_.empty(); }
   /// Coordinates at a bound that the negative gradient leaves through, by tangent coordinate.

@@ -59,7 +59,7 @@ inline Instance net(int side) {
       const int at = i * side + j;
       const auto join = [&](int other, double length) {
         edges.insert(edges.end(), {at, other});
-        lengths.push_back(0.7 * length);
+        lengths.push_back(0.95 * length);
       };
       if (j + 1 < side) join(at + 1, 1);
       if (i + 1 < side) join(at + side, 1);
