@@ -172,6 +172,13 @@ struct Inputs {
   std::map<std::string, double> parameters;
   Buffer mask;      // (nz, ny, nx) of the fields' storage, or empty
   double seed = 1;  // derivative of what follows with respect to this loss
+  /// Instead of `fields`: levels -1, 0, +1 as rows (cells, width) or (nz, ny, nx, width), as networks produce
+  /// them: all components of all fields of a cell side by side, in the order in which the fields were made
+  /// (transport: sigma, u_x, u_y, u_z). Gradients come as rows too.
+  std::array<Buffer, 3> rows;
+  /// Grids of one mesh, one after the other in every array: (members, nz, ny, nx), (members * components, nz,
+  /// ny, nx), rows and masks alike. One launch takes them all; the loss is their mean.
+  int64_t members = 1;
 };
 
 /// Data of T time levels: for each field T arrays, shaped as those of Inputs.
@@ -207,6 +214,9 @@ class BoundLoss {
   /// Gradient of a field at a level, of the field's storage and the shape it was given in. Empty where not
   /// asked for.
   Buffer gradient(std::string_view field, int level) const;
+  /// Gradient at a level where the inputs were rows, shaped as they were. Columns that no residual mentions
+  /// are 0.
+  Buffer gradient_rows(int level) const;
   /// The path taken.
   Path path() const;
   /// Bytes that must be touched at least once by a run.

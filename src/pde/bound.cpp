@@ -35,7 +35,16 @@ double BoundLoss::loss() const {
   return total;
 }
 
+Buffer BoundLoss::gradient_rows(int level) const {
+  if (!state_->rows) return {};
+  const std::vector<int> levels = FieldArrays::levels(state_->outputs);
+  for (size_t k = 0; k < levels.size(); ++k)
+    if (levels[k] == level) return state_->gradients[k];
+  return {};
+}
+
 Buffer BoundLoss::gradient(std::string_view field, int level) const {
+  if (state_->rows) return {};
   for (size_t k = 0; k < state_->outputs.size(); ++k) {
     const FieldLevel& o = state_->outputs[k];
     if (o.level == level && state_->d->plan->fields[size_t(o.field_index)].name == field)

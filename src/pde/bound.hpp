@@ -20,7 +20,8 @@ struct BoundLoss::State {
   std::vector<Launch> launches;         // of a run
   std::vector<Launch> totals_launches;  // of what only the value of the loss needs
   std::vector<FieldLevel> outputs;
-  std::vector<Buffer> gradients;    // by outputs
+  std::vector<Buffer> gradients;  // by outputs, or by their levels where the inputs are rows
+  bool rows = false;
   Buffer totals;                    // one sum per residual
   std::vector<double> total_scale;  // from that sum to the weighted mean square
   double bytes = 0;

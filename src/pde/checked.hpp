@@ -24,7 +24,8 @@ struct Loss::State {
 };
 
 inline std::string form_key(const char* what, const KernelForm& form) {
-  return fmt::format("{} {} {} {}", what, int(form.storage), form.mask, form.streaming);
+  return fmt::format("{} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
+                     form.batch, form.whole);
 }
 
 /// Checks inputs against the plan and turns them into arrays of rank 4.
@@ -46,7 +47,13 @@ class Checked {
                          "a number for each parameter");
       parameters_[k] = found->second;
     }
-    for (size_t f = 0; f < plan_.fields.size(); ++f)
+    if (inputs.members < 1 || inputs.members > (int64_t(1) << 30))
+      throw InputError(fmt::format("{} members", inputs.members), "pde inputs", "1 or more");
+    members_ = inputs.members;
+    form_.batch = members_ > 1;
+    form_.rows = inputs.rows[0] || inputs.rows[1] || inputs.rows[2];
+    if (form_.rows) take_rows(inputs);
+    for (size_t f = 0; f < plan_.fields.size() && !form_.rows; ++f)
       for (int level = -1; level <= 1; ++level) {
         if (!plan_.fields[f].used[level + 1]) continue;
         const auto found = inputs.fields.find(plan_.fields[f].name);
@@ -60,7 +67,7 @@ class Checked {
     if (inputs.mask) {
       check_shape(inputs.mask, 1, "mask");
       form_.mask = true;
-      mask_ = inputs.mask.reshape({cells(2), cells(1), cells(0)});
+      mask_ = inputs.mask.reshape({members_ * cells(2), cells(1), cells(0)});
     }
     if (!std::isfinite(inputs.seed) || inputs.seed == 0)
       throw InputError(fmt::format("seed {}", inputs.seed), "pde inputs", "a finite number other than 0");
@@ -69,10 +76,24 @@ class Checked {
   const KernelForm& form() const { return form_; }
   const std::vector<double>& parameters() const { return parameters_; }
   const Buffer& mask() const { return mask_; }
-  Buffer given(const FieldLevel& f) const { return arrays_.at({f.field_index, f.level}); }
+  int64_t members() const { return members_; }
+  Buffer given(const FieldLevel& f) const { return arrays_.at({form_.rows ? -1 : f.field_index, f.level}); }
   Buffer volume(const FieldLevel& f) const { return as_volume(given(f), f.field_index); }
   Buffer as_volume(const Buffer& b, int field) const {
-    return b.reshape({plan_.fields[size_t(field)].components, cells(2), cells(1), cells(0)});
+    if (form_.rows) return b.reshape({members_ * cells(2), cells(1), cells(0), FieldArrays::width(plan_)});
+    return b.reshape({members_ * plan_.fields[size_t(field)].components, cells(2), cells(1), cells(0)});
+  }
+  /// The distinct arrays of a list: one for each entry, or for rows one for each level.
+  std::vector<FieldLevel> arrays(const std::vector<FieldLevel>& list) const {
+    if (!form_.rows) return list;
+    std::vector<FieldLevel> all;
+    for (int level : FieldArrays::levels(list)) all.push_back({-1, level});
+    return all;
+  }
+  /// Refuses what only `bind` does.
+  void refuse_rows_and_members(const char* where) const {
+    if (form_.rows || form_.batch)
+      throw UnsupportedError(form_.rows ? "rows" : "several members", where, "separate arrays of one grid");
   }
   int64_t cells(int axis) const { return d_.mesh.cells[size_t(axis)]; }
   int field_number(const std::string& name) const {
@@ -83,6 +104,12 @@ class Checked {
     throw InputError(fmt::format("unknown field {}", name), "pde inputs", known);
   }
   void check(const Buffer& b, int field, const std::string& what) {
+    take_storage(b, what);
+    check_shape(b, plan_.fields[size_t(field)].components, what);
+  }
+
+ private:
+  void take_storage(const Buffer& b, const std::string& what) {
     if (!have_storage_) {
       const Storage s = b.storage();
       if (s != Storage::f32 && s != Storage::f64 && s != Storage::f16 && s != Storage::bf16)
@@ -91,25 +118,48 @@ class Checked {
       form_.storage = s;
       have_storage_ = true;
     }
-    check_shape(b, plan_.fields[size_t(field)].components, what);
+    if (b.storage() != form_.storage)
+      throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
+                       fmt::format("{} as the other arrays", lockstep::name(form_.storage)));
+    if (!b.contiguous())
+      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a whole array");
   }
-
- private:
+  void take_rows(const Inputs& inputs) {
+    if (!inputs.fields.empty()) throw InputError("rows and fields", "pde inputs", "one or the other");
+    const int64_t width = FieldArrays::width(plan_), cells = members_ * d_.mesh.count();
+    for (int level = -1; level <= 1; ++level) {
+      bool used = false;
+      for (const FieldInfo& f : plan_.fields) used |= f.used[level + 1];
+      if (!used) continue;
+      const Buffer& b = inputs.rows[size_t(level + 1)];
+      const std::string what = fmt::format("rows at level {:+}", level);
+      if (!b) throw InputError(what + " missing", "pde inputs", "an array");
+      take_storage(b, what);
+      const int rank = b.shape().rank();
+      const bool fits = rank >= 1 && b.shape()[rank - 1] == width && b.elements() == cells * width &&
+                        (rank != 4 || (b.shape()[2] == d_.mesh.cells[0] && b.shape()[1] == d_.mesh.cells[1]));
+      if (!fits)
+        throw InputError(fmt::format("{} of shape {}", what, to_string(b.shape())), "pde inputs",
+                         fmt::format("({}, {}) or (nz, ny, nx, {})", cells, width, width));
+      arrays_[{-1, level}] = b;
+    }
+  }
   void check_shape(const Buffer& b, int components, const std::string& what) const {
     if (b.storage() != form_.storage)
       throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
                        fmt::format("{} as the other arrays", lockstep::name(form_.storage)));
     if (!b.contiguous())
       throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a whole array");
-    // (C, nz, ny, nx) with C and leading axes of one cell left out or not.
+    // (members * C, nz, ny, nx) with the first and axes of one cell left out or not.
+    const int64_t leading = members_ * components;
     std::vector<int64_t> expected;
-    if (components > 1) expected.push_back(components);
+    if (leading > 1) expected.push_back(leading);
     for (int a = d_.plan->dimensions - 1; a >= 0; --a) expected.push_back(cells(a));
     std::vector<int64_t> full;
-    if (components > 1) full.push_back(components);
+    if (leading > 1) full.push_back(leading);
     for (int a = 2; a >= 0; --a) full.push_back(cells(a));
     std::vector<int64_t> with_one = full;
-    if (components == 1) with_one.insert(with_one.begin(), 1);
+    if (leading == 1) with_one.insert(with_one.begin(), 1);
     std::vector<int64_t> got;
     for (int a = 0; a < b.shape().rank(); ++a) got.push_back(b.shape()[a]);
     if (got == expected || got == full || got == with_one) return;
@@ -133,6 +183,7 @@ class Checked {
   const Device& device_;
   KernelForm form_;
   bool have_storage_ = false;
+  int64_t members_ = 1;
   std::vector<double> parameters_;
   std::map<std::pair<int, int>, Buffer> arrays_;
   Buffer mask_;

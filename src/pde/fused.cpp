@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/error.hpp"
+#include "pde/checked.hpp"
 #include "pde/sweep.hpp"
 
 namespace lockstep::pde {
@@ -69,7 +70,7 @@ FusedShape choose_shape(const Discretisation& d, const Device& device, const Ker
     }
   // Copies of 16 bytes where every row begins at a multiple of them.
   const int wide = 16 / size_of(form.scratch());
-  shape.wide = form.storage == form.scratch() && d.mesh.cells[0] % wide == 0 ? wide : 1;
+  shape.wide = form.storage == form.scratch() && !form.rows && d.mesh.cells[0] % wide == 0 ? wide : 1;
   if (options.tile_x > 0) shape.x = options.tile_x;
   if (options.tile_y > 0) shape.y = options.tile_y;
   if (options.tile_rows > 0) shape.rows = options.tile_rows;
@@ -101,13 +102,13 @@ FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Devi
                              const KernelForm& form, const std::vector<FieldLevel>& outputs,
                              const FusedShape& shape, Type sum, const FusedArguments& a,
                              const KernelStore& store) {
-  std::string key = fmt::format("fused {} {} {} {} {}", int(form.storage), form.mask, form.streaming,
-                                int(sum), shape.key());
+  std::string key = fmt::format("{} {} {}", form_key("fused", form), int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
   const Kernel& kernel = store(key, [&] { return fused_kernel(d, form, outputs, shape, sum); });
   const Kernel& total = store(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
   const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-  const Extent extent{tiles(d->mesh.cells[2], shape.chunk), tiles(d->mesh.cells[1], shape.tall()),
+  const int64_t chunks = tiles(d->mesh.cells[2], shape.chunk);
+  const Extent extent{a.members * chunks, tiles(d->mesh.cells[1], shape.tall()),
                       tiles(d->mesh.cells[0], shape.x)};
   const int64_t residuals = int64_t(d->plan->residuals.size());
   const Buffer partial = device.allocate(a.totals.storage(), {residuals, extent.elements()});
@@ -117,6 +118,7 @@ FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Devi
   list.push_back(partial);
   for (int axis = 0; axis < 3; ++axis) list.push_back(d->mesh.cells[size_t(axis)]);
   list.push_back(int64_t(shape.chunk));
+  if (form.batch) list.push_back(chunks);
   list.insert(list.end(), a.scalars.begin(), a.scalars.end());
   return {{kernel, extent, std::move(list)}, {total, {residuals}, {partial, a.totals}}};
 }

@@ -12,6 +12,7 @@ struct FusedArguments {
   std::vector<Argument> gradients;  // of rank 4
   std::vector<Argument> scalars;    // scales, parameters, seeds
   Buffer totals;
+  int64_t members = 1;
 };
 
 /// Why the fused kernel cannot do a problem, or an empty text.

@@ -33,37 +33,86 @@ std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where)
 std::string variant(const Discretisation& d, const KernelForm& form) {
   std::string text = fmt::format("{}.order{}.", lockstep::name(form.storage), d.mesh.order);
   for (bool wraps : d.wraps) text += wraps ? 'p' : 'e';
-  return text + (form.mask ? ".masked" : "");
+  return text + (form.mask ? ".masked" : "") + (form.rows ? ".rows" : "") + (form.batch ? ".batch" : "");
 }
 
 namespace {
 
 ir::Builder& builder() { return lockstep::detail::builder(); }
 
-std::vector<RawBuffer> bind_fields(const Plan& plan, const std::vector<FieldLevel>& fields, Storage storage,
-                                   const char* prefix) {
-  std::vector<RawBuffer> buffers;
-  for (const FieldLevel& f : fields)
-    buffers.emplace_back(fmt::format("{}{}_{}", prefix, plan.fields[size_t(f.field_index)].name, f.level + 1),
-                         storage, 4, ir::Access::read);
-  return buffers;
-}
-
-const RawBuffer& find(const std::vector<FieldLevel>& fields, const std::vector<RawBuffer>& buffers,
-                      const Datum& d) {
-  const auto at = std::find(fields.begin(), fields.end(), FieldLevel{d.field_index, d.level});
-  return buffers[size_t(at - fields.begin())];
-}
-
 }  // namespace
 
-SlabPlace::SlabPlace(const Discretisation& d) {
+FieldArrays::FieldArrays(const Plan& plan, std::vector<FieldLevel> list, const KernelForm& form,
+                         const char* prefix, ir::Access access)
+    : plan_(plan), list_(std::move(list)), form_(form) {
+  if (form.rows)
+    for (int level : levels(list_))
+      buffers_.emplace_back(fmt::format("{}rows_{}", prefix, level + 1), form.storage, 4, access);
+  else
+    for (const FieldLevel& f : list_)
+      buffers_.emplace_back(
+          fmt::format("{}{}_{}", prefix, plan.fields[size_t(f.field_index)].name, f.level + 1), form.storage,
+          4, access);
+}
+
+std::vector<int> FieldArrays::levels(const std::vector<FieldLevel>& list) {
+  std::vector<int> found;
+  for (const FieldLevel& f : list)
+    if (std::find(found.begin(), found.end(), f.level) == found.end()) found.push_back(f.level);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+int FieldArrays::column(const Plan& plan, int field_index, int component) {
+  for (int f = 0; f < field_index; ++f) component += plan.fields[size_t(f)].components;
+  return component;
+}
+int FieldArrays::width(const Plan& plan) { return column(plan, int(plan.fields.size()), 0); }
+
+const RawBuffer& FieldArrays::buffer(const FieldLevel& f) const {
+  if (form_.rows) {
+    const std::vector<int> all = levels(list_);
+    return buffers_[size_t(std::find(all.begin(), all.end(), f.level) - all.begin())];
+  }
+  return buffers_[size_t(std::find(list_.begin(), list_.end(), f) - list_.begin())];
+}
+
+std::array<Id, 4> FieldArrays::place(const FieldLevel& f, int component, const std::array<Id, 3>& at,
+                                     Id member, Id nz) const {
+  ir::Builder& b = builder();
+  const auto of_member = [&](Id count, Id own) {
+    return member == ir::kNone
+               ? own
+               : b.op(ir::Op::iadd, {b.op(ir::Op::imul, {member, count}, ir::kNoWrap), own}, ir::kNoWrap);
+  };
+  if (form_.rows) return {of_member(nz, at[2]), at[1], at[0], b.i32(column(plan_, f.field_index, component))};
+  return {of_member(b.i32(plan_.fields[size_t(f.field_index)].components), b.i32(component)), at[2], at[1],
+          at[0]};
+}
+Id FieldArrays::load(const FieldLevel& f, int component, const std::array<Id, 3>& at, Id member,
+                     Id nz) const {
+  const std::array<Id, 4> p = place(f, component, at, member, nz);
+  return buffer(f).load({p[0], p[1], p[2], p[3]});
+}
+void FieldArrays::store(const FieldLevel& f, int component, const std::array<Id, 3>& at, Id member, Id nz,
+                        Id value, bool streaming) const {
+  const std::array<Id, 4> p = place(f, component, at, member, nz);
+  buffer(f).store({p[0], p[1], p[2], p[3]}, value, streaming);
+}
+
+SlabPlace::SlabPlace(const Discretisation& d, const KernelForm& form) : whole(form.whole), batch(form.batch) {
   ir::Builder& b = builder();
   z_first = add_scalar("z_first", Type::i32);
   ring = add_scalar("ring", Type::i32);
   shift = add_scalar("shift", Type::i32);
   nz = add_scalar("nz", Type::i32);
-  z_unwrapped = b.op(ir::Op::iadd, {b.emit(ir::Op::coord, Type::i32, {}, 2), z_first}, ir::kNoWrap);
+  Id in_member = b.emit(ir::Op::coord, Type::i32, {}, 2);
+  if (batch) {
+    const Id first = add_scalar("first_member", Type::i32), planes = add_scalar("member_planes", Type::i32);
+    member = b.op(ir::Op::iadd, {first, b.op(ir::Op::idiv, {in_member, planes})}, ir::kNoWrap);
+    in_member = b.op(ir::Op::irem, {in_member, planes});
+  }
+  z_unwrapped = b.op(ir::Op::iadd, {in_member, z_first}, ir::kNoWrap);
   Id z = z_unwrapped;
   if (d.wraps[2]) {
     z = b.select(b.op(ir::Op::ilt, {z, b.i32(0)}), b.op(ir::Op::iadd, {z, nz}, ir::kNoWrap), z);
@@ -71,19 +120,28 @@ SlabPlace::SlabPlace(const Discretisation& d) {
   }
   own = {b.emit(ir::Op::coord, Type::i32, {}, 0), b.emit(ir::Op::coord, Type::i32, {}, 1), z};
   size = {b.emit(ir::Op::extent, Type::i32, {}, 0), b.emit(ir::Op::extent, Type::i32, {}, 1), nz};
-  slot = slot_of(z_unwrapped);
+  slot = whole ? slot_of(z) : slot_of(z_unwrapped);
+}
+
+Id SlabPlace::member_plane(Id plane) const {
+  ir::Builder& b = builder();
+  return member == ir::kNone
+             ? plane
+             : b.op(ir::Op::iadd, {b.op(ir::Op::imul, {member, nz}, ir::kNoWrap), plane}, ir::kNoWrap);
 }
 
 Id SlabPlace::slot_of(Id plane) const {
   ir::Builder& b = builder();
+  if (whole && !batch) return plane;
+  if (whole) return b.op(ir::Op::iadd, {b.op(ir::Op::imul, {member, nz}, ir::kNoWrap), plane}, ir::kNoWrap);
   return b.op(ir::Op::irem, {b.op(ir::Op::iadd, {plane, shift}, ir::kNoWrap), ring});
 }
 
 Id SlabPlace::slot_at(Tracer& tracer, const Discretisation& d, int dz) const {
   if (dz == 0) return slot;
   ir::Builder& b = builder();
-  return slot_of(d.wraps[2] ? b.op(ir::Op::iadd, {z_unwrapped, b.i32(dz)}, ir::kNoWrap)
-                            : tracer.coordinate(2, dz));
+  return slot_of(d.wraps[2] && !whole ? b.op(ir::Op::iadd, {z_unwrapped, b.i32(dz)}, ir::kNoWrap)
+                                      : tracer.coordinate(2, dz));
 }
 
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind) {
@@ -97,13 +155,13 @@ Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm
         const std::vector<FieldLevel> moved = kind == ResidualKind::tangent
                                                   ? fields_of(plan, outputs, Access::tangent)
                                                   : std::vector<FieldLevel>();
-        const std::vector<RawBuffer> buffers = bind_fields(plan, fields, form.storage, "");
-        const std::vector<RawBuffer> tangents = bind_fields(plan, moved, form.storage, "tangent_");
+        const FieldArrays arrays(plan, fields, form, "", ir::Access::read),
+            tangents(plan, moved, form, "tangent_", ir::Access::read);
         std::optional<RawBuffer> mask;
         const bool cotangent = kind == ResidualKind::cotangent;
         if (cotangent && form.mask) mask.emplace("mask", form.storage, 3, ir::Access::read);
         const RawBuffer result("result", form.scratch(), 4, ir::Access::write);
-        const SlabPlace place(*d);
+        const SlabPlace place(*d, form);
         const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
         std::vector<Id> seeds;
         if (cotangent)
@@ -112,13 +170,12 @@ Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm
 
         std::optional<Tracer> tracer;
         tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
-          const RawBuffer& from =
-              x.kind == Access::tangent ? find(moved, tangents, x) : find(fields, buffers, x);
-          return from.load({b.i32(x.component), tracer->coordinate(2, x.at[2]),
-                            tracer->coordinate(1, x.at[1]), tracer->coordinate(0, x.at[0])});
+          const FieldArrays& from = x.kind == Access::tangent ? tangents : arrays;
+          return from.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
+                           place.nz);
         });
         std::optional<Id> m;
-        if (mask) m = mask->load({place.own[2], place.own[1], place.own[0]});
+        if (mask) m = mask->load({place.member_plane(place.own[2]), place.own[1], place.own[0]});
         for (size_t k = 0; k < outputs.size(); ++k) {
           Id r = tracer->value(outputs[k]);
           if (cotangent) {
@@ -143,26 +200,23 @@ Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm&
             for (const Term& term : t->terms) values.push_back(term.g);
           }
         const std::vector<FieldLevel> fields = fields_of(plan, values, Access::field);
-        const std::vector<RawBuffer> buffers = bind_fields(plan, fields, form.storage, "");
+        const FieldArrays arrays(plan, fields, form, "", ir::Access::read);
         const RawBuffer cotangents("cotangents", form.scratch(), 4, ir::Access::read);
-        std::vector<RawBuffer> gradients;
-        for (const FieldLevel& o : outputs)
-          gradients.emplace_back(fmt::format("d_{}_{}", plan.fields[size_t(o.field_index)].name, o.level + 1),
-                                 form.storage, 4, ir::Access::write);
-        const SlabPlace place(*d);
+        const FieldArrays gradients(plan, outputs, form, "d_", ir::Access::write);
+        const SlabPlace place(*d, form);
         const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
         std::optional<Tracer> tracer;
         tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
-          const Id y = tracer->coordinate(1, x.at[1]), column = tracer->coordinate(0, x.at[0]);
           if (x.kind == Access::cotangent)
-            return cotangents.load({b.i32(x.component), place.slot_at(*tracer, *d, x.at[2]), y, column});
-          return find(fields, buffers, x)
-              .load({b.i32(x.component), tracer->coordinate(2, x.at[2]), y, column});
+            return cotangents.load({b.i32(x.component), place.slot_at(*tracer, *d, x.at[2]),
+                                    tracer->coordinate(1, x.at[1]), tracer->coordinate(0, x.at[0])});
+          return arrays.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
+                             place.nz);
         });
-        for (size_t o = 0; o < outputs.size(); ++o)
-          for (const Target* t : targets_of(plan, outputs[o]))
-            gradients[o].store({b.i32(t->component), place.own[2], place.own[1], place.own[0]},
-                               tracer->gradient(*t), form.streaming);
+        for (const FieldLevel& o : outputs)
+          for (const Target* t : targets_of(plan, o))
+            gradients.store(o, t->component, place.own, place.member, place.nz, tracer->gradient(*t),
+                            form.streaming);
       });
 }
 

@@ -20,6 +20,9 @@ struct KernelForm {
   Storage storage = Storage::f32;  // of fields, mask and gradients
   bool mask = false;
   bool streaming = true;  // gradients are written past the caches
+  bool rows = false;      // all components of a level side by side in one array
+  bool batch = false;     // several members, one after the other in every array
+  bool whole = false;     // two kernels: cotangents of the whole grid, not of a ring of planes
   Type type() const { return storage == Storage::f64 ? Type::f64 : Type::f32; }
   Storage scratch() const { return storage == Storage::f64 ? Storage::f64 : Storage::f32; }
 };
@@ -32,15 +35,47 @@ std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> value
 /// Targets of a field at a level.
 std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where);
 
-/// Coordinates of a lane in a slab. z_unwrapped runs beyond the grid along a wrapping axis, so that a slab
-/// can hold the planes that its neighbours need. Declares z_first, ring, shift and the cells along z.
-struct SlabPlace {
-  ir::Id z_first, ring, shift, nz, z_unwrapped, slot;
-  std::array<ir::Id, 3> own, size;
+/// The buffers of fields at levels, as a kernel declares them: one array (members * components, nz, ny, nx)
+/// for each field and level, or one array (members * nz, ny, nx, width) for each level.
+class FieldArrays {
+ public:
+  FieldArrays(const Plan& plan, std::vector<FieldLevel> list, const KernelForm& form, const char* prefix,
+              ir::Access access);
+  /// At cell `at` (x, y, z) of a member (kNone: there is one).
+  ir::Id load(const FieldLevel& f, int component, const std::array<ir::Id, 3>& at, ir::Id member,
+              ir::Id nz) const;
+  void store(const FieldLevel& f, int component, const std::array<ir::Id, 3>& at, ir::Id member, ir::Id nz,
+             ir::Id value, bool streaming) const;
 
-  explicit SlabPlace(const Discretisation& d);
+  const RawBuffer& buffer(const FieldLevel& f) const;
+  /// Levels of the buffers, where each holds all fields.
+  static std::vector<int> levels(const std::vector<FieldLevel>& list);
+  /// Place of a component among all components of a level.
+  static int column(const Plan& plan, int field_index, int component);
+  static int width(const Plan& plan);
+
+ private:
+  std::array<ir::Id, 4> place(const FieldLevel& f, int component, const std::array<ir::Id, 3>& at,
+                              ir::Id member, ir::Id nz) const;
+  const Plan& plan_;
+  std::vector<FieldLevel> list_;
+  KernelForm form_;
+  std::vector<RawBuffer> buffers_;
+};
+
+/// Coordinates of a lane in a slab. z_unwrapped runs beyond the grid along a wrapping axis, so that a slab
+/// can hold the planes that its neighbours need. Declares z_first, ring, shift, the cells along z, and for
+/// batches the first member and the planes that the launch takes of each member.
+struct SlabPlace {
+  ir::Id z_first, ring, shift, nz, z_unwrapped, slot, member = ir::kNone;
+  std::array<ir::Id, 3> own, size;
+  bool whole, batch;
+
+  SlabPlace(const Discretisation& d, const KernelForm& form);
   /// Place of a plane in the ring; of the plane `dz` from the lane's own.
   ir::Id slot_of(ir::Id plane) const;
+  /// A plane counted through all members.
+  ir::Id member_plane(ir::Id plane) const;
   ir::Id slot_at(Tracer& tracer, const Discretisation& d, int dz) const;
 };
 
@@ -51,12 +86,12 @@ enum class ResidualKind : uint8_t {
 };
 
 /// Points kernel over a slab of planes; plane z of the result is (z + shift) mod ring. Arguments: fields
-/// (rank 4), tangent fields for `tangent`, [mask], result (rank 4), z_first, ring, shift, cells along z,
-/// scales, parameters, seeds (cotangent only).
+/// (rank 4), tangent fields for `tangent`, [mask], result (rank 4), the slab, scales, parameters, seeds
+/// (cotangent only).
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind);
 
-/// Points kernel over a slab of planes. Arguments: fields, cotangents (rank 4), gradients by `outputs`,
-/// z_first, ring, shift, cells along z, scales, parameters.
+/// Points kernel over a slab of planes. Arguments: fields, cotangents (rank 4), gradients by `outputs`, the
+/// slab, scales, parameters.
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs);
 

@@ -7,6 +7,7 @@
 #include "lockstep/error.hpp"
 #include "pde/checked.hpp"
 #include "pde/fused.hpp"
+#include "pde/two_kernels.hpp"
 
 namespace lockstep::pde {
 
@@ -33,12 +34,6 @@ std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& opti
       outputs.push_back({f, level});
     }
   return outputs;
-}
-
-std::string outputs_key(const std::vector<FieldLevel>& outputs) {
-  std::string key;
-  for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
-  return key;
 }
 
 }  // namespace
@@ -78,21 +73,28 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   KernelForm form = checked.form();
   const std::vector<FieldLevel> outputs = wanted_outputs(plan, options);
   const Type sum = device.info().limits.f64 ? Type::f64 : Type::f32;
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
-                residuals = int64_t(plan.residuals.size());
-  const double count = double(d->mesh.count());
+  const int64_t residuals = int64_t(plan.residuals.size());
+  const int64_t members = checked.members();
+  const double count = double(d->mesh.count()) * double(members);
 
   auto bound = std::make_shared<BoundLoss::State>();
   bound->d = d;
   bound->device = device;
   bound->outputs = outputs;
   bound->path = choose_path(*d, device, form, outputs, options);
-  for (const FieldLevel& o : outputs) bound->gradients.push_back(like(device, checked.given(o)));
-  std::vector<Argument> gradient_arguments;
-  for (size_t k = 0; k < outputs.size(); ++k)
-    gradient_arguments.push_back(checked.as_volume(bound->gradients[k], outputs[k].field_index));
-  for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+  bound->rows = form.rows;
+  if (form.rows && !options.wanted.empty())
+    throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");
+  std::vector<Argument> gradient_arguments, field_arguments;
+  for (const FieldLevel& o : checked.arrays(outputs)) {
+    bound->gradients.push_back(like(device, checked.given(o)));
+    if (form.rows) device.clear(bound->gradients.back());  // columns that nothing writes
+    gradient_arguments.push_back(checked.as_volume(bound->gradients.back(), o.field_index));
+  }
+  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field))) {
     bound->bytes += double(checked.given(f).bytes());
+    field_arguments.push_back(checked.volume(f));
+  }
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
   if (form.mask) bound->bytes += double(checked.mask().bytes());
   // What fits into the last cache is better left there.
@@ -107,15 +109,15 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
 
   if (bound->path == Path::fused) {
     FusedArguments a;
-    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
-      a.fields.push_back(checked.volume(f));
+    a.fields = field_arguments;
+    a.members = members;
     if (form.mask) a.mask = checked.mask();
     a.gradients = gradient_arguments;
     push_scalars(a.scalars, *d, checked.parameters());
     for (double s : seeds) a.scalars.push_back(s);
     a.totals = bound->totals;
     FusedShape shape = choose_shape(*d, device, form, options);
-    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+    for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
       if (checked.given(f).offset() % shape.wide != 0) shape.wide = 1;
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, sum, a,
@@ -127,72 +129,17 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     return BoundLoss(bound);
   }
 
-  const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
-  const bool whole = slab >= nz;
-  const int64_t shift = whole ? nz : reach;
-  const int64_t ring = whole ? nz : std::min(nz + 2 * reach, slab + 2 * reach);
-  const Kernel& residual = state_->kernel(form_key("cotangent", form),
-                                          [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
-  const Kernel& partial = state_->kernel(fmt::format("{} {}", form_key("partial", form), int(sum)),
-                                         [&] { return partial_kernel(form, sum); });
-  const Kernel& total = state_->kernel(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
-  const Buffer cotangents = device.allocate(form.scratch(), {residuals, ring, ny, nx});
-  const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
-  const Buffer sums = device.allocate(bound->totals.storage(), {residuals, nz, chunks});
-
-  std::vector<Argument> front, tail;
-  for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
-    front.push_back(checked.volume(f));
-  if (form.mask) front.push_back(checked.mask());
-  front.push_back(cotangents);
-  push_scalars(tail, *d, checked.parameters());
-  const auto place = [&](int64_t z_first) { return std::vector<Argument>{z_first, ring, shift, nz}; };
-  const auto launch_residual = [&](int64_t from, int64_t to) {
-    if (to <= from) return;
-    std::vector<Argument> list = front;
-    for (const Argument& a : place(from)) list.push_back(a);
-    list.insert(list.end(), tail.begin(), tail.end());
-    for (double s : seeds) list.push_back(s);
-    bound->launches.push_back({residual, {to - from, ny, nx}, std::move(list)});
-  };
-  const auto launch_sums = [&](int64_t from, int64_t to) {
-    std::vector<Argument> list{cotangents.reshape({residuals, ring, ny * nx})};
-    if (form.mask) list.push_back(checked.mask().reshape({nz, ny * nx}));
-    list.insert(list.end(), {Argument(sums), Argument(from), Argument(ring), Argument(shift)});
-    bound->launches.push_back({partial, {residuals, to - from, chunks}, std::move(list)});
-  };
-  const auto launch_adjoint = [&](int64_t from, int64_t to) {
-    if (outputs.empty()) return;
-    const Kernel& adjoint =
-        state_->kernel(form_key("adjoint", {form.storage, false, form.streaming}) + outputs_key(outputs),
-                       [&] { return adjoint_kernel(d, {form.storage, false, form.streaming}, outputs); });
-    std::vector<Argument> list;
-    for (const FieldLevel& f : adjoint_fields(plan, outputs)) list.push_back(checked.volume(f));
-    list.push_back(cotangents);
-    list.insert(list.end(), gradient_arguments.begin(), gradient_arguments.end());
-    for (const Argument& a : place(from)) list.push_back(a);
-    list.insert(list.end(), tail.begin(), tail.end());
-    bound->launches.push_back({adjoint, {to - from, ny, nx}, std::move(list)});
-  };
-  // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.
-  int64_t done = whole || !d->wraps[2] ? 0 : -reach;
-  const int64_t end = whole || !d->wraps[2] ? nz : nz + reach;
-  for (int64_t from = 0; from < nz; from += slab) {
-    const int64_t to = std::min(from + slab, nz), need = whole ? nz : std::min(to + reach, end);
-    launch_residual(done, need);
-    done = need;
-    launch_sums(from, to);
-    launch_adjoint(from, to);
-  }
-  bound->totals_launches.push_back(
-      {total, {residuals}, {sums.reshape({residuals, nz * chunks}), bound->totals}});
+  bind_two_kernels(*bound, *state_, checked, form, options, sum, std::move(field_arguments),
+                   std::move(gradient_arguments), seeds);
   return BoundLoss(bound);
 }
 
 Buffer Loss::residuals(const Device& device, const Inputs& inputs) const {
   const auto d = state_->d;
   const Checked checked(*d, device, inputs);
-  const KernelForm form{checked.form().storage, false};
+  checked.refuse_rows_and_members("pde residuals");
+  KernelForm form{checked.form().storage, false};
+  form.whole = true;
   const Kernel& kernel = state_->kernel(form_key("residual", form),
                                         [&] { return residual_kernel(d, form, ResidualKind::plain); });
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
@@ -211,7 +158,9 @@ std::map<std::string, std::array<Buffer, 3>> Loss::vjp(const Device& device, con
                                                        const LossOptions& options) const {
   const auto d = state_->d;
   const Checked checked(*d, device, inputs);
-  const KernelForm form{checked.form().storage, false};
+  checked.refuse_rows_and_members("pde vjp");
+  KernelForm form{checked.form().storage, false};
+  form.whole = true;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
   const Shape shape{int64_t(d->plan->residuals.size()), nz, ny, nx};
   if (!(cotangents.shape() == shape) || cotangents.storage() != form.scratch())
@@ -242,7 +191,9 @@ Buffer Loss::jvp(const Device& device, const Inputs& inputs,
                  const std::map<std::string, std::array<Buffer, 3>>& tangents) const {
   const auto d = state_->d;
   Checked checked(*d, device, inputs);
-  const KernelForm form{checked.form().storage, false};
+  checked.refuse_rows_and_members("pde jvp");
+  KernelForm form{checked.form().storage, false};
+  form.whole = true;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
   for (const auto& [name, levels] : tangents) checked.field_number(name);
   const Kernel& kernel = state_->kernel(form_key("tangent", form),

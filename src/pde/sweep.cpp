@@ -126,17 +126,13 @@ void Sweep::trace() {
 }
 
 void Sweep::declare() {
-  for (const FieldLevel& f : fields_)
-    field_buffers_.emplace_back(fmt::format("{}_{}", plan_.fields[size_t(f.field_index)].name, f.level + 1),
-                                form_.storage, 4, ir::Access::read);
+  arrays_.emplace(plan_, fields_, form_, "", ir::Access::read);
   if (form_.mask) mask_.emplace("mask", form_.storage, 3, ir::Access::read);
-  for (const FieldLevel& o : outputs_)
-    gradient_buffers_.emplace_back(
-        fmt::format("d_{}_{}", plan_.fields[size_t(o.field_index)].name, o.level + 1), form_.storage, 4,
-        ir::Access::write);
+  gradients_.emplace(plan_, outputs_, form_, "d_", ir::Access::write);
   partial_.emplace("partial", sum_ == Type::f64 ? Storage::f64 : Storage::f32, 2, ir::Access::write);
   for (size_t a = 0; a < 3; ++a) cells_[a] = add_scalar(fmt::format("n{}", char('x' + a)), Type::i32);
   chunk_ = add_scalar("chunk", Type::i32);
+  if (form_.batch) chunks_ = add_scalar("chunks", Type::i32);
   scalars_ = Tracer::declare(d_, form_.type());
   for (size_t k = 0; k < plan_.residuals.size(); ++k)
     seeds_.push_back(add_scalar(fmt::format("seed{}", k), form_.type()));
@@ -164,17 +160,34 @@ Id Sweep::inside_plane(Id z) {
   return b_.select(less(up, n), up, minus(up, n));
 }
 
-/// Offset of the first cell of a plane of a component.
-Id Sweep::base(Id plane, int component) {
+/// Offset of a component at a cell, whose place in its plane is `in_plane`.
+Id Sweep::offset(int field_index, int component, Id plane, Id in_plane) {
   const Type index = b_.function().index_type;
-  const Id offset = times(b_.convert(index, plane), plane_cells_);
-  if (component == 0) return offset;
-  return plus(offset, times(volume_, b_.convert(index, constant(component))));
+  const auto constant_of = [&](int v) { return b_.convert(index, constant(v)); };
+  if (form_.rows) {
+    const Id cell = plus(times(b_.convert(index, member_plane(plane)), plane_cells_), in_plane);
+    const int column = FieldArrays::column(plan_, field_index, component);
+    const Id row = times(cell, constant_of(FieldArrays::width(plan_)));
+    return column == 0 ? row : plus(row, constant_of(column));
+  }
+  Id base = times(b_.convert(index, plane), plane_cells_);
+  if (member_ != kNone) {
+    const Id first = times(member_, plan_.fields[size_t(field_index)].components);
+    base = plus(base, times(volume_, b_.convert(index, plus(first, component))));
+  } else if (component != 0) {
+    base = plus(base, times(volume_, constant_of(component)));
+  }
+  return plus(base, in_plane);
+}
+
+Id Sweep::member_plane(Id plane) { return member_ == kNone ? plane : plus(times(member_, cells_[2]), plane); }
+
+Id Sweep::mask_offset(Id plane, Id in_plane) {
+  return plus(times(b_.convert(b_.function().index_type, member_plane(plane)), plane_cells_), in_plane);
 }
 
 const RawBuffer& Sweep::buffer_of(const Channel& c) const {
-  const auto at = std::find(fields_.begin(), fields_.end(), FieldLevel{c.field_index, c.level});
-  return field_buffers_[size_t(at - fields_.begin())];
+  return arrays_->buffer({c.field_index, c.level});
 }
 
 void Sweep::place() {
@@ -186,7 +199,12 @@ void Sweep::place() {
   group_ = plus(times(plus(times(id(2), count(1)), id(1)), count(0)), id(0));
   tile_x_ = times(id(0), shape_.x);
   tile_y_ = times(id(1), shape_.tall());
-  begin_ = times(id(2), chunk_);
+  Id chunk_number = id(2);
+  if (form_.batch) {
+    member_ = quotient(chunk_number, chunks_);
+    chunk_number = remainder(chunk_number, chunks_);
+  }
+  begin_ = times(chunk_number, chunk_);
   end_ = b_.op(ir::Op::imin, {plus(begin_, chunk_), cells_[2]});
   first_ = plus(begin_, -back_);
   last_ = plus(end_, back_);
@@ -265,11 +283,11 @@ void Sweep::fetch(Id plane, Id slot) {
   const Id z = inside_plane(plane);
   for (const StagePlace& s : stages_) {
     const auto copy = [&](const Channel& channel, Id to, int lanes) {
-      const Id offset = plus(base(z, channel.component), s.offset);
+      const Id from = offset(channel.field_index, channel.component, z, s.offset);
       if (direct())
-        buffer_of(channel).copy_async_at(staged_, to, offset, lanes);
+        buffer_of(channel).copy_async_at(staged_, to, from, lanes);
       else
-        b_.emit(ir::Op::shared_store, Type::none, {to, buffer_of(channel).load_at(offset)}, staged_);
+        b_.emit(ir::Op::shared_store, Type::none, {to, buffer_of(channel).load_at(from)}, staged_);
     };
     const auto all = [&](bool outside) {
       for (size_t c = 0; c < channels_.staged.size(); ++c) {
@@ -296,10 +314,12 @@ void Sweep::fetch(Id plane, Id slot) {
 /// Loads what enters at a cell alone, for the step that takes `plane` as its own. Neighbouring tiles read the
 /// cells around theirs again, so these loads stay in the cache.
 void Sweep::load_next(const Cell& c, Id plane, Values& next) {
-  for (size_t k = 0; k < channels_.own.size(); ++k)
+  for (size_t k = 0; k < channels_.own.size(); ++k) {
+    const Channel& channel = channels_.own[k];
     b_.set(next[k],
-           buffer_of(channels_.own[k]).load_at(plus(base(plane, channels_.own[k].component), c.offset)));
-  if (mask_) b_.set(next.back(), mask_->load_at(plus(base(plane, 0), c.offset)));
+           buffer_of(channel).load_at(offset(channel.field_index, channel.component, plane, c.offset)));
+  }
+  if (mask_) b_.set(next.back(), mask_->load_at(mask_offset(plane, c.offset)));
 }
 
 }  // namespace lockstep::pde

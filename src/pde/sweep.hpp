@@ -55,7 +55,9 @@ class Sweep {
   Cell cell(Id column, Id row);
   Id inside(int axis, Id c);
   Id inside_plane(Id z);
-  Id base(Id plane, int component);
+  Id offset(int field_index, int component, Id plane, Id in_plane);
+  Id member_plane(Id plane);
+  Id mask_offset(Id plane, Id in_plane);
   const RawBuffer& buffer_of(const Channel& c) const;
   void load_next(const Cell& c, Id plane, Values& next);
   void fetch(Id plane, Id slot);
@@ -104,13 +106,13 @@ class Sweep {
   std::vector<FieldLevel> fields_;
   std::vector<Value> early_;    // sums of values that enter at a cell alone
   std::vector<size_t> sum_of_;  // residuals of one term and weight share a sum
-  std::vector<RawBuffer> field_buffers_, gradient_buffers_;
+  std::optional<FieldArrays> arrays_, gradients_;
   std::optional<RawBuffer> mask_, partial_;
   uint32_t staged_ = 0, cotangents_ = 0;
   std::array<Id, 3> cells_{};
-  Id plane_cells_, volume_, lane_x_, lane_y_, lane_, group_, tile_x_, tile_y_, chunk_, begin_, end_, first_,
-      last_;
-  Id head_ = ir::kNone, cotangent_head_ = ir::kNone, cotangent_base_ = ir::kNone;
+  Id plane_cells_, volume_, lane_x_, lane_y_, lane_, group_, tile_x_, tile_y_, chunk_, chunks_, begin_, end_,
+      first_, last_;
+  Id member_ = ir::kNone, head_ = ir::kNone, cotangent_head_ = ir::kNone, cotangent_base_ = ir::kNone;
   Tracer::Scalars scalars_;
   Values seeds_, sums_;
   std::vector<Cell> rows_;

@@ -377,8 +377,9 @@ void Sweep::flush(int row) {
 
 void Sweep::store(const std::vector<std::pair<const Pending*, Id>>& list, Id plane, const Cell& c) {
   for (const auto& [p, value] : list)
-    gradient_buffers_[p->output].store_at(plus(base(plane, p->target->component), c.offset), value,
-                                          form_.streaming);
+    gradients_->buffer(outputs_[p->output])
+        .store_at(offset(p->target->field_index, p->target->component, plane, c.offset), value,
+                  form_.streaming);
 }
 
 }  // namespace lockstep::pde

@@ -170,12 +170,11 @@ void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps
 
 Id Tracer::difference(const Access& a, const Offset& at, bool edges) {
   const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
-  const Id sum =
-      combine(op.taps, op.rows, a.axis, at, a.kind == Access::field, edges, [&](int k) {
-        Offset moved = at;
-        moved[size_t(a.axis)] += k;
-        return datum({a.kind, a.field_index, a.component, a.level, moved});
-      });
+  const Id sum = combine(op.taps, op.rows, a.axis, at, a.kind == Access::field, edges, [&](int k) {
+    Offset moved = at;
+    moved[size_t(a.axis)] += k;
+    return datum({a.kind, a.field_index, a.component, a.level, moved});
+  });
   return multiply(scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))], sum);
 }
 
@@ -192,12 +191,11 @@ Id Tracer::access(const Access& a, const Offset& at) {
 Id Tracer::value(const Value& v, const Offset& at) {
   auto& lowering = at_[at];
   if (!lowering)
-    lowering = std::make_unique<autodiff::Lowering>(
-        *d_.plan->graph, type_, [this, at](uint32_t leaf) {
-          if (at == Offset{0, 0, 0})
-            if (const auto known = known_.find(leaf); known != known_.end()) return known->second;
-          return access(d_.plan->accesses[leaf], at);
-        });
+    lowering = std::make_unique<autodiff::Lowering>(*d_.plan->graph, type_, [this, at](uint32_t leaf) {
+      if (at == Offset{0, 0, 0})
+        if (const auto known = known_.find(leaf); known != known_.end()) return known->second;
+      return access(d_.plan->accesses[leaf], at);
+    });
   return (*lowering)(v);
 }
 

@@ -44,7 +44,8 @@ struct Datum {
   auto key() const { return std::make_tuple(int(kind), field_index, component, level, at[0], at[1], at[2]); }
 };
 
-/// Cells at both ends of an axis whose rows differ from the inner one even when it is read with clamped coordinates.
+/// Cells at both ends of an axis whose rows differ from the inner one even when it is read with clamped
+/// coordinates.
 struct EdgeWidth {
   int low = 0, high = 0;
   explicit operator bool() const { return low > 0 || high > 0; }
@@ -67,14 +68,17 @@ class Tracer {
 
   /// Coordinate of a neighbour: wrapped, or clamped to the grid.
   ir::Id coordinate(int axis, int offset);
+  std::array<ir::Id, 3> neighbour(const Offset& at) {
+    return {coordinate(0, at[0]), coordinate(1, at[1]), coordinate(2, at[2])};
+  }
   /// A value of the plan's graph at a neighbour.
   ir::Id value(const Value& v, const Offset& at = {0, 0, 0});
   /// Gradient of a target, summed in the canonical order: planes below, the own plane, planes above.
   ir::Id gradient(const Target& target);
 
   /// The parts of `gradient` for kernels that sweep along z: what the own plane adds to `sum` (kNone: nothing
-  /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` and `difference` give
-  /// the target's pointwise part and its differences along x and y where they are known already.
+  /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` and `difference`
+  /// give the target's pointwise part and its differences along x and y where they are known already.
   ir::Id add_own_plane(const Target& target, ir::Id sum, ir::Id point = ir::kNone,
                        const std::function<ir::Id(const Term&)>& difference = {});
   ir::Id add_to_plane(const Target& target, int to, ir::Id sum);

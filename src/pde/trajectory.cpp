@@ -15,26 +15,21 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
     std::vector<FieldLevel> outputs;
     for (int f : fields) outputs.push_back({f, 0});
     const std::vector<FieldLevel> read = adjoint_fields(plan, outputs);
-    std::vector<RawBuffer> buffers, gradients;
-    for (const FieldLevel& f : read)
-      buffers.emplace_back(plan.fields[size_t(f.field_index)].name, form.storage, 4, ir::Access::read);
+    const FieldArrays arrays(plan, read, form, "", ir::Access::read);
     const RawBuffer cotangents[] = {RawBuffer("before", form.scratch(), 4, ir::Access::read),
                                     RawBuffer("here", form.scratch(), 4, ir::Access::read),
                                     RawBuffer("after", form.scratch(), 4, ir::Access::read)};
-    for (int f : fields)
-      gradients.emplace_back("d_" + plan.fields[size_t(f)].name, form.storage, 4, ir::Access::write);
-    const SlabPlace place(*d);
+    const FieldArrays gradients(plan, outputs, form, "d_", ir::Access::write);
+    const SlabPlace place(*d, form);
     const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
     std::optional<Tracer> tracers[3];
     for (int which = 0; which < 3; ++which)
       tracers[which].emplace(*d, form.type(), scalars, place.own, place.size, [&, which](const Datum& x) {
         Tracer& t = *tracers[which];
-        const Id y = t.coordinate(1, x.at[1]), column = t.coordinate(0, x.at[0]);
         if (x.kind == Access::cotangent)
-          return cotangents[which].load({b.i32(x.component), place.slot_at(t, *d, x.at[2]), y, column});
-        const auto at = std::find(read.begin(), read.end(), FieldLevel{x.field_index, x.level});
-        return buffers[size_t(at - read.begin())].load(
-            {b.i32(x.component), t.coordinate(2, x.at[2]), y, column});
+          return cotangents[which].load({b.i32(x.component), place.slot_at(t, *d, x.at[2]),
+                                         t.coordinate(1, x.at[1]), t.coordinate(0, x.at[0])});
+        return arrays.load({x.field_index, x.level}, x.component, t.neighbour(x.at), place.member, place.nz);
       });
     for (size_t k = 0; k < fields.size(); ++k)
       for (int c = 0; c < plan.fields[size_t(fields[k])].components; ++c) {
@@ -48,7 +43,7 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
             if (part != ir::kNone) sum = sum == ir::kNone ? part : b.op(ir::Op::fadd, {sum, part});
           }
         if (sum == ir::kNone) sum = b.number(form.type(), 0);
-        gradients[k].store({b.i32(c), place.own[2], place.own[1], place.own[0]}, sum, true);
+        gradients.store({fields[k], 0}, c, place.own, place.member, place.nz, sum, form.streaming);
       }
   });
 }
@@ -87,7 +82,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   for (const auto& [name, list] : inputs.fields)
     for (size_t n = 0; n < list.size(); ++n)
       checked.check(list[n], checked.field_number(name), fmt::format("field {} at level {}", name, n));
-  const KernelForm& form = checked.form();
+  KernelForm form = checked.form();
   const auto volume = [&](int field, int64_t level) {
     return checked.as_volume(inputs.fields.at(plan.fields[size_t(field)].name)[size_t(level)], field);
   };
@@ -117,7 +112,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
 
   const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
-  const bool whole = slab >= nz;
+  const bool whole = form.whole = slab >= nz;
   const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
                 chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Kernel& residual = state_->kernel(form_key("cotangent", form),
@@ -125,7 +120,9 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   const Kernel& partial = state_->kernel(fmt::format("{} {}", form_key("partial", form), int(sum)),
                                          [&] { return partial_kernel(form, sum); });
   const Kernel& total = state_->kernel(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
-  const KernelForm back_form{form.storage, false};
+  KernelForm back_form = form;
+  back_form.mask = false;
+  back_form.streaming = bound->bytes > double(32 << 20);
   std::string key = form_key("trajectory", back_form);
   for (int f : wanted) key += fmt::format(" {}", f);
 

@@ -1,0 +1,198 @@
+// Rows of all components, batches, aligned copies: other layouts, the same bits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "pde/problems.hpp"
+
+namespace lockstep::pde {
+namespace {
+
+using testing::mesh_of;
+using testing::random_array;
+using testing::random_state;
+using testing::upload;
+
+struct Problem {
+  const char* boundary;
+  std::array<int64_t, 3> cells;
+  bool masked;
+  int order;
+};
+
+std::vector<Problem> problems() {
+  return {{"periodic", {20, 9, 13}, false, 2},
+          {"x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip", {21, 13, 12}, true, 2},
+          {"y=clamp", {16, 13, 14}, false, 4}};
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> list{Device::open("interp")};
+  try {
+    list.push_back(Device::open("cpu"));
+  } catch (const UnsupportedError&) {}
+  return list;
+}
+
+std::vector<float> random_mask(const Mesh& mesh, size_t members) {
+  std::mt19937 random(5);
+  std::vector<float> mask(size_t(mesh.count()) * members);
+  for (float& m : mask) m = float(random() % 3) * 0.5f;
+  return mask;
+}
+
+/// Both paths and, for the CPU, slabs; with what the fused tile should be.
+std::vector<LossOptions> ways() {
+  LossOptions two, slabs, fused;
+  two.path = slabs.path = Path::two_kernel;
+  slabs.slab = 3;
+  fused.path = Path::fused;
+  fused.tile_x = 16, fused.tile_y = 2, fused.tile_rows = 2, fused.chunk = 5;
+  return {two, slabs, fused};
+}
+
+TEST(Layout, RowsAreTheSameBits) {
+  for (const Device& device : devices())
+    for (const Problem& problem : problems()) {
+      const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
+      const size_t n = size_t(mesh.count());
+      const auto state = random_state<float>(mesh, 9);
+      const Inputs apart =
+          upload(device, mesh, state, problem.masked ? random_mask(mesh, 1) : std::vector<float>());
+      Inputs rows;
+      rows.mask = apart.mask;
+      for (size_t l = 0; l < 3; ++l) {
+        std::vector<float> all(4 * n);
+        for (size_t i = 0; i < n; ++i) {
+          all[4 * i] = state.sigma[l][i];
+          for (size_t c = 0; c < 3; ++c) all[4 * i + 1 + c] = state.u[l][c][i];
+        }
+        rows.rows[l] = device.upload(std::span<const float>(all), {int64_t(n), 4});
+      }
+      const Loss loss(transport(3), mesh);
+      for (const LossOptions& way : ways()) {
+        const BoundLoss one = loss.bind(device, apart, way), other = loss.bind(device, rows, way);
+        one.run();
+        other.run();
+        EXPECT_EQ(one.loss(), other.loss());
+        EXPECT_FALSE(other.gradient("sigma", 0));
+        for (int level = -1; level <= 1; ++level) {
+          const auto sigma = device.download<float>(one.gradient("sigma", level)),
+                     u = device.download<float>(one.gradient("u", level));
+          ASSERT_EQ(other.gradient_rows(level).shape(), (Shape{int64_t(n), 4}));
+          const auto got = device.download<float>(other.gradient_rows(level));
+          for (size_t i = 0; i < n; ++i) {
+            ASSERT_EQ(got[4 * i], sigma[i]) << problem.boundary << level << " cell " << i;
+            for (size_t c = 0; c < 3; ++c)
+              ASSERT_EQ(got[4 * i + 1 + c], u[c * n + i]) << problem.boundary << level;
+          }
+        }
+      }
+    }
+}
+
+TEST(Layout, MembersOfABatchAreSingleGrids) {
+  constexpr int64_t kMembers = 4;  // a power of two: the mean over them rounds nothing
+  for (const Device& device : devices())
+    for (const Problem& problem : problems()) {
+      const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
+      const size_t n = size_t(mesh.count());
+      const auto [nx, ny, nz] = problem.cells;
+      const std::vector<float> mask = problem.masked ? random_mask(mesh, kMembers) : std::vector<float>();
+      std::vector<Inputs> singles;
+      std::array<std::vector<float>, 3> sigma, u;
+      for (int64_t m = 0; m < kMembers; ++m) {
+        const auto state = random_state<float>(mesh, uint32_t(40 + m));
+        const auto first = mask.begin() + std::ptrdiff_t(size_t(m) * n);
+        singles.push_back(
+            upload(device, mesh, state,
+                   problem.masked ? std::vector<float>(first, first + std::ptrdiff_t(n)) : mask));
+        for (size_t l = 0; l < 3; ++l) {
+          sigma[l].insert(sigma[l].end(), state.sigma[l].begin(), state.sigma[l].end());
+          const auto joined = testing::joined(state.u[l]);
+          u[l].insert(u[l].end(), joined.begin(), joined.end());
+        }
+      }
+      Inputs batch;
+      batch.members = kMembers;
+      if (problem.masked) batch.mask = device.upload(std::span<const float>(mask), {kMembers, nz, ny, nx});
+      for (size_t l = 0; l < 3; ++l) {
+        batch.fields["sigma"][l] = device.upload(std::span<const float>(sigma[l]), {kMembers, nz, ny, nx});
+        batch.fields["u"][l] = device.upload(std::span<const float>(u[l]), {kMembers * 3, nz, ny, nx});
+      }
+      const Loss loss(transport(3), mesh);
+      for (const LossOptions& way : ways()) {
+        const BoundLoss all = loss.bind(device, batch, way);
+        all.run();
+        double mean = 0;
+        for (int64_t m = 0; m < kMembers; ++m) {
+          const BoundLoss one = loss.bind(device, singles[size_t(m)], way);
+          one.run();
+          mean += one.loss() / kMembers;
+          for (const char* field : {"sigma", "u"})
+            for (int level = -1; level <= 1; ++level) {
+              const auto want = device.download<float>(one.gradient(field, level));
+              const auto got = device.download<float>(all.gradient(field, level));
+              for (size_t i = 0; i < want.size(); ++i)
+                ASSERT_EQ(got[size_t(m) * want.size() + i], want[i] / kMembers)
+                    << problem.boundary << " member " << m << " " << field << level << " element " << i;
+            }
+        }
+        EXPECT_NEAR(all.loss(), mean, 1e-13 * mean) << problem.boundary;
+      }
+    }
+}
+
+TEST(Layout, BadRowsAndBatchesAreRefused) {
+  const Device device = devices().front();
+  const Mesh mesh = mesh_of({4, 4, 4}, "clamp");
+  const Loss loss(transport(3), mesh);
+  const std::vector<float> data(64 * 4, 0.5f);
+  Inputs rows;
+  for (Buffer& b : rows.rows) b = device.upload(std::span<const float>(data), {64, 4});
+  loss.bind(device, rows);
+  EXPECT_THROW(loss.residuals(device, rows), UnsupportedError);
+  Inputs both = rows;
+  both.fields["sigma"] = {rows.rows[0], rows.rows[0], rows.rows[0]};
+  EXPECT_THROW(loss.bind(device, both), InputError);
+  Inputs missing = rows;
+  missing.rows[2] = Buffer();
+  EXPECT_THROW(loss.bind(device, missing), InputError);
+  Inputs flat = rows;
+  flat.rows[0] = device.upload(std::span<const float>(data), {4, 64});
+  EXPECT_THROW(loss.bind(device, flat), InputError);
+  LossOptions some;
+  some.wanted = {"u"};
+  EXPECT_THROW(loss.bind(device, rows, some), InputError);
+  Inputs members = rows;
+  members.members = 2;
+  EXPECT_THROW(loss.bind(device, members), InputError);
+  members.members = 0;
+  EXPECT_THROW(loss.bind(device, members), InputError);
+}
+
+// Rows of 4 floats let the sweep copy 16 bytes at a time; a window that begins elsewhere does not.
+TEST(Layout, UnalignedArraysAreTheSameBits) {
+  const Device device = devices().back();
+  const Mesh mesh = mesh_of({16, 9, 10}, "periodic");
+  Inputs in = upload(device, mesh, random_state<float>(mesh, 2));
+  LossOptions options;
+  options.path = Path::fused;
+  const Loss loss(transport(3), mesh);
+  const BoundLoss aligned = loss.bind(device, in, options);
+  aligned.run();
+  const auto sigma = device.download<float>(in.fields["sigma"][1]);
+  const Buffer room = device.allocate(Storage::f32, {mesh.count() + 3});
+  const Buffer moved = room.rows(3, mesh.count()).reshape({10, 9, 16});
+  device.write(moved, sigma.data(), moved.bytes());
+  in.fields["sigma"][1] = moved;
+  const BoundLoss unaligned = loss.bind(device, in, options);
+  unaligned.run();
+  for (int level = -1; level <= 1; ++level)
+    EXPECT_EQ(device.download<float>(aligned.gradient("u", level)),
+              device.download<float>(unaligned.gradient("u", level)));
+}
+
+}  // namespace
+}  // namespace lockstep::pde
