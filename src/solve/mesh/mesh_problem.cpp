@@ -103,7 +103,8 @@ void MeshProblem::build() {
   } else if (energy == "arap") {
     add_arap();
   } else if (const auto kind = developability(energy)) {
-    add_stars(*kind);
+    const bool all_cuts = *kind == Developability::partition_sampled && options_.round == 0;
+    add_stars(all_cuts ? Developability::partition : *kind);
   } else {
     throw InputError(fmt::format("energy '{}'", energy), "mesh",
                      fmt::format("one of {}", fmt::join(energy_names(), ", ")));
@@ -292,6 +293,33 @@ std::vector<double> MeshProblem::uv() const {
   if (options_.energy != "parameterize") return {};
   const auto values = problem_.values(points_);
   return {values.begin(), values.end()};
+}
+
+Summary minimize_mesh(MeshProblem& mesh, int iterations,
+                      const std::function<Summary(Problem&, int iterations)>& minimize) {
+  constexpr int kAllCuts = 30, kRound = 10;
+  if (mesh.options().energy != "partition-sampled" || iterations <= kAllCuts)
+    return minimize(mesh.problem(), iterations);
+  Summary whole = minimize(mesh.problem(), kAllCuts);
+  for (uint64_t round = 1; whole.iterations < iterations && whole.termination != Termination::stopped &&
+                           whole.termination != Termination::failure;
+       ++round) {
+    mesh.resample(round);
+    Summary next = minimize(mesh.problem(), std::min(kRound, iterations - whole.iterations));
+    if (next.iterations == 0) break;
+    for (Iteration& row : next.trace) {
+      row.iteration += whole.iterations;
+      row.seconds += whole.seconds["total"];
+    }
+    next.trace.insert(next.trace.begin(), whole.trace.begin(), whole.trace.end());
+    for (const auto& [part, seconds] : whole.seconds) next.seconds[part] += seconds;
+    next.initial_cost = whole.initial_cost;
+    next.iterations += whole.iterations;
+    next.linear_iterations += whole.linear_iterations;
+    next.kernels = std::max(next.kernels, whole.kernels);
+    whole = std::move(next);
+  }
+  return whole;
 }
 
 std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology) {

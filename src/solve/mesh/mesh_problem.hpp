@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,7 +28,8 @@ struct MeshOptions {
   double bend = 0.09;            // of hinges, for bend and cloth
   double gravity = 1;            // cloth: force per area, along -z
   double rest_scale = 1;         // rest lengths over those of the file: springs and cloth
-  uint64_t seed = 0, round = 0;  // of partition-sampled
+  uint64_t seed = 0;             // of partition-sampled
+  uint64_t round = 0;            // of partition-sampled: 0 looks at all cuts, later ones draw a tenth each
 };
 
 /// What suits an energy where the user says nothing.
@@ -48,6 +50,7 @@ class MeshProblem {
   Problem& problem() { return problem_; }
   const TriangleMesh& rest() const { return rest_; }
   const Topology& topology() const { return topology_; }
+  const MeshOptions& options() const { return options_; }
   /// The mesh at the problem's values; for parameterize the flat one, (u, v, 0).
   TriangleMesh result() const;
   /// (n, 2) of parameterize, else empty.
@@ -75,6 +78,12 @@ class MeshProblem {
   Problem problem_;
   BlockSet points_;
 };
+
+/// Minimises as the energy wants it: partition-sampled looks at all cuts for its first 30 iterations, then
+/// draws anew every 10; all others are one minimisation. `minimize` gets the problem and the iterations it
+/// may take. The summary spans all of it.
+Summary minimize_mesh(MeshProblem& mesh, int iterations,
+                      const std::function<Summary(Problem&, int iterations)>& minimize);
 
 /// Developability of each star on the host; NaN at the boundary and where the valence is below 4.
 std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology);

@@ -5,6 +5,7 @@
 #include <Eigen/SparseCholesky>
 #include <Eigen/SparseCore>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numbers>
 
@@ -135,6 +136,21 @@ int64_t turned_over(const TriangleMesh& mesh, const std::vector<double>& uv) {
   int64_t count = 0;
   for (size_t k = 1; k < s.size(); k += 2) count += !(s[k] > 0);
   return count;
+}
+
+std::string obj_with_uv(const TriangleMesh& mesh, const std::vector<double>& uv) {
+  fmt::memory_buffer out;
+  const auto end = std::back_inserter(out);
+  for (int64_t v = 0; v < mesh.vertex_count(); ++v) {
+    const Point p = point(mesh, v);
+    fmt::format_to(end, "v {} {} {}\n", p[0], p[1], p[2]);
+  }
+  for (size_t k = 0; k + 1 < uv.size(); k += 2) fmt::format_to(end, "vt {} {}\n", uv[k], uv[k + 1]);
+  for (int64_t t = 0; t < mesh.face_count(); ++t) {
+    const auto [a, b, c] = triangle(mesh, t);
+    fmt::format_to(end, "f {0}/{0} {1}/{1} {2}/{2}\n", a + 1, b + 1, c + 1);
+  }
+  return fmt::to_string(out);
 }
 
 }  // namespace lockstep::solve::mesh

@@ -1,6 +1,7 @@
 // Maps of a disk to the plane.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,5 +25,8 @@ std::vector<double> stretches(const TriangleMesh& mesh, const std::vector<double
 /// Share-weighted sum over triangles of |J|^2 + |J^-1|^2: 4 for an isometry.
 double symmetric_dirichlet(const TriangleMesh& mesh, const std::vector<double>& uv);
 int64_t turned_over(const TriangleMesh& mesh, const std::vector<double>& uv);
+
+/// OBJ with the mesh's positions and (u, v) as texture coordinates.
+std::string obj_with_uv(const TriangleMesh& mesh, const std::vector<double>& uv);
 
 }  // namespace lockstep::solve::mesh
