@@ -225,10 +225,14 @@ Case scan_case(const std::string& operation, bool exclusive, bool segmented) {
 template <class T>
 Case gather_case(bool weighted) {
   Case c = base_case<T>(weighted ? "gather_rows.weighted" : "gather_rows");
-  c.small = {"0x1", "1x1", "37x1", "1000x3"};
+  c.small = {"0x1", "1x1", "37x1", "211x2", "1000x3", "300x4", "257x7", "65x33"};
   c.full = {"100003x1"};
   c.bench = {"1048576x1", "4194304x3"};
-  c.kernels = [=] { return std::vector{prim::gather_rows_kernel<T>(weighted)}; };
+  c.kernels = [=] {
+    return std::vector{prim::gather_rows_kernel<T>(weighted, prim::gather_components(1)),
+                       prim::gather_rows_kernel<T>(weighted, prim::gather_components(3)),
+                       prim::gather_rows_kernel<T>(weighted, prim::gather_components(100))};
+  };
   c.make = [=](const std::string& size, uint64_t seed) {
     const Shape shape = parse_shape(size, 2);
     const int64_t count = shape[0], sources = count + 3;

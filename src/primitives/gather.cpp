@@ -1,6 +1,8 @@
 // Gather over rows in compressed form: one lane adds a row's entries in stored order.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "lockstep/primitives.hpp"
@@ -12,15 +14,24 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr int kTile = 2048;  // entries in shared memory
+constexpr int kTile = 2048;  // values of a component in shared memory, over the components of a lane
+constexpr int64_t kGatherAlong = 16;
+constexpr int kMaxComponents = 4;  // columns of x that a lane adds up side by side
+
+int tile_of(int components) { return components == 1 ? kTile : components == 2 ? kTile / 2 : kTile / 4; }
 
 /// Rows r … r + 255 by a group: all lanes fetch the group's entries tile by tile into shared memory, where
 /// each lane adds those of its row in order. So loads run along the entries and overlap, however long the
-/// rows are.
+/// rows are, and the components next to each other are fetched together.
 template <class T>
 void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& columns,
-            const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y) {
-  const Val<i32> lane = g.lane(), rows = y.size(0), component = g.id(1);
+            const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y, int components) {
+  const int tile_size = tile_of(components);
+  const Val<i32> lane = g.lane(), rows = y.size(0), width = y.size(1);
+  const Val<i32> first_component = g.id(1) * components;
+  const auto component = [&](int k) {
+    return k == 0 ? first_component : min(first_component + k, width - 1);
+  };
   const Val<i32> first_row = g.id(0) * kLanes, row = first_row + lane;
   const Val<i32> begin = uniform(first[first_row]), end = uniform(first[min(first_row + kLanes, rows)]);
   Var<i32> own_begin = 0, own_end = 0;
@@ -28,45 +39,89 @@ void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& co
     own_begin = first[row];
     own_end = first[row + 1];
   });
-  const SharedArray<T> values(kTile);
+  std::deque<SharedArray<T>> values;
+  std::deque<Var<T>> sums;
+  for (int k = 0; k < components; ++k) {
+    values.emplace_back(tile_size);
+    sums.emplace_back(T(0));
+  }
   std::optional<SharedArray<T>> factors;
-  if (weights) factors.emplace(kTile);
-  Var<T> sum = T(0);
-  for_(begin, end, kTile, [&](Val<i32> tile) {
-    for (int k = 0; k < kTile; k += kLanes) {
+  if (weights) factors.emplace(tile_size);
+  for_(begin, end, tile_size, [&](Val<i32> tile) {
+    for (int k = 0; k < tile_size; k += kLanes) {
       const Val<i32> entry = tile + lane + k;
       if_(entry < end, [&] {
-        values[lane + k] = x(columns[entry], component);
+        const Val<i32> column = columns[entry];
+        for (int c = 0; c < components; ++c) values[size_t(c)][lane + k] = x(column, component(c));
         if (weights) (*factors)[lane + k] = (*weights)[entry];
       });
     }
     barrier();
-    for_(max(own_begin, tile), min(own_end, tile + kTile), [&](Val<i32> entry) {
-      const Val<T> value = values[entry - tile];
-      sum = weights ? multiply_add(Val<T>((*factors)[entry - tile]), value, Val<T>(sum)) : sum + value;
+    for_(max(own_begin, tile), min(own_end, tile + tile_size), [&](Val<i32> entry) {
+      const Val<i32> at = entry - tile;
+      for (int c = 0; c < components; ++c) {
+        Var<T>& sum = sums[size_t(c)];
+        const Val<T> value = values[size_t(c)][at];
+        sum = weights ? multiply_add(Val<T>((*factors)[at]), value, Val<T>(sum)) : sum + value;
+      }
     });
     barrier();
   });
-  if_(row < rows, [&] { y(row, component) = sum; });
+  if_(row < rows, [&] {
+    y(row, first_component) = sums[0];
+    for (int c = 1; c < components; ++c)
+      if_(first_component + c < width, [&] { y(row, first_component + c) = sums[size_t(c)]; });
+  });
+}
+
+/// Many components: a lane has one of a row, so loads run along the components.
+template <class T>
+void gather_along(const At<2>& at, const Grid<i32, 1>& first, const Grid<i32, 1>& columns,
+                  const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y) {
+  const Val<i32> row = at.y, component = at.x;
+  Var<T> sum = T(0);
+  for_(first[row], first[row + 1], [&](Val<i32> entry) {
+    const Val<T> value = x(columns[entry], component);
+    sum = weights ? multiply_add(Val<T>((*weights)[entry]), value, Val<T>(sum)) : sum + value;
+  });
+  y[at] = sum;
 }
 
 }  // namespace
 
+int gather_components(int64_t width) {
+  return width >= kGatherAlong ? kMaxComponents + 1 : int(std::clamp<int64_t>(width, 1, kMaxComponents));
+}
+
 template <class T>
-const Kernel& gather_rows_kernel(bool weighted) {
-  static const KernelOptions options{{kLanes, 1, 1}, 0};
-  static const Kernel plain = kernel(
-      kernel_name<T>("gather_rows"),
-      [](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
-        gather<T>(g, first, columns, nullptr, x, y);
-      },
-      options);
-  static const Kernel with_weights = kernel(
-      kernel_name<T>("gather_rows.weighted"),
-      [](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x,
-         Out<T, 2> y) { gather<T>(g, first, columns, &weights, x, y); },
-      options);
-  return weighted ? with_weights : plain;
+const Kernel& gather_rows_kernel(bool weighted, int components) {
+  static KernelTable<2 * (kMaxComponents + 1)> table;
+  return table.get(size_t(components - 1) + (weighted ? kMaxComponents + 1 : 0), [&] {
+    const KernelOptions options{{kLanes, 1, 1}, 0};
+    const bool along = components > kMaxComponents;
+    const std::string name = kernel_name<T>("gather_rows") + (weighted ? ".weighted." : ".") +
+                             (along ? "along" : std::to_string(components));
+    if (along && weighted)
+      return kernel(name,
+                    [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x,
+                       Out<T, 2> y) { gather_along<T>(at, first, columns, &weights, x, y); });
+    if (along)
+      return kernel(name, [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
+        gather_along<T>(at, first, columns, nullptr, x, y);
+      });
+    if (weighted)
+      return kernel(
+          name,
+          [=](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x,
+              Out<T, 2> y) { gather<T>(g, first, columns, &weights, x, y, components); },
+          options);
+    return kernel(
+        name,
+        [=](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
+          gather<T>(g, first, columns, nullptr, x, y, components);
+        },
+        options);
+  });
 }
 
 void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const Buffer& y,
@@ -87,19 +142,22 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   if (rows.weights) expect_flat(rows.weights, x.storage(), entries, where);
   const Buffer from = x.reshape({x.shape()[0], width}), to = y.reshape({count, width});
   if (y.elements() == 0) return;
-  const Extent groups{width, divide_up(count, kLanes)};
+  const int components = gather_components(width);
+  const Extent extent = components > kMaxComponents
+                            ? Extent{count, width}
+                            : Extent{divide_up(width, components), divide_up(count, kLanes)};
   with_element(x.storage(), where, [&]<class T>(T) {
+    const Kernel& kernel = gather_rows_kernel<T>(bool(rows.weights), components);
     if (rows.weights)
-      device.launch_on(stream, gather_rows_kernel<T>(true), groups, rows.first, rows.columns, rows.weights,
-                       from, to);
+      device.launch_on(stream, kernel, extent, rows.first, rows.columns, rows.weights, from, to);
     else
-      device.launch_on(stream, gather_rows_kernel<T>(false), groups, rows.first, rows.columns, from, to);
+      device.launch_on(stream, kernel, extent, rows.first, rows.columns, from, to);
   });
 }
 
-template const Kernel& gather_rows_kernel<f32>(bool);
-template const Kernel& gather_rows_kernel<f64>(bool);
-template const Kernel& gather_rows_kernel<i32>(bool);
-template const Kernel& gather_rows_kernel<u32>(bool);
+template const Kernel& gather_rows_kernel<f32>(bool, int);
+template const Kernel& gather_rows_kernel<f64>(bool, int);
+template const Kernel& gather_rows_kernel<i32>(bool, int);
+template const Kernel& gather_rows_kernel<u32>(bool, int);
 
 }  // namespace lockstep::primitives

@@ -32,8 +32,11 @@ const Kernel& scan_sums_kernel(bool segmented, bool wide);
 template <class T>
 const Kernel& scan_kernel(bool exclusive, bool segmented, bool wide);
 
+/// The form for so many columns of x: how many a lane adds up side by side, or lanes along them; and its
+/// kernel.
+int gather_components(int64_t width);
 template <class T>
-const Kernel& gather_rows_kernel(bool weighted);
+const Kernel& gather_rows_kernel(bool weighted, int components);
 
 /// Counts of keys; the variants count in shared memory, in more of it, or in the result itself.
 inline constexpr int kHistogramVariants = 3;
