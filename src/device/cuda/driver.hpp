@@ -43,6 +43,9 @@ inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kFunctionMaxDynamicShared = 8;
 inline constexpr int kPoolReleaseThreshold = 4, kPoolReservedCurrent = 5, kPoolUsedCurrent = 7;
 
+inline void* const kLaunchBuffer = reinterpret_cast<void*>(1);
+inline void* const kLaunchBufferSize = reinterpret_cast<void*>(2);
+
 struct MemoryLocation {
   int type = 1;  // device
   int id = 0;

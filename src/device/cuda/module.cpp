@@ -127,7 +127,9 @@ void CudaModule::pack(const Dispatch& dispatch, std::byte* to) const {
 void CudaModule::launch(const Dispatch& dispatch, StreamHandle stream) const {
   alignas(16) std::byte arguments[kMaxArgumentBytes];
   pack(dispatch, arguments);
-  void* parameters[] = {arguments};
+  // As one buffer: the driver then need not look at each parameter.
+  size_t bytes = arguments_.bytes;
+  void* buffer[] = {kLaunchBuffer, arguments, kLaunchBufferSize, &bytes, nullptr};
   std::array<int64_t, 3> groups = dispatch.count;
   FunctionHandle function = function_;
   if (fine_function_ && groups[0] * groups[1] * groups[2] < core_->multiprocessors() * kFineGroups) {
@@ -136,7 +138,7 @@ void CudaModule::launch(const Dispatch& dispatch, StreamHandle stream) const {
   }
   const Result result = core_->driver().launch(
       function, unsigned(groups[0]), unsigned(groups[1]), unsigned(groups[2]), unsigned(block_[0]),
-      unsigned(block_[1]), unsigned(block_[2]), dynamic_shared_bytes_, stream, parameters, nullptr);
+      unsigned(block_[1]), unsigned(block_[2]), dynamic_shared_bytes_, stream, nullptr, buffer);
   core_->check(result, DeviceFault::launch, "launching a kernel");
 }
 

@@ -19,7 +19,7 @@ std::recursive_mutex mutex;
 std::map<std::string, Planned> failures;
 FakeState state{};
 std::vector<FakeLaunch> launches;
-std::map<void*, size_t> memory;
+auto& memory = *new std::map<void*, size_t>;  // what a lost device leaves stays reachable
 std::set<uintptr_t> capturing;
 uintptr_t next_handle = 0x1000;
 thread_local void* current_context = nullptr;
@@ -272,15 +272,20 @@ API cuFuncSetAttribute(void*, int, int) {
   return 0;
 }
 API cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void* stream, void** parameters, void**) {
+                   unsigned shared, void* stream, void**, void** buffer) {
   CHECKED;
+  // The arguments and their size, as the API lets a caller give them in one buffer.
+  if (!buffer || buffer[0] != reinterpret_cast<void*>(1) || buffer[2] != reinterpret_cast<void*>(2) ||
+      buffer[4])
+    return 1;
+  const size_t bytes = *static_cast<const size_t*>(buffer[3]);
   FakeLaunch launch{{gx, gy, gz},
                     {bx, by, bz},
                     shared,
                     reinterpret_cast<uintptr_t>(stream),
                     reinterpret_cast<uintptr_t>(current_context),
                     {}};
-  std::memcpy(launch.arguments, parameters[0], sizeof launch.arguments);
+  std::memcpy(launch.arguments, buffer[1], std::min(bytes, sizeof launch.arguments));
   launches.push_back(launch);
   return 0;
 }
