@@ -35,7 +35,7 @@ target_compile_options(lockstep_warnings INTERFACE -Wall -Wextra -Wpedantic -Wsh
   -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers
   -Wno-restrict)  # GCC 12 reports std::string where nothing overlaps
 if(LOCKSTEP_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_compile_options(-O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
 endif()
 

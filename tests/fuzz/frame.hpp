@@ -174,7 +174,8 @@ class KernelFrame {
     const Value x = pick(t, uniform), y = pick(t, uniform);
     static constexpr Op kFloats[] = {Op::flt, Op::fle, Op::feq, Op::fne},
                         kIntegers[] = {Op::ilt, Op::ile, Op::ieq, Op::ine};
-    Id c = b_.op((is_float(t) ? kFloats : kIntegers)[random_.below(4)], {x.id, y.id});
+    const auto& comparisons = is_float(t) ? kFloats : kIntegers;
+    Id c = b_.op(comparisons[random_.below(4)], {x.id, y.id});
     if (random_.chance(25)) c = b_.op(Op::bnot, {c});
     push(c, x.uniform && y.uniform);
     return {c, Type::boolean, x.uniform && y.uniform, 0};

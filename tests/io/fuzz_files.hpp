@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -73,20 +74,25 @@ inline void fuzz(const std::vector<Bytes>& seeds, const std::function<void(const
   const int64_t count = environment_number("LOCKSTEP_FUZZ_COUNT", 2000);
   const auto first = static_cast<uint64_t>(environment_number("LOCKSTEP_FUZZ_SEED", 1));
   for (const Bytes& seed : seeds) ASSERT_NO_THROW(read(seed)) << "an unchanged file must be read";
-  int64_t read_whole = 0;
+  int64_t read_whole = 0, slowest = 0;
+  double longest_s = 0;
   for (int64_t k = 0; k < count; ++k) {
     std::mt19937_64 random(first * 1'000'003 + static_cast<uint64_t>(k));
     Bytes bytes = seeds[static_cast<size_t>(k) % seeds.size()];
     mutate(bytes, random, seeds);
+    const auto start = std::chrono::steady_clock::now();
     try {
       read(bytes);
       ++read_whole;
     } catch (const Error& e) {
       ASSERT_EQ(std::string_view(e.what()).find('\n'), std::string_view::npos) << "errors are one line";
     } catch (const std::exception& e) { FAIL() << "file " << k << ": " << e.what(); }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (seconds > longest_s) longest_s = seconds, slowest = k;
   }
   EXPECT_LT(read_whole, count) << "some mutations must be noticed";
-  fmt::print("{} mutated files, {} still readable\n", count, read_whole);
+  fmt::print("{} mutated files, {} still readable; the slowest, number {}, took {:.3f} s\n", count,
+             read_whole, slowest, longest_s);
 }
 
 }  // namespace lockstep::test
