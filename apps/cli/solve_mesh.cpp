@@ -22,6 +22,7 @@ namespace lockstep::cli {
 namespace {
 
 namespace mesh = solve::mesh;
+using mesh::operator-;
 using nlohmann::ordered_json;
 
 constexpr const char* kByEnergy = "by the energy";
