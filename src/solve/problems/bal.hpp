@@ -37,9 +37,10 @@ struct SyntheticBal {
   double disturbance = 1;
 };
 
-/// A ring of cameras around a bumpy column 7 m before them, each point seen from some of the cameras nearest
-/// to it; as many observations as asked for, 2 to 12 per point. The same seed gives the same numbers. Throws
-/// InputError for fewer than 3 cameras, fewer than 30 observations per camera or more than can be indexed.
+/// A ring of cameras 12 m from the axis of a bumpy column of radius 5 m. A point is seen by 2 to 12 of the
+/// cameras within 45 degrees of its side, spread over them; as many observations in all as asked for. The
+/// same seed gives the same numbers. Throws InputError for fewer than 3 cameras, fewer than 30 observations
+/// per camera or more than can be indexed.
 io::BalProblem synthetic_bal(const SyntheticBal& options);
 
 }  // namespace lockstep::solve

@@ -12,8 +12,8 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr double kSpacing = 0.3, kNear = 7, kSmallest = 12;  // between cameras, to the column, ring, m
-constexpr int64_t kFewest = 2, kMost = 12;                   // observations of a point
+constexpr double kRing = 12, kColumn = 5;   // radii, m
+constexpr int64_t kFewest = 2, kMost = 12;  // observations of a point
 
 /// Numbers of a stream that is known by its name alone, so that parts may be made in any order.
 class Stream {
@@ -94,16 +94,11 @@ struct Camera {
   double focal, k1, k2;
 };
 
-/// Radius of the ring: a neighbourhood looks the same whatever the number of cameras.
-double ring_radius(const SyntheticBal& options) {
-  return std::max(kSmallest, kSpacing * double(options.cameras) / (2 * std::numbers::pi));
-}
-
 /// On the ring at its number's angle, looking at the column's axis, with small departures.
 Camera make_camera(const SyntheticBal& options, int64_t number) {
   Stream random(options.seed, camera_truth, uint64_t(number));
   const double angle = 2 * std::numbers::pi * double(number) / double(options.cameras);
-  const double radius = ring_radius(options) + random.uniform(-0.5, 0.5);
+  const double radius = kRing + random.uniform(-0.5, 0.5);
   const Point center{radius * std::cos(angle), radius * std::sin(angle), random.uniform(-0.5, 0.5)};
   const Point target{random.uniform(-0.5, 0.5), random.uniform(-0.5, 0.5), random.uniform(-0.5, 0.5)};
   // z points backwards, x to the right, y up.
@@ -178,13 +173,13 @@ io::BalProblem synthetic_bal(const SyntheticBal& options) {
     for (const double k : {camera.k1, camera.k2})
       bal.cameras.push_back(k * std::max(0.0, 1 - options.disturbance));
   }
-  // A point is seen from cameras within 60 degrees of its side of the column.
-  const int64_t facing = std::max<int64_t>(3, 2 * (n / 6) + 1);
-  const std::vector<int8_t> lengths = track_lengths(options, std::min({kMost, facing, n}));
+  // A point is seen from cameras within 45 degrees of its side of the column.
+  const int64_t facing = std::max<int64_t>(3, 2 * (n / 8) + 1);
+  const std::vector<int8_t> lengths = track_lengths(options, std::min(kMost, facing));
   bal.points.reserve(3 * lengths.size());
   bal.indices.reserve(2 * size_t(options.observations));
   bal.observations.reserve(2 * size_t(options.observations));
-  std::vector<int64_t> candidates;
+  std::vector<int64_t> seen_from;
   for (size_t p = 0; p < lengths.size(); ++p) {
     Stream random(options.seed, point_truth, p), noise(options.seed, pixels, p),
         start(options.seed, point_start, p);
@@ -192,19 +187,18 @@ io::BalProblem synthetic_bal(const SyntheticBal& options) {
     // Every camera is the nearest of as many points as the others.
     const double place = double(int64_t(p) % n) + random.uniform(-0.5, 0.5);
     const double angle = 2 * std::numbers::pi * place / double(n);
-    const double radius =
-        ring_radius(options) - kNear + 0.5 * std::sin(7 * angle) + random.uniform(-0.3, 0.3);
+    const double radius = kColumn + 0.5 * std::sin(7 * angle) + random.uniform(-0.3, 0.3);
     const Point point{radius * std::cos(angle), radius * std::sin(angle), random.uniform(-2.5, 2.5)};
     for (const double x : point) bal.points.push_back(x + 0.05 * options.disturbance * start.normal());
-    // Cameras in a window of twice the track's length, thinned at random.
-    const int64_t window = std::min({2 * length, facing, n}),
-                  first = int64_t(std::llround(place)) - window / 2 + n;
-    candidates.clear();
-    for (int64_t k = 0; k < window; ++k)
-      if (random.below(window - k) < length - int64_t(candidates.size()))
-        candidates.push_back((first + k) % n);
-    std::sort(candidates.begin(), candidates.end());
-    for (const int64_t c : candidates) {
+    // The facing cameras in as many parts as there are observations: one of each.
+    const int64_t first = int64_t(std::llround(place)) - facing / 2 + n;
+    seen_from.clear();
+    for (int64_t k = 0; k < length; ++k) {
+      const int64_t low = k * facing / length, high = (k + 1) * facing / length;
+      seen_from.push_back((first + low + random.below(high - low)) % n);
+    }
+    std::sort(seen_from.begin(), seen_from.end());
+    for (const int64_t c : seen_from) {
       const auto pixel = project(cameras[size_t(c)], point);
       bal.indices.push_back(int32_t(c));
       bal.indices.push_back(int32_t(p));
