@@ -15,6 +15,7 @@ const CaseRegistry& all_cases() {
 #ifdef LOCKSTEP_HAS_PDE
     add_pde_cases(made);
 #endif
+    add_solve_cases(made);
     return made;
   }();
   return registry;

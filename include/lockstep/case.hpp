@@ -152,5 +152,6 @@ void add_math_cases(CaseRegistry& registry);       // src/math
 void add_primitive_cases(CaseRegistry& registry);  // src/primitives
 void add_urban_cases(CaseRegistry& registry);      // src/urban
 void add_pde_cases(CaseRegistry& registry);        // src/pde
+void add_solve_cases(CaseRegistry& registry);      // src/solve
 
 }  // namespace lockstep

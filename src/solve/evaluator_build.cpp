@@ -82,6 +82,10 @@ Buffer upload_offsets(const Device& device, const std::vector<int32_t>& blocks,
 
 }  // namespace
 
+std::shared_ptr<const Program> program_of(const Batch& batch) {
+  return std::make_shared<const Program>(batch.topology, uses_of(batch));
+}
+
 void set_assembly(bool wanted) { assembly_wanted = wanted; }
 
 void Evaluator::State::build(const Problem::State& problem) {
@@ -138,9 +142,9 @@ void Evaluator::State::build_batch(const Batch& given) {
   BatchState batch;
   batch.name = given.name;
   batch.n = given.instances;
-  const std::vector<ConstantUse> uses = uses_of(given);
-  batch.program = std::make_shared<const Program>(given.topology, uses);
+  batch.program = program_of(given);
   const Program& p = *batch.program;
+  const std::vector<ConstantUse>& uses = p.constants();
   const int64_t n = batch.n;
   const size_t slots = given.topology->slots.size(), constants = uses.size();
 

@@ -94,6 +94,9 @@ struct Evaluator::State {
   double read_cost() const;
 };
 
+/// The program of a batch: numbers that all instances have are literals or arguments.
+std::shared_ptr<const Program> program_of(const Batch& batch);
+
 /// Whether evaluators assemble batches in groups where they can; for tests.
 void set_assembly(bool wanted);
 

@@ -132,4 +132,87 @@ inline std::vector<double> gradient(const Problem& problem, std::span<const doub
   return g;
 }
 
+/// Cost, gradient, diagonal of J^T J and J^T J p, instance by instance, J by complex steps; not for energies.
+struct Linearized {
+  double cost = 0;
+  std::vector<double> gradient, diagonal, product;
+};
+inline Linearized linearize(const Problem& problem, std::span<const double> x, std::span<const double> p) {
+  using C = std::complex<double>;
+  constexpr double kStep = 1e-30;
+  const Problem::State& state = problem.state();
+  Linearized sum;
+  for (std::vector<double>* v : {&sum.gradient, &sum.diagonal, &sum.product})
+    v->assign(size_t(state.tangent), 0.0);
+  for (const Batch& batch : state.batches) {
+    const Topology& t = *batch.topology;
+    autodiff::Graph graph;
+    std::vector<Value> leaves, constants;
+    for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
+    const int numbers = t.constants - int(t.has_loss());
+    for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
+    const std::vector<Value> outputs = t.residuals(graph, leaves, constants);
+    for (const Segment& s : batch.segments)
+      for (int64_t i = 0; i < s.count; ++i) {
+        const double* own_constants = &s.constants[size_t(s.own_constants ? i * t.constants : 0)];
+        std::vector<std::vector<C>> blocks;
+        std::vector<int64_t> tangent;  // coordinate by column; -1 where fixed
+        for (size_t k = 0; k < t.slots.size(); ++k) {
+          const int64_t block = s.blocks[size_t(i) * t.slots.size() + k];
+          const SetState& set = state.set_of(block);
+          const auto first = x.begin() + set.first_ambient + (block - set.first_block) * set.ambient();
+          blocks.emplace_back(first, first + set.ambient());
+          for (int c = 0; c < set.tangent(); ++c)
+            tangent.push_back(state.fixed[size_t(block)]
+                                  ? -1
+                                  : set.first_tangent + (block - set.first_block) * set.tangent() + c);
+        }
+        const auto evaluate = [&](size_t slot, const std::vector<C>& moved) {
+          std::vector<C> at;
+          for (const Topology::Leaf& l : t.leaves)
+            at.push_back(l.slot < 0
+                             ? C(s.data[size_t(i * t.data + l.index)])
+                             : (size_t(l.slot) == slot ? moved : blocks[size_t(l.slot)])[size_t(l.index)]);
+          for (int k = 0; k < numbers; ++k) at.push_back(C(own_constants[k]));
+          return autodiff::evaluate<C>(std::span<const Value>(outputs), std::span<const C>(at));
+        };
+        const std::vector<C> r = evaluate(0, blocks[0]);
+        double squares = 0;
+        for (const C& v : r) squares += v.real() * v.real();
+        double slope = 1, rho = squares;
+        if (t.has_loss()) {
+          const double scale = own_constants[t.constants - 1];
+          const C both = loss<C>(t.loss, C(squares, kStep), scale);
+          rho = both.real(), slope = both.imag() / kStep;
+        }
+        sum.cost += 0.5 * rho;
+        std::vector<std::vector<double>> columns;
+        for (size_t k = 0; k < t.slots.size(); ++k) {
+          const TracedManifold& m = *t.slots[k];
+          for (int c = 0; c < m.manifold.tangent; ++c) {
+            std::vector<C> at = blocks[k];
+            at.resize(at.size() + size_t(m.manifold.tangent));
+            at[blocks[k].size() + size_t(c)] = {0, kStep};
+            const auto moved = autodiff::evaluate<C>(std::span<const Value>(m.plus), std::span<const C>(at));
+            std::vector<double> column;
+            for (const C& v : evaluate(k, moved)) column.push_back(v.imag() / kStep);
+            columns.push_back(std::move(column));
+          }
+        }
+        for (size_t row = 0; row < r.size(); ++row) {
+          double along = 0;
+          for (size_t c = 0; c < columns.size(); ++c)
+            if (tangent[c] >= 0) along += columns[c][row] * p[size_t(tangent[c])];
+          for (size_t c = 0; c < columns.size(); ++c) {
+            if (tangent[c] < 0) continue;
+            sum.gradient[size_t(tangent[c])] += slope * columns[c][row] * r[row].real();
+            sum.diagonal[size_t(tangent[c])] += slope * columns[c][row] * columns[c][row];
+            sum.product[size_t(tangent[c])] += slope * columns[c][row] * along;
+          }
+        }
+      }
+  }
+  return sum;
+}
+
 }  // namespace lockstep::solve::reference

@@ -13,6 +13,7 @@ inline const CaseRegistry& all_cases() {
     add_primitive_cases(r);
     add_urban_cases(r);
     add_pde_cases(r);
+    add_solve_cases(r);
     return r;
   }();
   return all;

@@ -1,0 +1,287 @@
+// Cases of evaluation and of the linear solvers on the device.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cases/inputs.hpp"
+#include "lockstep/case.hpp"
+#include "solve/case_problems.hpp"
+#include "solve/evaluator_state.hpp"
+#include "solve/linear_solver.hpp"
+#include "solve/reference.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using namespace solve;
+
+enum class Work : uint8_t {
+  gradient,   // cost and gradient
+  recorded,   // the same as a recorded graph
+  product,    // J^T J p
+  linearize,  // cost, gradient and diagonal of J^T J
+  pcg,        // a damped step by 8 iterations
+  schur,      // the same by the implicit Schur complement
+};
+
+struct CaseForm {
+  std::string name;
+  Work work = Work::gradient;
+  Precision precision = Precision::f32;
+  std::function<Problem(const std::vector<int64_t>& size, uint64_t seed)> make;
+  std::vector<std::string> small, full, bench;
+  Bound webgpu = Bound::relative(1e-5);
+  double reference = 1e-5;  // relative
+};
+
+/// A tangent vector that is 0 at fixed blocks.
+std::vector<double> direction(const Problem& problem, uint64_t seed) {
+  const Problem::State& state = problem.state();
+  std::vector<double> p = cases::uniform<double>(state.tangent, seed + 77);
+  for (const SetState& s : state.sets)
+    for (int64_t b = 0; b < s.count; ++b)
+      if (state.fixed[size_t(s.first_block + b)])
+        std::fill_n(p.begin() + s.first_tangent + b * s.tangent(), s.tangent(), 0.0);
+  return p;
+}
+
+/// What any method must move, each datum once: state and tangent vectors, indices and data.
+double least_bytes(const Problem& problem, const CaseForm& form) {
+  const double real = form.precision == Precision::f64 ? 8 : 4,
+               state = form.precision == Precision::f32 ? 4 : 8;
+  const Problem::State& s = problem.state();
+  double bytes = double(s.ambient) * state + double(s.tangent) * real * (form.work <= Work::recorded ? 1 : 2);
+  for (const Batch& b : s.batches)
+    bytes += double(b.instances) * (4.0 * double(b.topology->slots.size()) + state * b.topology->data);
+  return bytes;
+}
+
+CaseRun bind(const CaseForm& form, const std::shared_ptr<const Problem>& problem, uint64_t seed,
+             const Device& device) {
+  const auto evaluator = std::make_shared<Evaluator>(*problem, device, form.precision);
+  const Storage real = evaluator->real();
+  const int64_t n = evaluator->tangent_size();
+  const auto download = [](const Evaluator& e, std::initializer_list<Buffer> buffers) {
+    std::vector<HostArray> all;
+    for (const Buffer& b : buffers) all.push_back(HostArray::of(e.device(), b));
+    return all;
+  };
+  const auto with_cost = [download](const Evaluator& e, std::initializer_list<Buffer> buffers) {
+    std::vector<HostArray> all = download(e, buffers);  // the cost is f32 where the device has no f64
+    all.insert(all.begin() + 1, HostArray::of(download_numbers(e.device(), e.internals().cost)));
+    return all;
+  };
+  switch (form.work) {
+    case Work::gradient:
+      evaluator->launch_value_and_gradient();
+      return {[evaluator] { evaluator->launch_value_and_gradient(); },
+              [=] { return with_cost(*evaluator, {evaluator->gradient()}); }};
+    case Work::recorded: {
+      evaluator->launch_value_and_gradient();
+      const Graph graph = device.record([&] { evaluator->launch_value_and_gradient(); });
+      return {[=] { evaluator->device().replay(graph); },
+              [=] { return with_cost(*evaluator, {evaluator->gradient()}); }};
+    }
+    case Work::linearize:
+      return {[evaluator] { evaluator->linearize(); },
+              [=] { return with_cost(*evaluator, {evaluator->gradient(), evaluator->diagonal()}); }};
+    case Work::product: {
+      evaluator->linearize();
+      const Buffer p = upload_numbers(device, real, direction(*problem, seed), {n}),
+                   q = device.allocate(real, {n});
+      return {[=] { evaluator->multiply(p, q); }, [=] { return download(*evaluator, {q}); }};
+    }
+    case Work::pcg:
+    case Work::schur: {
+      constexpr int kIterations = 8;
+      evaluator->linearize();
+      const Buffer step = device.allocate(real, {n});
+      const std::shared_ptr<LinearSolver> solver =
+          form.work == Work::pcg ? make_pcg_solver(kIterations) : make_schur_solver(kIterations);
+      return {[=] {
+                solver->prepare(*evaluator);
+                solver->solve(*evaluator, 0.1, 0, step);
+              },
+              [=] { return download(*evaluator, {step}); }};
+    }
+  }
+  return {};
+}
+
+CaseProblem problem_of(const CaseForm& form, const std::string& size, uint64_t seed) {
+  const auto problem = std::make_shared<const Problem>(form.make(parse_size(size), seed));
+  CaseProblem p;
+  p.bytes = least_bytes(*problem, form);
+  p.bind = [=](const Device& device) { return bind(form, problem, seed, device); };
+  if (form.work == Work::pcg || form.work == Work::schur || problem->residual_count() > 20000) return p;
+  p.reference = [=] {
+    const reference::Linearized r =
+        reference::linearize(*problem, problem->state().values, direction(*problem, seed));
+    const auto reals = [&](const std::vector<double>& v) {
+      return form.precision == Precision::f64 ? HostArray::of(v)
+                                              : HostArray::of(std::vector<float>(v.begin(), v.end()));
+    };
+    const HostArray cost = HostArray::of(std::vector<double>{r.cost});
+    if (form.work == Work::product) return std::vector<HostArray>{reals(r.product)};
+    if (form.work <= Work::recorded) return std::vector<HostArray>{reals(r.gradient), cost};
+    return std::vector<HostArray>{reals(r.gradient), cost, reals(r.diagonal)};
+  };
+  return p;
+}
+
+std::vector<Kernel> kernels_of(const CaseForm& form) {
+  const Problem problem = form.make(parse_size(form.small[0]), 1);
+  const Type compute = form.precision == Precision::f32 ? Type::f32 : Type::f64;
+  const Storage real = form.precision == Precision::f64 ? Storage::f64 : Storage::f32;
+  const Form values{compute, storage_of(compute), real, storage_of(compute)};
+  std::vector<Kernel> kernels;
+  for (const Batch& batch : problem.state().batches) {
+    const auto program = program_of(batch);
+    switch (form.work) {
+      case Work::gradient:
+      case Work::recorded: kernels.push_back(instance_kernel(program, values, kCost | kGradient)); break;
+      case Work::linearize:
+        kernels.push_back(instance_kernel(program, values, kCost | kGradient | kJacobian | kDiagonal));
+        break;
+      case Work::product:
+      case Work::pcg:
+      case Work::schur: kernels.push_back(product_kernel(program, real, {})); break;
+    }
+  }
+  return kernels;
+}
+
+Case make_case(const CaseForm& form) {
+  Case c;
+  c.name = "solve." + form.name;
+  c.dtype = form.precision == Precision::f64 ? "f64" : form.precision == Precision::f32 ? "f32" : "mixed";
+  c.small = form.small, c.full = form.full, c.bench = form.bench;
+  c.make = [form](const std::string& size, uint64_t seed) { return problem_of(form, size, seed); };
+  c.kernels = [form] { return kernels_of(form); };
+  c.webgpu = form.webgpu;
+  c.reference = Bound::relative(form.reference);
+  c.needs_f64 = form.precision != Precision::f32;
+  return c;
+}
+
+Problem one_term(const TermType& type, int subdivisions, uint64_t seed) {
+  Problem problem;
+  const Icosphere sphere = icosphere(subdivisions);
+  std::vector<double> moved = sphere.vertices;
+  const std::vector<double> scales = cases::uniform<double>(int64_t(moved.size() / 3), seed, 0.9, 1.1);
+  for (size_t k = 0; k < moved.size(); ++k) moved[k] *= scales[k / 3];
+  const BlockSet x = problem.add_blocks("vertices", euclidean(3), moved);
+  std::vector<int32_t> indices;
+  for (const auto& h : sphere.hinges)
+    indices.insert(indices.end(), h.begin(), h.begin() + int64_t(type.slots.size()));
+  const std::vector<BlockSet> sets(type.slots.size(), x);
+  problem.add_terms(type, sets, indices,
+                    cases::uniform<double>(int64_t(sphere.hinges.size()) * type.data, seed + 1, 0.1, 0.9));
+  return problem;
+}
+
+}  // namespace
+
+// WebGPU bounds: residuals such as |a - b| - L lose the digits that both share, and an adapter may round
+// square roots and quotients otherwise and contract products; a few units in the last place of the lengths
+// become some 1e-6 of the gradient. Conjugate gradients amplify that by the condition of the system.
+void add_solve_cases(CaseRegistry& registry) {
+  const auto mesh = [](bool joined) {
+    return [joined](const std::vector<int64_t>& size, uint64_t seed) {
+      return mesh_problem(int(size.at(0)), joined, seed);
+    };
+  };
+  const auto term = [](TermType type) {
+    return [type](const std::vector<int64_t>& size, uint64_t seed) {
+      return one_term(type, int(size.at(0)), seed);
+    };
+  };
+  const auto bundle = [](const std::vector<int64_t>& size, uint64_t seed) {
+    return bundle_problem(int(size.at(0)), int(size.at(1)), int(size.at(2)), seed);
+  };
+  const auto random = [](const std::vector<int64_t>& size, uint64_t seed) {
+    return random_problem(int(size.at(0)), int(size.at(1)), seed);
+  };
+  // Sizes: subdivisions of the icosphere; 0 has 30 edges, 3 is assembled in groups, 8 has 655,362 vertices.
+  const std::vector<std::string> spheres{"0", "1", "3"}, more{"4", "6"}, large{"5", "8"};
+  // Cameras x points x views; blocks x terms.
+  const std::vector<std::string> bundles{"2x1x1", "5x37x3", "7x401x4"},
+      big_bundles{"49x7776x4", "1000x200000x5"}, graphs{"1x1", "3x2", "37x211", "700x1500"},
+      more_graphs{"20x4000", "9001x20011"};
+  const Bound loose = Bound::relative(1e-3);
+  for (const CaseForm& form : {
+           CaseForm{"springs.gradient", Work::gradient, Precision::f32, term(spring_term()), spheres, more,
+                    large},
+           CaseForm{"dihedrals.gradient", Work::gradient, Precision::f32, term(dihedral_term()), spheres,
+                    more, large},
+           CaseForm{"mesh.value_gradient", Work::gradient, Precision::f32, mesh(true), spheres, more, large},
+           CaseForm{"mesh.value_gradient.recorded", Work::recorded, Precision::f32, mesh(true), spheres, more,
+                    large},
+           CaseForm{"mesh.value_gradient.terms", Work::gradient, Precision::f32, mesh(false), spheres, more,
+                    large},
+           CaseForm{"mesh.value_gradient.f64", Work::gradient, Precision::f64, mesh(true), spheres, more,
+                    large, Bound::exact(), 1e-12},
+           CaseForm{"mesh.jtj_product", Work::product, Precision::f32, mesh(true), spheres, more, large},
+           CaseForm{"mesh.linearize", Work::linearize, Precision::f32, mesh(true), spheres, more, large},
+           CaseForm{"mesh.linearize.mixed", Work::linearize, Precision::mixed, mesh(true), spheres, more,
+                    large},
+           CaseForm{"bal.linearize",
+                    Work::linearize,
+                    Precision::f32,
+                    bundle,
+                    bundles,
+                    {},
+                    big_bundles,
+                    Bound::relative(1e-4),
+                    1e-4},
+           CaseForm{"bal.linearize.f64",
+                    Work::linearize,
+                    Precision::f64,
+                    bundle,
+                    bundles,
+                    {},
+                    big_bundles,
+                    Bound::exact(),
+                    1e-11},
+           CaseForm{
+               "bal.linearize.mixed", Work::linearize, Precision::mixed, bundle, bundles, {}, big_bundles},
+           CaseForm{"bal.jtj_product",
+                    Work::product,
+                    Precision::f32,
+                    bundle,
+                    bundles,
+                    {},
+                    big_bundles,
+                    Bound::relative(1e-4),
+                    1e-4},
+           CaseForm{"bal.schur_step", Work::schur, Precision::f32, bundle, bundles, {}, big_bundles, loose},
+           CaseForm{"bal.schur_step.f64",
+                    Work::schur,
+                    Precision::f64,
+                    bundle,
+                    bundles,
+                    {},
+                    big_bundles,
+                    Bound::exact()},
+           CaseForm{"bal.pcg_step", Work::pcg, Precision::f32, bundle, bundles, {}, big_bundles, loose},
+           CaseForm{"mesh.pcg_step", Work::pcg, Precision::f32, mesh(true), spheres, more, large, loose},
+           CaseForm{"random.gradient", Work::gradient, Precision::f32, random, graphs, more_graphs, {}},
+           CaseForm{"random.linearize.f64",
+                    Work::linearize,
+                    Precision::f64,
+                    random,
+                    graphs,
+                    more_graphs,
+                    {},
+                    Bound::exact(),
+                    1e-12},
+           CaseForm{
+               "random.linearize.mixed", Work::linearize, Precision::mixed, random, graphs, more_graphs, {}},
+           CaseForm{"random.jtj_product", Work::product, Precision::f32, random, graphs, more_graphs, {}},
+           CaseForm{"random.pcg_step", Work::pcg, Precision::f32, random, graphs, more_graphs, {}, loose},
+       })
+    registry.add(make_case(form));
+}
+
+}  // namespace lockstep
