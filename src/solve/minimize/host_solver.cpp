@@ -90,7 +90,9 @@ class DenseSolver final : public NormalSolver {
   std::vector<double> matrix_;
 };
 
-/// J with its columns scaled to length one is reduced to R once; each damping then factorises [R; sqrt(l) I].
+/// J with its columns scaled is reduced to R once; each damping then factorises [R; sqrt(l) I]. The scale is
+/// the largest length that the column had so far (Moré 1978): a number that the residuals lose sight of for a
+/// while does not move without restraint then.
 class QrSolver final : public HostSolver {
   void linearised(std::span<const HostBatch> batches) override {
     if (equations_.pattern().first.empty()) equations_ = NormalEquations(batches);
@@ -122,9 +124,11 @@ class QrSolver final : public HostSolver {
           }
         }
     }
+    largest_.resize(size_t(n), 0);
     scale_.resize(n);
     for (int64_t k = 0; k < n; ++k) {
-      scale_[k] = std::sqrt(damping(j.col(k).squaredNorm()));
+      largest_[size_t(k)] = std::max(largest_[size_t(k)], damping(j.col(k).squaredNorm()));
+      scale_[k] = std::sqrt(largest_[size_t(k)]);
       j.col(k) /= scale_[k];
     }
     finite_ = j.allFinite() && r.allFinite();
@@ -166,8 +170,12 @@ class QrSolver final : public HostSolver {
   }
 
   NormalEquations equations_;
+  std::vector<double> memory() const override { return largest_; }
+  void remember(std::vector<double> memory) override { largest_ = std::move(memory); }
+
   Eigen::MatrixXd upper_;
   Eigen::VectorXd right_, scale_;
+  std::vector<double> largest_;  // squared length of each column
   bool finite_ = false;
 };
 

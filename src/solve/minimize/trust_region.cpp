@@ -33,6 +33,15 @@ class LeastSquares : public Minimizer {
   Evaluator& evaluator() { return run_.evaluator(); }
   const Device& device() { return run_.device(); }
 
+  /// The part of a snapshot that the linear solver remembers.
+  void restore_solver(const Snapshot& snapshot) {
+    if (auto* host = dynamic_cast<HostSolver*>(solver_.get()); host && !snapshot.vectors.empty())
+      host->remember(snapshot.vectors[0]);
+  }
+  void save_solver(Snapshot& snapshot) const {
+    if (const auto* host = dynamic_cast<const HostSolver*>(solver_.get()))
+      snapshot.vectors.push_back(host->memory());
+  }
   void linearize() {
     run_.evaluate([&] {
       if (!step_) step_ = run_.vector(), product_ = run_.vector();
@@ -145,10 +154,14 @@ class LevenbergMarquardt final : public LeastSquares {
     if (snapshot.scalars.size() == 4)
       lambda_ = snapshot.scalars[0], growth_ = snapshot.scalars[1], forcing_ = snapshot.scalars[2],
       rounding_steps_ = snapshot.scalars[3];
+    restore_solver(snapshot);
     linearize();
     return cost_;
   }
-  void save(Snapshot& snapshot) override { snapshot.scalars = {lambda_, growth_, forcing_, rounding_steps_}; }
+  void save(Snapshot& snapshot) override {
+    snapshot.scalars = {lambda_, growth_, forcing_, rounding_steps_};
+    save_solver(snapshot);
+  }
 
   std::optional<Termination> iterate(Iteration& row) override {
     row.damping = lambda_;
@@ -195,12 +208,20 @@ class Dogleg final : public LeastSquares {
     radius_ = options().initial_radius, forcing_ = options().forcing;
     if (snapshot.scalars.size() == 3)
       radius_ = snapshot.scalars[0], forcing_ = snapshot.scalars[1], rounding_steps_ = snapshot.scalars[2];
-    run_.evaluate([&] { newton_ = run_.vector(), cauchy_ = run_.vector(), scaled_ = run_.vector(); });
+    run_.evaluate([&] {
+      newton_ = run_.vector(), cauchy_ = run_.vector(), scaled_ = run_.vector(), scale_ = run_.vector();
+      if (!snapshot.vectors.empty()) to_device(device(), snapshot.vectors.back(), scale_);
+    });
+    restore_solver(snapshot);
     linearize();
     ready_ = false;
     return cost_;
   }
-  void save(Snapshot& snapshot) override { snapshot.scalars = {radius_, forcing_, rounding_steps_}; }
+  void save(Snapshot& snapshot) override {
+    snapshot.scalars = {radius_, forcing_, rounding_steps_};
+    save_solver(snapshot);
+    snapshot.vectors.push_back(to_host(device(), scale_));
+  }
 
   std::optional<Termination> iterate(Iteration& row) override {
     row.damping = radius_;
@@ -234,7 +255,7 @@ class Dogleg final : public LeastSquares {
 
  private:
   double scaled_dot(const Buffer& a, const Buffer& b) {
-    scale_by(device(), evaluator().diagonal(), a, scaled_);
+    scale_by(device(), scale_, a, scaled_);
     return dot(device(), scaled_, b);
   }
   LinearResult prepare_path() {
@@ -243,7 +264,12 @@ class Dogleg final : public LeastSquares {
     for (double lambda = 1e-14; !linear.ok && lambda < 1; lambda *= 100) linear = solve(lambda, newton_);
     if (!linear.ok) return linear;
     run_.evaluate([&] {
-      divide_by(device(), evaluator().diagonal(), evaluator().gradient(), cauchy_);
+      // Few unknowns: the largest diagonal so far, for the reason that the QR solver gives.
+      if (run_.linear() == Linear::dense_qr)
+        raise(device(), evaluator().diagonal(), scale_);
+      else
+        device().copy(evaluator().diagonal(), scale_);
+      divide_by(device(), scale_, evaluator().gradient(), cauchy_);
       evaluator().multiply(cauchy_, product_);
       const double slope = dot(device(), evaluator().gradient(), cauchy_);
       const double curvature = dot(device(), cauchy_, product_);
@@ -277,6 +303,7 @@ class Dogleg final : public LeastSquares {
   }
 
   Buffer newton_, cauchy_, scaled_;
+  Buffer scale_;  // squares of the scales
   double radius_ = 0, cauchy_length_ = 0, newton_length_ = 0, mixed_ = 0;
   bool ready_ = false;
 };
@@ -289,10 +316,14 @@ class Newton final : public LeastSquares {
     forcing_ = options().forcing;
     if (snapshot.scalars.size() == 2) forcing_ = snapshot.scalars[0], rounding_steps_ = snapshot.scalars[1];
     run_.evaluate([&] { whole_ = run_.vector(); });
+    restore_solver(snapshot);
     linearize();
     return cost_;
   }
-  void save(Snapshot& snapshot) override { snapshot.scalars = {forcing_, rounding_steps_}; }
+  void save(Snapshot& snapshot) override {
+    snapshot.scalars = {forcing_, rounding_steps_};
+    save_solver(snapshot);
+  }
 
   std::optional<Termination> iterate(Iteration& row) override {
     // A projected Hessian may be singular along a direction of descent: damped where halving finds nothing.

@@ -55,6 +55,14 @@ void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buf
   });
 }
 
+void raise(const Device& device, const Buffer& p, const Buffer& q) {
+  by_storage(q, [&]<class T>(T) {
+    static const Kernel k = kernel(kernel_name<T>("raise"),
+                                   [](At<1> at, Grid<T, 1> x, InOut<T, 1> r) { r[at] = max(x[at], r[at]); });
+    launch<T>(device, k, q, p, q);
+  });
+}
+
 double max_abs(const Device& device, const Buffer& x) {
   double out = 0;
   by_storage(x, [&]<class T>(T) {

@@ -10,6 +10,8 @@ namespace lockstep::solve {
 void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
 /// q = p / clamp(d, 1e-6, 1e32)
 void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
+/// q = max(p, q)
+void raise(const Device& device, const Buffer& p, const Buffer& q);
 /// Waits for the number. NaN where an element is NaN.
 double max_abs(const Device& device, const Buffer& x);
 double dot(const Device& device, const Buffer& x, const Buffer& y);

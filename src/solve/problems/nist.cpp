@@ -275,10 +275,9 @@ double log_relative_error(double got, double certified) {
 }
 
 NistResult solve_nist(const NistProblem& nist, int start, Context& context, const Options& options) {
-  constexpr double kStronger = 1e3;
   std::vector<double> dampings{options.initial_damping};
   if (options.method == Method::lm && options.checkpoint.empty())
-    dampings.push_back(kStronger * options.initial_damping);
+    for (const double factor : {1e-2, 1e2, 1e4, 1e6}) dampings.push_back(factor * options.initial_damping);
   NistResult out;
   for (const double damping : dampings) {
     Options chosen = options;

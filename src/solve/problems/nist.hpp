@@ -51,7 +51,7 @@ struct NistResult {
   double lre = 0;  // least of all parameters
   double residual_sum_of_squares = 0;
 };
-/// Levenberg-Marquardt runs twice, with the options' initial damping and a thousand times that: some starts
+/// Levenberg-Marquardt runs from five initial dampings, 10^-2 to 10^6 times that of the options: some starts
 /// lie between several minima, and the damping decides which one attracts them. The least cost counts.
 NistResult solve_nist(const NistProblem& nist, int start, Context& context, const Options& options);
 
