@@ -192,7 +192,7 @@ std::vector<Corner> project(const TriangleMesh& mesh, const Camera& camera, bool
 // Light of a surface whose normal points to the eye's side: a lamp at the eye's upper left, sky above and
 // bright ground below.
 double light(const Vec& normal, const Camera& camera, const Vec& world_up) {
-  static const double kKey = 0.62, kSky = 0.34, kGround = 0.16;
+  static const double kKey = 0.78, kSky = 0.4, kGround = 0.2;
   const Vec lamp = unit(camera.to_eye * 0.75 + camera.up * 0.65 - camera.right * 0.45);
   const double share = 0.5 + 0.5 * dot(normal, world_up);
   return kKey * std::max(0.0, dot(normal, lamp)) + kSky * share + kGround * (1 - share);

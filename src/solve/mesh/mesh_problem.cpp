@@ -244,6 +244,15 @@ void MeshProblem::add_parameterization() {
                      rest_frames(rest_));
 }
 
+Point MeshProblem::start_normal(int32_t a, int32_t b, int32_t c) const {
+  const auto at = [&](int32_t v) {
+    return Point{start_[size_t(3 * v)], start_[size_t(3 * v) + 1], start_[size_t(3 * v) + 2]};
+  };
+  const Point doubled = cross(at(b) - at(a), at(c) - at(a));
+  const double twice = length(doubled);
+  return twice > 0 ? doubled * (1 / twice) : doubled;
+}
+
 void MeshProblem::add_stars(Developability kind) {
   const auto groups = stars_by_valence(topology_);
   if (groups.empty())
@@ -257,7 +266,11 @@ void MeshProblem::add_stars(Developability kind) {
       indices.push_back(v);
       indices.insert(indices.end(), ring.begin(), ring.end());
       if (kind == Developability::partition_sampled) {
-        const std::vector<double> masks = sampled_masks(valence, options_.seed, options_.round, uint64_t(v));
+        std::vector<Point> normals;
+        for (size_t k = 0; k < ring.size(); ++k)
+          normals.push_back(start_normal(v, ring[k], ring[(k + 1) % ring.size()]));
+        const std::vector<double> masks =
+            sampled_masks(best_cut(normals), valence, options_.seed, options_.round, uint64_t(v));
         data.insert(data.end(), masks.begin(), masks.end());
       }
     }

@@ -29,7 +29,7 @@ struct MeshOptions {
   double gravity = 1;            // cloth: force per area, along -z
   double rest_scale = 1;         // rest lengths over those of the file: springs and cloth
   uint64_t seed = 0;             // of partition-sampled
-  uint64_t round = 0;            // of partition-sampled: 0 looks at all cuts, later ones draw a tenth each
+  uint64_t round = 0;  // of partition-sampled: 0 looks at all cuts, later ones at the best and a tenth
 };
 
 /// What suits an energy where the user says nothing.
@@ -69,6 +69,7 @@ class MeshProblem {
   void add_parameterization();
   void add_stars(Developability kind);
   void add_attachments(double stiffness);
+  Point start_normal(int32_t a, int32_t b, int32_t c) const;
 
   TriangleMesh rest_;
   Topology topology_;

@@ -247,16 +247,15 @@ Vec3 widest_pair(const StarFaces& star) {
 
 Value great_circle(const StarFaces& star) { return off_circle(star, soft_normalize(widest_pair(star))); }
 
-// Poles of pairs are axes, not directions: each is turned to the side of the widest pair's before they are
-// added, so that the result does not depend on where the ring begins.
+// Poles of pairs are axes, not directions: each votes by its projection of the widest pair's pole, which has
+// no sign of its own, so that the result does not depend on where the ring begins.
 Value plane_alignment(const StarFaces& star) {
-  const Vec3 reference = widest_pair(star);
+  const Vec3 reference = soft_normalize(widest_pair(star));
   Vec3 votes = zero3(reference[0].graph());
   for (size_t i = 0; i < star.normals.size(); ++i) {
     for (size_t j = i + 1; j < star.normals.size(); ++j) {
       const Vec3 pole = soft_normalize(cross(star.normals[i], star.normals[j]));
-      const Value side = copysign(1.0, dot(pole, reference));
-      votes = votes + pole * (side * star.tip_angles[i] * star.tip_angles[j] *
+      votes = votes + pole * (dot(pole, reference) * star.tip_angles[i] * star.tip_angles[j] *
                               (1.0 - dot(star.normals[i], star.normals[j])));
     }
   }
@@ -320,7 +319,7 @@ TermType star_term(Developability kind, int valence) {
 }
 
 int cut_count(int valence) { return valence * (valence - 1) / 2; }
-int sampled_cut_count(int valence) { return std::max(1, (cut_count(valence) + 9) / 10); }
+int sampled_cut_count(int valence) { return 1 + (cut_count(valence) + 9) / 10; }
 
 namespace {
 // SplitMix64: a bijection of counters whose bits are well mixed.
@@ -332,19 +331,51 @@ uint64_t mixed(uint64_t x) {
 }
 }  // namespace
 
-std::vector<double> sampled_masks(int valence, uint64_t seed, uint64_t round, uint64_t vertex) {
+std::vector<double> sampled_masks(std::array<int, 2> given, int valence, uint64_t seed, uint64_t round,
+                                  uint64_t vertex) {
   std::vector<std::array<int, 2>> cuts;
   for (int p = 0; p < valence; ++p)
     for (int q = p + 1; q < valence; ++q) cuts.push_back({p, q});
   const auto samples = size_t(sampled_cut_count(valence));
+  std::iter_swap(cuts.begin(), std::find(cuts.begin(), cuts.end(), given));
   std::vector<double> masks;
   for (size_t k = 0; k < samples; ++k) {
-    // The first steps of a Fisher-Yates shuffle: no cut twice.
-    const uint64_t bits = mixed(mixed(mixed(seed) ^ round) ^ (vertex * 64 + k));
-    std::swap(cuts[k], cuts[k + size_t(bits % (cuts.size() - k))]);
+    // After the given one, the first steps of a Fisher-Yates shuffle: no cut twice.
+    if (k > 0) {
+      const uint64_t bits = mixed(mixed(mixed(seed) ^ round) ^ (vertex * 64 + k));
+      std::swap(cuts[k], cuts[k + size_t(bits % (cuts.size() - k))]);
+    }
     for (int f = 0; f < valence; ++f) masks.push_back(f >= cuts[k][0] && f < cuts[k][1]);
   }
   return masks;
+}
+
+std::array<int, 2> best_cut(std::span<const std::array<double, 3>> normals) {
+  const auto n = int(normals.size());
+  std::vector<std::array<double, 3>> sums{{0, 0, 0}};
+  for (const auto& normal : normals) {
+    sums.push_back(sums.back());
+    for (size_t c = 0; c < 3; ++c) sums.back()[c] += normal[c];
+  }
+  // Both arcs' |n|^2 add up to the same number for all cuts: what counts is the squared length of the sums.
+  std::array<int, 2> best{0, 1};
+  double most = -1;
+  for (int p = 0; p < n; ++p) {
+    for (int q = p + 1; q < n; ++q) {
+      double inside = 0, outside = 0;
+      for (size_t c = 0; c < 3; ++c) {
+        const double in = sums[size_t(q)][c] - sums[size_t(p)][c], out = sums.back()[c] - in;
+        inside += in * in;
+        outside += out * out;
+      }
+      const double explained = inside / (q - p) + outside / (n - (q - p));
+      if (explained > most) {
+        most = explained;
+        best = {p, q};
+      }
+    }
+  }
+  return best;
 }
 
 }  // namespace lockstep::solve::mesh

@@ -2,6 +2,7 @@
 // that meet in a line through the vertex. Formulas and zero sets are in README.md.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -15,7 +16,7 @@ enum class Developability : uint8_t {
   covariance,         // E^lambda: smallest in-plane eigenvalue of the normals' covariance
   covariance_max,     // its largest-deviation variant: min over u of max over faces <u, N>^2
   partition,          // E^P: best split into two arcs
-  partition_sampled,  // E^P over a tenth of the cuts, given as data
+  partition_sampled,  // E^P over one cut and a tenth of the others, given as data
   midpoint,           // split at the middle index
   bimodal,            // split at the middle index, alignment with each half's mean direction
   ridge,              // split at the two sharpest edges
@@ -43,10 +44,14 @@ Value star_energy(Developability kind, const StarFaces& star, std::span<const Va
 /// alone.
 TermType star_term(Developability kind, int valence);
 
-/// Cuts of a star of `valence` faces: n (n - 1) / 2, and how many of them partition_sampled looks at.
+/// Cuts [p, q) of a star of `valence` faces, n (n - 1) / 2 of them, and how many partition_sampled looks at:
+/// one that is given and a tenth of them.
 int cut_count(int valence);
 int sampled_cut_count(int valence);
-/// Masks of sampled cuts: a function of the arguments alone. `round` draws anew.
-std::vector<double> sampled_masks(int valence, uint64_t seed, uint64_t round, uint64_t vertex);
+/// Masks of a given cut and of sampled ones: a function of the arguments alone. `round` draws anew.
+std::vector<double> sampled_masks(std::array<int, 2> given, int valence, uint64_t seed, uint64_t round,
+                                  uint64_t vertex);
+/// The cut that gives the partition energy of faces with these unit normals.
+std::array<int, 2> best_cut(std::span<const std::array<double, 3>> normals);
 
 }  // namespace lockstep::solve::mesh

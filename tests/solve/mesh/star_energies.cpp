@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numbers>
 #include <random>
+#include <set>
 
+#include "io/test_data.hpp"
 #include "lockstep/error.hpp"
-#include "solve/mesh/triangle_mesh.hpp"
+#include "solve/mesh/topology.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {
@@ -28,7 +33,7 @@ using Star = std::vector<Point>;  // the vertex, then its ring
 
 // The energy with leaves: positions, then masks.
 struct Traced {
-  Traced(Developability kind, int valence, uint64_t vertex = 3) {
+  Traced(Developability kind, int valence, uint64_t vertex = 3, std::array<int, 2> given = {0, 1}) {
     const TermType type = star_term(kind, valence);
     std::vector<std::vector<Value>> blocks;
     for (int k = 0; k <= valence; ++k) {
@@ -38,7 +43,7 @@ struct Traced {
     std::vector<Value> data;
     for (int k = 0; k < type.data; ++k) data.push_back(graph.parameter("mask"));
     energy = type.residual(TermArguments(graph, blocks, data)).at(0);
-    if (type.data > 0) masks = sampled_masks(valence, 1, 2, vertex);
+    if (type.data > 0) masks = sampled_masks(given, valence, 1, 2, vertex);
   }
   std::vector<double> leaves(const Star& star) const {
     std::vector<double> all;
@@ -239,14 +244,15 @@ Point plain_widest(const PlainStar& s) {
 }
 
 double plain_plane_alignment(const PlainStar& s) {
-  const Point reference = plain_widest(s);
+  Point reference = plain_widest(s);
+  reference = reference * (1 / length(reference));
   Point votes{0, 0, 0};
   for (size_t i = 0; i < s.normals.size(); ++i) {
     for (size_t j = i + 1; j < s.normals.size(); ++j) {
       Point pole = cross(s.normals[i], s.normals[j]);
       pole = pole * (1 / length(pole));
-      if (dot(pole, reference) < 0) pole = pole * -1;
-      votes = votes + pole * (s.angles[i] * s.angles[j] * (1 - dot(s.normals[i], s.normals[j])));
+      votes = votes + pole * (dot(pole, reference) * s.angles[i] * s.angles[j] *
+                              (1 - dot(s.normals[i], s.normals[j])));
     }
   }
   return plain_off_circle(s, votes);
@@ -422,21 +428,56 @@ TEST(StarEnergies, DoNotDependOnWhereTheRingBegins) {
 TEST(StarEnergies, SampledPartitionIsAnUpperBoundDrawnDeterministically) {
   std::mt19937 random(4);
   for (int valence = 4; valence <= 8; ++valence) {
-    EXPECT_EQ(sampled_cut_count(valence), (valence * (valence - 1) / 2 + 9) / 10);
+    EXPECT_EQ(sampled_cut_count(valence), 1 + (valence * (valence - 1) / 2 + 9) / 10);
     const Star star = random_star(valence, random, 0.5);
     const double full = Traced(Developability::partition, valence)(star);
-    bool met = false;
+    const std::array<int, 2> best = best_cut(PlainStar(star).normals);
+    EXPECT_NEAR(Traced(Developability::partition_sampled, valence, 3, best)(star), full, 1e-13);
+    bool met = false, above = false;
     for (uint64_t vertex = 0; vertex < 200; ++vertex) {
       const double sampled = Traced(Developability::partition_sampled, valence, vertex)(star);
       EXPECT_GE(sampled, full - 1e-13);
       met = met || sampled < full + 1e-13;
+      above = above || sampled > full + 1e-6;
     }
     EXPECT_TRUE(met) << "some draw holds the best cut";
-    EXPECT_EQ(sampled_masks(valence, 1, 2, 3), sampled_masks(valence, 1, 2, 3));
+    EXPECT_TRUE(above) << "not all do";
+    const std::vector<double> masks = sampled_masks({1, 3}, valence, 1, 2, 3);
+    EXPECT_EQ(masks, sampled_masks({1, 3}, valence, 1, 2, 3));
+    // The given cut comes first, and no cut twice.
+    std::set<std::vector<double>> cuts;
+    for (size_t k = 0; k < masks.size(); k += size_t(valence))
+      cuts.insert({masks.begin() + long(k), masks.begin() + long(k) + valence});
+    EXPECT_EQ(int(cuts.size()), sampled_cut_count(valence));
+    for (int f = 0; f < valence; ++f) EXPECT_EQ(masks[size_t(f)], f == 1 || f == 2);
     bool differ = false;
     for (uint64_t vertex = 0; vertex < 20; ++vertex)
-      differ = differ || sampled_masks(valence, 1, 2, vertex) != sampled_masks(valence, 1, 3, vertex);
+      differ = differ ||
+               sampled_masks({1, 3}, valence, 1, 2, vertex) != sampled_masks({1, 3}, valence, 1, 3, vertex);
     EXPECT_TRUE(differ) << "rounds draw anew";
+  }
+}
+
+TEST(StarEnergies, GradientsOnARealMesh) {
+  const auto file = test::data_folder() / "solve" / "meshes" / "spot.obj";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
+  const TriangleMesh mesh = io::read_mesh(file);
+  const Topology topology = build_topology(mesh, "spot.obj");
+  for (const Developability kind : all_kinds()) {
+    if (kind == Developability::eigen_proxy) continue;  // see below
+    std::map<int, std::unique_ptr<Traced>> traced;
+    for (int64_t v = 0; v < topology.vertices; v += 97) {
+      const auto ring = topology.star(v);
+      std::unique_ptr<Traced>& t = traced[int(ring.size())];
+      if (!t) t = std::make_unique<Traced>(kind, int(ring.size()));
+      Star star{point(mesh, v)};
+      for (const int32_t w : ring) star.push_back(point(mesh, w));
+      const std::vector<double> leaves = t->leaves(star);
+      const auto check = autodiff::check_gradient(t->energy, leaves);
+      // Triangles are small beside the unit: derivatives are large, and relative to themselves.
+      EXPECT_LT(check.max_error, 1e-8) << label(kind) << " at vertex " << v;
+      EXPECT_LT(check.forward_error, 1e-8) << label(kind) << " at vertex " << v;
+    }
   }
 }
 
