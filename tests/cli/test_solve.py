@@ -102,6 +102,14 @@ class G2o(SolveTest):
             self.assertEqual(poses(path, vertex), poses(self.path("out.g2o"), vertex))
         self.assertNotEqual(poses(path, 1), poses(self.path("out.g2o"), 1))
 
+    def test_a_tree_of_edges_replaces_lost_poses(self):
+        lost = "\n".join("VERTEX_SE2 %s 5 5 2" % line.split()[1] if line.startswith("VERTEX_SE2") and not line.startswith("VERTEX_SE2 0 ") else line
+                         for line in ring2().splitlines())
+        path = self.write("lost.g2o", lost + "\n")
+        document = self.solve("g2o", path, "--start", "tree")
+        self.assertLess(document["initial_cost"], 1e-20)
+        self.assertGreater(self.solve("g2o", path, "--max-iterations", "0")["initial_cost"], 100)
+
     def test_gates_and_limits(self):
         path = self.write("ring.g2o", ring2())
         document = self.solve("g2o", path, "--max-iterations", "1", "--require-convergence", code=1)
