@@ -259,6 +259,15 @@ class Loss {
   Buffer jvp(const Device& device, const Inputs& inputs,
              const std::map<std::string, std::array<Buffer, 3>>& tangents) const;
 
+  /// Derivative of the loss by the value b of every dirichlet_face and ghost side, for each component of each
+  /// field by itself; where sides share a value, add what they share.
+  struct BoundaryGradient {
+    std::string field;
+    int component, axis, end;  // end 0: low, 1: high
+    double value;
+  };
+  std::vector<BoundaryGradient> boundary_gradients(const Device& device, const Inputs& inputs) const;
+
   const Mesh& mesh() const;
   struct State;
 

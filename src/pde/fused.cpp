@@ -12,8 +12,19 @@ namespace lockstep::pde {
 
 namespace {
 
-/// Tiles to try, the best first.
-std::vector<FusedShape> shapes() { return {{64, 4, 2}, {32, 8, 1}, {32, 4, 1}, {16, 8, 1}}; }
+/// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md). Large tiles read few cells
+/// twice, and one group of them fills a multiprocessor; small grids need small tiles, or most multiprocessors
+/// stay idle.
+std::vector<FusedShape> shapes(const Discretisation& d, size_t outputs) {
+  const FusedShape tall{64, 4, 4, 128, 1, 1}, lean{64, 8, 2, 128, 1, 1}, middle{64, 4, 2, 128, 1, 2},
+      steep{64, 8, 1, 64, 1, 1}, small{32, 4, 1, 8, 1, 4}, tiny{16, 8, 1, 8, 1, 4};
+  const int64_t cells = d.mesh.count();
+  if (cells < 112 * 112 * 112) return {small, tiny};
+  if (d.mesh.order > 2) return {steep, small, tiny};
+  if (cells < 176 * 176 * 176) return {middle, small, tiny};
+  return outputs > 2 ? std::vector<FusedShape>{tall, middle, small, tiny}
+                     : std::vector<FusedShape>{lean, middle, small, tiny};
+}
 
 int64_t shared_bytes(const Discretisation& d, const FusedShape& s, const Channels& channels,
                      const KernelForm& form) {
@@ -33,7 +44,7 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
       return "a grid that is too small";
   }
   const Channels channels(plan);
-  for (const FusedShape& s : shapes())
+  for (const FusedShape& s : shapes(d, 0))
     if (shared_bytes(d, s, channels, form) <= device.info().limits.shared_bytes &&
         s.lanes() <= device.info().limits.group_lanes)
       return "";
@@ -52,33 +63,33 @@ Path choose_path(const Discretisation& d, const Device& device, const KernelForm
   }
   // The sweep pays where planes in shared memory save traffic and there are enough tiles to fill the device.
   const bool worth = device.info().kind == DeviceKind::cuda && !outputs.empty() &&
-                     d.mesh.count() >= 96 * 96 * 96 && form.storage != Storage::f64;
+                     d.mesh.count() >= 72 * 72 * 72 && form.storage != Storage::f64;
   return why.empty() && worth ? Path::fused : Path::two_kernel;
 }
 
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
-                        const LossOptions& options) {
+                        const std::vector<FieldLevel>& outputs, const LossOptions& options) {
   const Channels channels(*d.plan);
-  FusedShape shape = shapes().back();
-  // Two groups should share a multiprocessor's memory.
-  for (const FusedShape& s : shapes())
-    if (shared_bytes(d, s, channels, form) <=
-            std::min<int64_t>(device.info().limits.shared_bytes, 110 << 10) &&
+  const std::vector<FusedShape> candidates = shapes(d, outputs.size());
+  FusedShape shape = candidates.back();
+  for (const FusedShape& s : candidates)
+    if (shared_bytes(d, s, channels, form) <= device.info().limits.shared_bytes &&
         s.lanes() <= device.info().limits.group_lanes) {
       shape = s;
       break;
     }
   // Copies of 16 bytes where every row begins at a multiple of them.
   const int wide = 16 / size_of(form.scratch());
-  shape.wide = form.storage == form.scratch() && !form.rows && d.mesh.cells[0] % wide == 0 ? wide : 1;
+  const bool direct = form.storage == form.scratch() && !form.rows;
+  shape.wide = direct && d.mesh.cells[0] % wide == 0 ? wide : 1;
   if (options.tile_x > 0) shape.x = options.tile_x;
   if (options.tile_y > 0) shape.y = options.tile_y;
   if (options.tile_rows > 0) shape.rows = options.tile_rows;
   if (options.groups > 0) shape.blocks = options.groups;
-  // Fewer planes a chunk where the grid would not give each multiprocessor two groups.
+  // Fewer planes a chunk where the grid would leave multiprocessors without a group.
   const int64_t tiles =
       ((d.mesh.cells[0] + shape.x - 1) / shape.x) * ((d.mesh.cells[1] + shape.tall() - 1) / shape.tall());
-  while (shape.chunk > 16 && tiles * ((d.mesh.cells[2] + shape.chunk - 1) / shape.chunk) < 300)
+  while (shape.chunk > 8 && tiles * ((d.mesh.cells[2] + shape.chunk - 1) / shape.chunk) < 120 * shape.blocks)
     shape.chunk /= 2;
   if (options.chunk > 0) shape.chunk = options.chunk;
   const int64_t lanes = int64_t(shape.x) * shape.y;

@@ -29,21 +29,6 @@ Sweep::Sweep(const Discretisation& d, const KernelForm& form, const std::vector<
     while (plan_.term_of[first] != plan_.term_of[k] || plan_.weights[first] != plan_.weights[k]) ++first;
     sum_of_.push_back(first);
   }
-  // Products stay open, since a sum that takes one is fused with it.
-  std::map<uint32_t, bool> own;
-  for (uint32_t id : autodiff::reachable(plan_.residuals)) {
-    const autodiff::Node& node = plan_.graph->node(id);
-    if (node.op == autodiff::Op::leaf) {
-      const Access& a = plan_.accesses[uint32_t(node.imm)];
-      own[id] = a.kind == Access::field &&
-                Channels::find(channels_.own, {a.kind, a.field_index, a.component, a.level, {}}) >= 0;
-      continue;
-    }
-    bool all = !node.args.empty();
-    for (uint32_t arg : node.args) all &= own[arg];
-    own[id] = all && node.op != autodiff::Op::mul;
-    if (own[id]) early_.push_back(Value(plan_.graph.get(), id));
-  }
 }
 
 bool Sweep::swept(const Target& t) {
@@ -106,6 +91,7 @@ void Sweep::trace() {
     }
   }
 
+  for (size_t q = 0; q < rows; ++q) kept_cotangent_.push_back(variables(plan_.residuals.size()));
   find_slots();
   fetch(plus(first_, forward_ + shape_.ahead), slot(forward_ + shape_.ahead));
   begin_residuals(first_);

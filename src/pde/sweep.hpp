@@ -104,7 +104,6 @@ class Sweep {
   FusedLayout layout_;
   int forward_, back_;
   std::vector<FieldLevel> fields_;
-  std::vector<Value> early_;    // sums of values that enter at a cell alone
   std::vector<size_t> sum_of_;  // residuals of one term and weight share a sum
   std::optional<FieldArrays> arrays_, gradients_;
   std::optional<RawBuffer> mask_, partial_;
@@ -122,6 +121,7 @@ class Sweep {
   std::vector<Values> next_;  // by row: own channels and the mask of the plane that comes next
   std::vector<std::vector<Values>>
       queue_;  // by row and staged channel: variables of planes z-forward … z+forward-1
+  std::vector<Values> kept_cotangent_;  // by row: cotangents of the plane below the current slot
   std::vector<Pending> pending_;
 
   // of the current step
@@ -130,7 +130,7 @@ class Sweep {
   std::map<std::tuple<int, int, int, int>, Id> staged_memo_;
   std::map<std::tuple<int, int, int>, Id> cotangent_memo_;
   std::vector<std::vector<Values>> column_;  // by row and staged channel: planes z-forward … z+forward
-  std::vector<Values> own_, cotangent_;
+  std::vector<Values> own_, cotangent_, neighbour_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
 };
 

@@ -42,6 +42,8 @@ Id Sweep::staged_value(int channel, int row, const Offset& at, int plane) {
 /// A cotangent of the plane below the current slot.
 Id Sweep::cotangent_value(int residual, int row, const Offset& at) {
   const int beside = row + at[1];
+  if (at[0] == 0 && beside >= 0 && beside < shape_.rows)
+    return b_.get(kept_cotangent_[size_t(beside)][size_t(residual)]);
   const auto [entry, added] = cotangent_memo_.try_emplace({residual, at[0], beside}, kNone);
   if (added)
     entry->second = b_.emit(ir::Op::shared_load, form_.type(),
@@ -165,7 +167,7 @@ void Sweep::take_columns() {
     }
 }
 
-/// Takes what was loaded for plane z and starts loading the plane after it.
+/// Takes what was loaded for plane z.
 void Sweep::begin_residuals(Id z) {
   const size_t rows = size_t(shape_.rows);
   z_ = z;
@@ -184,9 +186,6 @@ void Sweep::begin_residuals(Id z) {
     own[2] = inside_plane(z);
     tracers_.push_back(
         std::make_unique<Tracer>(d_, form_.type(), scalars_, own, cells_, residual_load(int(q))));
-    // Sums of what was loaded free its registers before the next loads need them.
-    for (const Value& v : early_) tracers_[q]->value(v);
-    load_next(rows_[q], next_plane_, next_[q]);
   }
 }
 
@@ -198,13 +197,14 @@ void Sweep::residual_phase(Id z) {
   for (int q = 0; q < shape_.rows; ++q) residuals(q);
   // Beyond an edge that does not wrap stands the edge's cell again. A row that took its neighbour from the
   // lane's registers takes the edge's cotangents too.
-  Values stored = cotangent_[0];
-  store_cotangents(rows_[0], stored);
-  for (size_t q = 1; q < rows; ++q) {
-    for (size_t k = 0; k < stored.size(); ++k)
-      stored[k] = d_.wraps[1] ? cotangent_[q][k]
-                              : b_.select(less(rows_[q].y, cells_[1]), cotangent_[q][k], stored[k]);
-    store_cotangents(rows_[q], stored);
+  neighbour_ = cotangent_;
+  for (size_t q = 1; q < rows && !d_.wraps[1]; ++q)
+    for (size_t k = 0; k < neighbour_[q].size(); ++k)
+      neighbour_[q][k] = b_.select(less(rows_[q].y, cells_[1]), cotangent_[q][k], neighbour_[q - 1][k]);
+  // The next plane's values take the registers of those that were used.
+  for (size_t q = 0; q < rows; ++q) {
+    load_next(rows_[q], next_plane_, next_[q]);
+    store_cotangents(rows_[q], neighbour_[q]);
   }
   for (int q = 0; q < shape_.rows; ++q) add_loss(q);
   for (int q = 0; q < shape_.rows; ++q) {
@@ -226,6 +226,7 @@ void Sweep::keep() {
   for (size_t q = 0; q < size_t(shape_.rows); ++q) {
     for (size_t c = 0; c < queue_[q].size(); ++c)
       for (size_t k = 0; k < queue_[q][c].size(); ++k) b_.set(queue_[q][c][k], column_[q][c][k + 1]);
+    for (size_t k = 0; k < kept_cotangent_[q].size(); ++k) b_.set(kept_cotangent_[q][k], neighbour_[q][k]);
   }
   for (Pending& p : pending_)
     if (p.point != kNone) b_.set(p.point, tracers_[size_t(p.row)]->value(*p.target->point));

@@ -24,6 +24,8 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const int64_t ring = form.whole ? nz : std::min(nz + 2 * reach, slab + 2 * reach);
   // Whole grids of all members stand in memory at once; slabs take one member after the other.
   const int64_t held = form.whole ? members : 1;
+  // Cotangents of whole grids outlive a run: their squares are summed when the value is asked for.
+  const bool lazy = form.whole && !bound.outputs.empty();
   KernelForm back = form;
   back.mask = false;
   const std::vector<FieldLevel>& outputs = bound.outputs;
@@ -59,7 +61,8 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
     list.push_back(sums.window({0, first, 0}, {residuals, held * nz, chunks}));
     list.insert(list.end(),
                 {Argument(from), Argument(held * ring), Argument(form.whole ? held * nz : shift)});
-    bound.launches.push_back({partial, {residuals, planes, chunks}, std::move(list)});
+    (lazy ? bound.totals_launches : bound.launches)
+        .push_back({partial, {residuals, planes, chunks}, std::move(list)});
   };
   const auto launch_adjoint = [&](int64_t member, int64_t from, int64_t to) {
     if (outputs.empty()) return;
