@@ -37,7 +37,7 @@ constexpr Derivative kDerivatives[] = {
     {Op::fmod, [](const Place& p) { return p.g; }, [](const Place& p) { return -(p.g * trunc(p.a / p.b)); }},
     {Op::copysign, [](const Place& p) { return select(equal(p.r, p.a), p.g, -p.g); }},
     {Op::sqrt, [](const Place& p) { return p.g * 0.5 / p.r; }},
-    {Op::rsqrt, [](const Place& p) { return p.g * -0.5 * p.r / p.a; }},
+    {Op::rsqrt, [](const Place& p) { return p.g * -0.5 * (p.r * p.r * p.r); }},
     {Op::cbrt, [](const Place& p) { return p.g * p.r / (3.0 * p.a); }},
     {Op::hypot, [](const Place& p) { return p.g * p.a / p.r; },
      [](const Place& p) { return p.g * p.b / p.r; }},
