@@ -33,10 +33,26 @@ int components_of(const Program& p, Sweep sweep) {
   return sweep == Sweep::diagonal ? w * (w + 1) / 2 : sweep == Sweep::value ? 0 : w;
 }
 
-int64_t shared_bytes(const Program& p, Sweep sweep, Type type) {
+/// Components that one launch takes on.
+struct Range {
+  int first = 0, count = 0;
+};
+
+int64_t shared_bytes(const Program& p, Sweep sweep, Type type, int components) {
   const int stored = int(p.classes()[0].slots.size()), w = p.widths()[0];
   const int64_t inputs = int64_t(w) * kLanes * (sweep == Sweep::product ? 2 : 1);
-  return (inputs + int64_t(components_of(p, sweep)) * (stored * kLanes + 1)) * size_of(type);
+  return (inputs + int64_t(components) * (stored * kLanes + 1)) * size_of(type);
+}
+
+/// As many components at once as shared memory holds.
+std::vector<Range> ranges_of(const Program& p, Sweep sweep, Type type) {
+  const int all = components_of(p, sweep);
+  int most = std::max(all, 1);
+  while (most > 1 && shared_bytes(p, sweep, type, most) > kMostShared) --most;
+  std::vector<Range> ranges;
+  for (int first = 0; first == 0 || first < all; first += most)
+    ranges.push_back({first, std::min(most, all - first)});
+  return ranges;
 }
 
 std::string_view name_of(Sweep sweep) {
@@ -63,14 +79,13 @@ class SharedBlocks {
 };
 
 template <class T>
-void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep,
+void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
                  bool overwrite) {
   const Program& p = *program;
   ir::Builder& b = lockstep::detail::builder();
   const Type type = lockstep::detail::kType<T>;
   const bool costs = sweep == Sweep::value || sweep == Sweep::gradient, derives = sweep != Sweep::value;
-  const int width = p.widths()[0], components = components_of(p, sweep),
-            stored = int(p.classes()[0].slots.size());
+  const int width = p.widths()[0], components = range.count, stored = int(p.classes()[0].slots.size());
   const std::vector<Value>& outputs = outputs_of(p, sweep);
   const Storage result = sweep == Sweep::gradient ? storage_of(form.compute) : form.real;
 
@@ -141,7 +156,7 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
     for (int c = 0; c < components; ++c)
       for (int rank = 0; rank < stored; ++rank)
         (*derivatives)[lane + (c * stride + rank * kLanes)] =
-            Val<T>::from(lower(outputs[size_t(c * stored + rank)]));
+            Val<T>::from(lower(outputs[size_t((range.first + c) * stored + rank)]));
   });
   if (costs) {
     const Id wide = b.convert(value_type(form.cost), Val<T>(own_cost).id());
@@ -178,33 +193,33 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
         to >= 0,
         [&] {
           for (int c = 0; c < components; ++c) {
-            const Id at = (to + c).id(), sum = b.get(sums[size_t(c)]);
+            const Id at = (to + (range.first + c)).id(), sum = b.get(sums[size_t(c)]);
             target->store({at}, overwrite ? sum : b.op(ir::Op::fadd, {target->load({at}), sum}));
           }
         },
         [&] {
           if_(to != AssemblyPlan::kNone, [&] {
             for (int c = 0; c < components; ++c)
-              partial->store({b.i32(c), (-1 - to).id()}, b.get(sums[size_t(c)]));
+              partial->store({b.i32(range.first + c), (-1 - to).id()}, b.get(sums[size_t(c)]));
           });
         });
   });
 }
 
-Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep,
+Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
                     bool overwrite) {
   const std::string variant =
-      fmt::format("{}.{}.{}{}{}{}", name_of(sweep), name(form.compute), name(form.state), name(form.real),
-                  name(form.cost), overwrite ? ".set" : "");
+      fmt::format("{}{}.{}.{}{}{}{}", name_of(sweep), range.first, name(form.compute), name(form.state),
+                  name(form.real), name(form.cost), overwrite ? ".set" : "");
   return cached_kernel(fmt::format("assembly {} {}", variant, program->key()), [&] {
     KernelOptions options;
     options.group = {kLanes, 1, 1};
     return Kernel::trace(fmt::format("solve.assembly.{}.{}", variant, program->name()), ir::Domain::groups, 1,
-                         options, [program, form, sweep, overwrite](ir::Builder&) {
+                         options, [program, form, sweep, range, overwrite](ir::Builder&) {
                            if (form.compute == Type::f64)
-                             trace_sweep<f64>(program, form, sweep, overwrite);
+                             trace_sweep<f64>(program, form, sweep, range, overwrite);
                            else
-                             trace_sweep<f32>(program, form, sweep, overwrite);
+                             trace_sweep<f32>(program, form, sweep, range, overwrite);
                          });
   });
 }
@@ -219,10 +234,10 @@ bool can_assemble(const Program& p, const Form& values, const Form& derivatives,
   if (p.energy() || p.classes().size() != 1 || p.widths()[0] > 4 || p.widths().size() > 16) return false;
   for (const auto& slot : p.topology().slots)
     if (!slot->euclidean) return false;
-  const int64_t most = std::min(kMostShared, limits.shared_bytes);
-  return shared_bytes(p, Sweep::gradient, values.compute) <= most &&
-         shared_bytes(p, Sweep::product, derivatives.compute) <= most && limits.bindings >= 12 &&
-         limits.group_lanes >= kLanes;
+  const int width = p.widths()[0];
+  return shared_bytes(p, Sweep::gradient, values.compute, width) <= kMostShared &&
+         shared_bytes(p, Sweep::product, derivatives.compute, width) <= kMostShared &&
+         limits.shared_bytes >= kMostShared && limits.bindings >= 12 && limits.group_lanes >= kLanes;
 }
 
 Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program, const Form& values,
@@ -307,7 +322,8 @@ void Assembly::run(Sweep sweep, const Buffer& state, const Buffer& p, const Buff
                                        words_, partial, target});
   }
   for (const double u : uniforms_) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
-  device_.launch_with(sweep_kernel(program_, form, sweep, overwrite), {groups_}, arguments, {});
+  for (const Range& range : ranges_of(*program_, sweep, form.compute))
+    device_.launch_with(sweep_kernel(program_, form, sweep, range, overwrite), {groups_}, arguments, {});
   if (sweep != Sweep::value && shared_)
     shared_->add(partial, components, false, sweep == Sweep::diagonal ? few_diagonal_ : few_tangent_,
                  sweep == Sweep::diagonal ? many_diagonal_ : many_tangent_, target, overwrite);
