@@ -91,6 +91,15 @@ int64_t partial_cholesky(double* a, int64_t n, int64_t pivots, bool parallel) {
   return pivots;
 }
 
+void add_products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth, int64_t h,
+                  int64_t w, double* c, int64_t ld) {
+  kernels().add_products(a, a_step, b, b_step, depth, h, w, c, ld);
+}
+void subtract_products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
+                       int64_t h, int64_t w, double* c, int64_t ld) {
+  kernels().subtract_products(a, a_step, b, b_step, depth, h, w, c, ld);
+}
+
 void forward_substitute(const double* l, int64_t rows, int64_t columns, double* x) {
   for (int64_t k = 0; k < columns; ++k) {
     const double* column = l + k * rows;

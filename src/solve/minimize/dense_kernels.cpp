@@ -64,9 +64,33 @@ void subtract_product(const double* a, const double* b, int64_t width, double* c
   }
 }
 
+template <bool Add>
+void products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth, int64_t h,
+              int64_t w, double* c, int64_t ld) {
+  for (int64_t j = 0; j < w; ++j, ++b, c += ld) {
+    int64_t i = 0;
+    for (; i + kLanes <= h; i += kLanes) {
+      Vector sum = load(c + i);
+      for (int64_t k = 0; k < depth; ++k) {
+        const Vector product = load(a + k * a_step + i) * b[k * b_step];
+        sum = Add ? sum + product : sum - product;
+      }
+      store(c + i, sum);
+    }
+    for (; i < h; ++i) {
+      double sum = c[i];
+      for (int64_t k = 0; k < depth; ++k) {
+        const double product = a[k * a_step + i] * b[k * b_step];
+        sum = Add ? sum + product : sum - product;
+      }
+      c[i] = sum;
+    }
+  }
+}
+
 }  // namespace
 
 extern const Kernels LOCKSTEP_KERNELS;
-const Kernels LOCKSTEP_KERNELS{solve_strips, subtract_product};
+const Kernels LOCKSTEP_KERNELS{solve_strips, subtract_product, products<true>, products<false>};
 
 }  // namespace lockstep::solve::dense

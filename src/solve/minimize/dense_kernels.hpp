@@ -19,6 +19,13 @@ void forward_substitute(const double* l, int64_t rows, int64_t columns, double* 
 /// L^T x = b in place, for the same panel: the entries after `columns` are known.
 void backward_substitute(const double* l, int64_t rows, int64_t columns, double* x);
 
+/// c (h, w; column-major with leading dimension ld) += or -= the sum over k < depth, in order, of the outer
+/// products of a[k a_step …] and b[k b_step …].
+void add_products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth, int64_t h,
+                  int64_t w, double* c, int64_t ld);
+void subtract_products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
+                       int64_t h, int64_t w, double* c, int64_t ld);
+
 namespace dense {
 
 /// What a vector width implements. Strips are 8 rows, `width` columns, column after column.
@@ -28,6 +35,10 @@ struct Kernels {
   /// c (8, 8; leading dimension ld) -= a b^T of two strips; `rows`, `columns`: the part of c that exists.
   void (*subtract_product)(const double* a, const double* b, int64_t width, double* c, int64_t ld,
                            int64_t rows, int64_t columns);
+  void (*add_products)(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
+                       int64_t h, int64_t w, double* c, int64_t ld);
+  void (*subtract_products)(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
+                            int64_t h, int64_t w, double* c, int64_t ld);
 };
 extern const Kernels kBaseline;
 #ifdef LOCKSTEP_X86_KERNELS

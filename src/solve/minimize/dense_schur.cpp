@@ -36,18 +36,6 @@ bool factor_small(double* v, int64_t w) {
   return true;
 }
 
-/// s (h, w; leading dimension ld) -= a b^T, a (h, depth) and b (w, depth) column-major.
-template <int H, int W, int D>
-void subtract_outer(const double* a, const double* b, int64_t h, int64_t w, int64_t depth, double* s,
-                    int64_t ld) {
-  const int64_t height = H ? H : h, width = W ? W : w, d = D ? D : depth;
-  for (int64_t j = 0; j < width; ++j)
-    for (int64_t k = 0; k < d; ++k) {
-      const double factor = b[k * width + j];
-      for (int64_t i = 0; i < height; ++i) s[j * ld + i] -= a[k * height + i] * factor;
-    }
-}
-
 class DenseSchur final : public NormalSolver {
   /// An eliminated block and a kept one that share terms.
   struct Link {
@@ -205,13 +193,7 @@ class DenseSchur final : public NormalSolver {
         const Link& link = links_[size_t(p)][size_t(other)];
         const int64_t block = kept_[size_t(link.kept)], w = pattern.width(block);
         const double* b = link_values_.data() + link.first;
-        double* s = row + place_[size_t(block)] * n;
-        if (h == 9 && w == 9 && depth == 3)
-          subtract_outer<9, 9, 3>(a, b, h, w, depth, s, n);
-        else if (h == 6 && w == 6 && depth == 3)
-          subtract_outer<6, 6, 3>(a, b, h, w, depth, s, n);
-        else
-          subtract_outer<0, 0, 0>(a, b, h, w, depth, s, n);
+        subtract_products(a, h, b, w, depth, h, w, row + place_[size_t(block)] * n, n);
       }
     }
   }

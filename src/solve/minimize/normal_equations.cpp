@@ -6,24 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/error.hpp"
+#include "solve/minimize/dense_kernels.hpp"
 
 namespace lockstep::solve {
-namespace {
-
-/// block (h, w; column-major) += a^T b, for `rows` rows of a row-major matrix with `stride` numbers each.
-template <int H, int W>
-void add_product(const double* a, const double* b, int rows, int64_t stride, int h, int w, double* block) {
-  const int height = H ? H : h, width = W ? W : w;
-  for (int r = 0; r < rows; ++r, a += stride, b += stride)
-    for (int j = 0; j < width; ++j) {
-      const double factor = b[j];
-      for (int i = 0; i < height; ++i) block[j * height + i] += a[i] * factor;
-    }
-}
-
-}  // namespace
-
 NormalEquations::NormalEquations(std::span<const HostBatch> batches) {
   std::vector<std::pair<int64_t, int>> blocks;  // column, width
   for (const HostBatch& batch : batches) {
@@ -102,12 +87,8 @@ void NormalEquations::assemble(std::span<const HostBatch> batches, std::vector<d
         a += starts[size_t(source.column_slot)] * stride;
         for (int c = 0; c < w; ++c)
           for (int r = 0; r < h; ++r) block[c * h + r] += a[c * stride + r];
-      } else if (h == 3 && w == 3) {
-        add_product<3, 3>(a, b, batch.rows, stride, h, w, block);
-      } else if (h == 6 && w == 6) {
-        add_product<6, 6>(a, b, batch.rows, stride, h, w, block);
       } else {
-        add_product<0, 0>(a, b, batch.rows, stride, h, w, block);
+        add_products(a, stride, b, stride, batch.rows, h, w, block, h);
       }
     }
   };

@@ -75,6 +75,8 @@ TEST(DenseFactor, EveryVectorWidthGivesTheSameBits) {
     kernels.solve_strips(l.data(), width, width, out.data(), 1);
     kernels.subtract_product(strip.data(), out.data(), width, product.data(), 8, 8, 8);
     kernels.subtract_product(strip.data(), out.data(), width, product.data(), 8, 5, 3);
+    kernels.add_products(strip.data(), 8, l.data(), width, 5, 7, 6, product.data(), 9);
+    kernels.subtract_products(l.data(), width, strip.data(), 8, 3, 9, 4, product.data() + 1, 9);
     out.insert(out.end(), product.begin(), product.end());
     return out;
   };
