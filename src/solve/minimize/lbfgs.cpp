@@ -16,6 +16,7 @@ namespace lockstep::solve {
 namespace {
 
 constexpr int kInterval = 50;
+constexpr int64_t kMostScaled = 10'000;  // unknowns up to which the diagonal of J^T J is worth its Jacobian
 
 class Lbfgs final : public Minimizer {
  public:
@@ -27,6 +28,13 @@ class Lbfgs final : public Minimizer {
     run_.evaluate([&] {
       direction_ = run_.vector(), step_ = run_.vector(), earlier_ = run_.vector();
       product_ = scalar();
+      if (evaluator().tangent_size() <= kMostScaled) {
+        diagonal_ = run_.vector();
+        if (snapshot.vectors.size() % 2 == 1)
+          to_device(device(), snapshot.vectors.back(), diagonal_);
+        else
+          find_diagonal();
+      }
       cost_ = run_.evaluator().value_and_gradient();
       gradient_max_ = run_.gradient_max();
       state_norm_ = run_.evaluator().state_norm();
@@ -46,6 +54,7 @@ class Lbfgs final : public Minimizer {
       snapshot.vectors.push_back(to_host(device(), pair.s));
       snapshot.vectors.push_back(to_host(device(), pair.y));
     }
+    if (diagonal_) snapshot.vectors.push_back(to_host(device(), diagonal_));
   }
 
   std::optional<Termination> iterate(Iteration& row) override {
@@ -63,7 +72,7 @@ class Lbfgs final : public Minimizer {
     });
     const double before = cost_;
     if (!(start.slope < 0)) return leave(row, before, Termination::no_descent);
-    const double first = pairs_.empty() ? std::min(1.0, 1 / norm_of_direction) : 1;
+    const double first = pairs_.empty() && !diagonal_ ? std::min(1.0, 1 / norm_of_direction) : 1;
     const LineResult line = run_.bounded() ? shorten(start, first) : search(start, first);
     row.linear_iterations = line.trials;
     row.damping = line.point.t;
@@ -72,6 +81,11 @@ class Lbfgs final : public Minimizer {
       run_.evaluate([&] { evaluator().value_and_gradient(); });
       const bool fresh = pairs_.empty();
       pairs_.clear();
+      if (diagonal_ && !fresh)
+        run_.evaluate([&] {
+          find_diagonal();
+          evaluator().value_and_gradient();
+        });
       return leave(row, before, fresh ? std::optional(Termination::no_descent) : std::nullopt);
     }
     double length = 0;
@@ -104,7 +118,7 @@ class Lbfgs final : public Minimizer {
  private:
   struct Pair {
     Buffer s, y, inverse, alpha;  // step, change of the gradient, 1 / s.y, number of the first loop
-    double sy = 0, yy = 0;
+    double sy = 0, yy = 0;        // s.y and y.D^-1 y
   };
 
   Evaluator& evaluator() { return run_.evaluator(); }
@@ -112,11 +126,18 @@ class Lbfgs final : public Minimizer {
   Buffer scalar() { return device().allocate(evaluator().real(), {1}); }
   Pair make_pair() { return {run_.vector(), run_.vector(), scalar(), scalar(), 0, 0}; }
   void measure(Pair& pair) {
-    pair.sy = dot(device(), pair.s, pair.y), pair.yy = dot(device(), pair.y, pair.y);
+    pair.sy = dot(device(), pair.s, pair.y);
+    if (diagonal_) divide_by(device(), diagonal_, pair.y, direction_);
+    pair.yy = dot(device(), pair.y, diagonal_ ? direction_ : pair.y);
     const double inverse = 1 / pair.sy;
     to_device(device(), std::span(&inverse, 1), pair.inverse);
   }
 
+  /// The scale that the first inverse Hessian has: that of a Gauss-Newton model without its other elements.
+  void find_diagonal() {
+    evaluator().linearize();
+    device().copy(evaluator().diagonal(), diagonal_);
+  }
   void find_direction() {
     std::vector<uint8_t> held;
     device().copy(evaluator().gradient(), direction_);
@@ -125,6 +146,10 @@ class Lbfgs final : public Minimizer {
       const Pair& pair = pairs_[k];
       primitives::dot(device(), pair.s, direction_, product_);
       lbfgs_descend(device(), pair.inverse, product_, pair.y, pair.alpha, direction_);
+    }
+    if (diagonal_) {
+      divide_by(device(), diagonal_, direction_, step_);
+      device().copy(step_, direction_);
     }
     primitives::scale(device(), pairs_.empty() ? -1 : -pairs_.back().sy / pairs_.back().yy, direction_);
     for (const Pair& pair : pairs_) {
@@ -205,7 +230,7 @@ class Lbfgs final : public Minimizer {
     primitives::axpy(device(), -1, earlier_, pair.y);
     measure(pair);
     // Pairs without curvature would make the next direction one of ascent.
-    if (pair.sy > kCurvature * pair.yy) pairs_.push_back(std::move(pair));
+    if (pair.sy > 0 && pair.sy > kCurvature * pair.yy) pairs_.push_back(std::move(pair));
   }
 
   std::optional<Termination> leave(Iteration& row, double before, std::optional<Termination> end) const {
@@ -218,6 +243,7 @@ class Lbfgs final : public Minimizer {
   Run& run_;
   std::vector<Pair> pairs_;  // oldest first
   Buffer direction_, step_, earlier_, product_;
+  Buffer diagonal_;  // of J^T J; empty for large problems
   double cost_ = 0, gradient_max_ = 0, state_norm_ = 0;
 };
 
