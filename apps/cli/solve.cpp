@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
@@ -144,10 +145,18 @@ std::vector<double> fitted_values(const solve::FitOptions& options, const solve:
   return fitted;
 }
 
+/// A name as a CSV field.
+std::string csv_field(const std::string& name) {
+  if (name.find_first_of(",;\"\t ") == std::string::npos) return name;
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
 void write_fit(const std::string& path, const io::CsvTable& table, const std::vector<double>& fitted,
                size_t y) {
   std::string csv;
-  for (const std::string& name : table.names) csv += name + ",";
+  for (const std::string& name : table.names) csv += csv_field(name) + ",";
   csv += "fitted,residual\n";
   for (size_t row = 0; row < table.rows(); ++row) {
     for (const auto& column : table.columns) csv += fmt::format("{},", column[row]);

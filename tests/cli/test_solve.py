@@ -253,6 +253,14 @@ class Fit(SolveTest):
         self.assertAlmostEqual(squares / 0.01 ** 2, document["residual_sum_of_squares"], delta=1e-6 * document["residual_sum_of_squares"])
         self.assertGreater(os.path.getsize(self.path("f.png")), 1000)
 
+    def test_names_in_quotes_stay_readable(self):
+        table = self.write("q.csv", 't,"count, in ""k"" "\n0,1\n1,3\n2,5\n3,7.1\n')
+        more = ("--model", "a + b*t", "--y", 'count, in "k" ')
+        first = self.solve("fit", table, *more, "--out", self.path("o.csv"))
+        again = self.solve("fit", self.path("o.csv"), *more)
+        self.assertEqual(again["parameters"], first["parameters"])
+        self.assertAlmostEqual(first["parameters"]["b"], 2.03, delta=1e-6)
+
     def test_starts_and_bounds(self):
         table = csv_table(self.path("d.csv"))
         document = self.solve("fit", table, *self.MODEL, "--initial", "a=1,b=0.1,c=2", "--bounds", "c=1.2:inf")
