@@ -278,6 +278,7 @@ void add_pde(CommandList& commands, CLI::App& root) {
                    "lockstep pde trajectory run.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
   add_pde_study(commands, *pde.app);
   add_pde_example(commands, *pde.app);
+  add_pde_convergence(commands, *pde.app);
 }
 
 }  // namespace lockstep::cli

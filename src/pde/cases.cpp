@@ -26,6 +26,7 @@ struct CaseForm {
   bool mask = false, reference = true, f64 = false;
   int levels = 0;  // of a trajectory; 0: three levels, one loss
   std::vector<std::string> small{"5x4x6", "33x7x12", "9x8x65"}, bench;  // z x y x x
+  FusedShape shape{16, 8, 1, 8, 1, 4};  // of the kernel to show: one that every device holds
 };
 
 Mesh case_mesh(const CaseForm& form, const std::string& size) {
@@ -209,7 +210,7 @@ Case make_case(const CaseForm& form) {
       if (form.f64 && sum == Type::f32) continue;
       list.push_back(total_kernel(sum));
       if (form.path == Path::fused)
-        list.push_back(fused_kernel(d, kernel, outputs, {}, sum));
+        list.push_back(fused_kernel(d, kernel, outputs, form.shape, sum));
       else
         list.push_back(partial_kernel(kernel, sum));
     }
@@ -261,6 +262,11 @@ void add_pde_cases(CaseRegistry& registry) {
   add({.name = "pde.two_kernel.upwind", .boundary = "y=clamp", .terms = upwind, .reference = false});
   const std::vector<std::string> sweeps{"6x7x12", "9x8x65", "13x21x33"};
   add({.name = "pde.fused.periodic", .path = Path::fused, .small = sweeps, .bench = cubes});
+  add({.name = "pde.fused.large",
+       .path = Path::fused,
+       .small = {"13x37x72"},
+       .bench = {"256x256x256", "512x512x512"},
+       .shape = {64, 4, 4, 128, 4, 1}});
   add({.name = "pde.fused.t1",
        .path = Path::fused,
        .gradients = Gradients::t1,

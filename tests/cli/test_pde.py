@@ -150,6 +150,13 @@ class Refusals(PdeTest):
         self.refuses_loss({**good, "mask": ("<f8", (NZ, NY, NX - 1), [0.0] * (NZ * NY * (NX - 1)))}, saying="mask")
         self.refuses_loss({**good, "sigma1": ("<f8", (CELLS,), [0.0] * CELLS)}, saying="sigma1")
         self.refuses("pde", "loss", self.path("absent.npz"), *PLACE, saying="absent.npz")
+        write_npz(self.path("whole.npz"), good)
+        with open(self.path("whole.npz"), "rb") as file:
+            data = file.read()
+        for length in (0, 10, len(data) // 2, len(data) - 30):
+            with open(self.path("cut.npz"), "wb") as file:
+                file.write(data[:length])
+            self.refuses("pde", "loss", self.path("cut.npz"), *PLACE, saying="cut.npz")
 
     def test_numbers_and_names(self):
         good = frames()
@@ -207,6 +214,33 @@ class StudyAndExample(PdeTest):
             self.assertGreater(float(row["median_ms"]), 0)
             self.assertEqual(float(row["bytes"]), 96 * 512)
         self.assertIn("fused", rows[3]["skipped"])
+
+    def test_study_of_tiles_graphs_and_trajectories(self):
+        document = self.json_of("pde", "study", "--sizes", "16", "--boundaries", "periodic", "--iterations", "2", "--device", "interp", "--kernels",
+                                "two-kernel,fused,trajectory", "--tiles", "16x4x2,8x4x1x4x2", "--gradients", "all,t1", "--graph", "--levels", "4",
+                                "--csv", self.path("s.csv"))
+        rows = document["results"]
+        self.assertEqual([(r["kernel"], r["tile"], r["gradients"]) for r in rows],
+                         [(k, t, g) for g in ("all", "t1") for k, t in
+                          (("two-kernel", ""), ("fused", "16x4x2"), ("fused", "8x4x1x4x2"), ("trajectory", ""))])
+        self.assertEqual([r["skipped"] for r in rows], [""] * 8)
+        self.assertEqual([rows[0]["bytes"], rows[4]["bytes"]], [96 * 4096, 64 * 4096])
+        for bad in ("16x4", "16x4x2x1x1x1", "ax4x2", "16x-4x2", "3x5x1"):
+            self.refuses("pde", "study", "--sizes", "16", "--kernels", "fused", "--boundaries", "periodic", "--device", "interp", "--tiles", bad, saying="tile")
+        self.refuses("pde", "study", "--sizes", "16", "--gradients", "t3", saying="--gradients")
+        self.refuses("pde", "study", "--sizes", "16", "--kernels", "magic", saying="--kernels")
+
+    def test_convergence_has_the_orders_of_the_differences(self):
+        document = self.json_of("pde", "convergence", "--sizes", "12,24", "--out", self.path("c.svg"), "--csv", self.path("c.csv"))
+        self.check_summary(document)
+        self.assertEqual(len(document["observed"]), 8)
+        for row in document["observed"]:
+            self.assertAlmostEqual(row["observed"], row["order"], delta=0.12 * row["order"])
+        with open(self.path("c.svg")) as file:
+            self.assertEqual(file.read().count("stroke-dasharray"), 4)
+        with open(self.path("c.csv"), newline="") as file:
+            self.assertEqual(len(list(csv.DictReader(file))), 16)
+        self.refuses("pde", "convergence", "--sizes", "4", saying="--sizes")
 
     def test_example_solves_and_draws(self):
         document = self.json_of("pde", "example", "wave", "--cells", "16", "--windows", "2", "--levels", "5", "--out", self.path("e"))
