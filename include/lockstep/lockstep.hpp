@@ -12,6 +12,7 @@
 #include "lockstep/pde.hpp"
 #include "lockstep/pde_examples.hpp"
 #include "lockstep/primitives.hpp"
+#include "lockstep/solve.hpp"
 #include "lockstep/types.hpp"
 #include "lockstep/urban.hpp"
 #include "lockstep/vec.hpp"
