@@ -208,13 +208,13 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
 
 Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
                     bool overwrite) {
-  const std::string variant =
-      fmt::format("{}{}.{}.{}{}{}{}", name_of(sweep), range.first, name(form.compute), name(form.state),
-                  name(form.real), name(form.cost), overwrite ? ".set" : "");
+  std::string variant = fmt::format("{}.{}", name_of(sweep), form_name(form));
+  if (range.first > 0) variant += fmt::format(".from{}", range.first);
+  if (overwrite) variant += ".set";
   return cached_kernel(fmt::format("assembly {} {}", variant, program->key()), [&] {
     KernelOptions options;
     options.group = {kLanes, 1, 1};
-    return Kernel::trace(fmt::format("solve.assembly.{}.{}", variant, program->name()), ir::Domain::groups, 1,
+    return Kernel::trace(fmt::format("solve.{}.assembly.{}", program->name(), variant), ir::Domain::groups, 1,
                          options, [program, form, sweep, range, overwrite](ir::Builder&) {
                            if (form.compute == Type::f64)
                              trace_sweep<f64>(program, form, sweep, range, overwrite);

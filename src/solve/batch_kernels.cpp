@@ -23,10 +23,20 @@ Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make
   return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
 }
 
+std::string form_name(const Form& f) {
+  const Storage compute = storage_of(f.compute);
+  if (f.state == compute && f.real == compute && f.cost == compute) return std::string(name(f.compute));
+  return fmt::format("{}_{}_{}_{}", name(f.compute), name(f.state), name(f.real), name(f.cost));
+}
+
 namespace {
 
-std::string form_name(const Form& f) {
-  return fmt::format("{}.{}{}{}", name(f.compute), name(f.state), name(f.real), name(f.cost));
+std::string outputs_name(unsigned outputs) {
+  static constexpr const char* kNames[] = {"cost", "gradient", "residuals", "jacobian", "diagonal"};
+  std::string text;
+  for (unsigned k = 0; k < std::size(kNames); ++k)
+    if (outputs & (1u << k)) text += fmt::format("{}{}", text.empty() ? "" : "_", kNames[k]);
+  return text;
 }
 
 Id own_index() { return lockstep::detail::builder().emit(ir::Op::coord, Type::i32, {}, 0); }
@@ -39,10 +49,10 @@ void store_rows(const TracedBuffer& to, Lowering& lower, const std::vector<Value
 }  // namespace
 
 Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form, unsigned outputs) {
-  const std::string variant = fmt::format("{}.{}", form_name(form), outputs);
+  const std::string variant = fmt::format("{}.{}", outputs_name(outputs), form_name(form));
   return cached_kernel(fmt::format("instance {} {}", variant, program->key()), [&] {
-    return Kernel::trace(fmt::format("solve.instance.{}.{}", variant, program->name()), ir::Domain::points, 1,
-                         {}, [program, form, outputs](ir::Builder& b) {
+    return Kernel::trace(fmt::format("solve.{}.{}", program->name(), variant), ir::Domain::points, 1, {},
+                         [program, form, outputs](ir::Builder& b) {
                            const Program& p = *program;
                            const TracedBuffer state("state", form.state, 1, ir::Access::read),
                                blocks("blocks", Storage::i32, 2, ir::Access::read);
@@ -92,10 +102,12 @@ Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form,
 }
 
 Kernel product_kernel(std::shared_ptr<const Program> program, Storage real, const SlotMask& mask) {
-  const std::string variant = fmt::format("{}.{:x}.{:x}", name(real), mask.inputs, mask.outputs);
+  std::string variant = fmt::format("product.{}", name(real));
+  if (mask.inputs != Program::kAllSlots || mask.outputs != Program::kAllSlots)
+    variant += fmt::format(".{:x}.{:x}", mask.inputs, mask.outputs);
   return cached_kernel(fmt::format("product {} {}", variant, program->key()), [&] {
     return Kernel::trace(
-        fmt::format("solve.product.{}.{}", variant, program->name()), ir::Domain::points, 1, {},
+        fmt::format("solve.{}.{}", program->name(), variant), ir::Domain::points, 1, {},
         [program, real, mask](ir::Builder& b) {
           const Program& p = *program;
           const auto product = p.product(mask.inputs, mask.outputs);

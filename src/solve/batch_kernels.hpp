@@ -15,6 +15,8 @@ struct Form {
   Storage real = Storage::f64;   // Jacobians, tangent vectors
   Storage cost = Storage::f64;   // costs of instances
 };
+/// "f32" where all types are the same, else compute, state, real and cost.
+std::string form_name(const Form& form);
 constexpr Storage storage_of(Type type) { return type == Type::f64 ? Storage::f64 : Storage::f32; }
 
 /// What an instance's kernel writes; arguments stand in this order.

@@ -142,7 +142,14 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
       case Work::gradient:
       case Work::recorded: kernels.push_back(instance_kernel(program, values, kCost | kGradient)); break;
       case Work::linearize:
-        kernels.push_back(instance_kernel(program, values, kCost | kGradient | kJacobian | kDiagonal));
+        if (form.precision == Precision::mixed) {
+          Form narrow = values;
+          narrow.compute = Type::f32;
+          kernels.push_back(instance_kernel(program, values, kCost | kGradient));
+          kernels.push_back(instance_kernel(program, narrow, kJacobian | kDiagonal));
+        } else {
+          kernels.push_back(instance_kernel(program, values, kCost | kGradient | kJacobian | kDiagonal));
+        }
         break;
       case Work::product:
       case Work::pcg:
@@ -224,6 +231,8 @@ void add_solve_cases(CaseRegistry& registry) {
                     large, Bound::exact(), 1e-12},
            CaseForm{"mesh.jtj_product", Work::product, Precision::f32, mesh(true), spheres, more, large},
            CaseForm{"mesh.linearize", Work::linearize, Precision::f32, mesh(true), spheres, more, large},
+           CaseForm{"mesh.linearize.f64", Work::linearize, Precision::f64, mesh(true), spheres, more, large,
+                    Bound::exact(), 1e-12},
            CaseForm{"mesh.linearize.mixed", Work::linearize, Precision::mixed, mesh(true), spheres, more,
                     large},
            CaseForm{"bal.linearize",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -87,6 +88,8 @@ const SetState& Problem::State::set_of(int64_t block) const {
 }
 
 Batch& Problem::State::batch(Topology&& topology, const std::string& name) {
+  for (const char c : name.substr(0, 32))
+    topology.label += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   const auto [at, added] = batch_of.try_emplace(topology.key, batches.size());
   if (added) batches.push_back({name, std::make_shared<const Topology>(std::move(topology)), {}, 0});
   return batches[at->second];

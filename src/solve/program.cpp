@@ -49,7 +49,7 @@ Program::Program(std::shared_ptr<const Topology> topology, std::vector<ConstantU
     if (c.where == ConstantUse::Where::literal)
       key_.append(reinterpret_cast<const char*>(&c.value), sizeof c.value);
   }
-  name_ = to_hex(hash128(key_)).substr(0, 16);
+  name_ = fmt::format("{}.{}", topology_->label, to_hex(hash128(key_)).substr(0, 8));
   for (const auto& slot : topology_->slots) {
     first_column_.push_back(columns_);
     widths_.push_back(slot->manifold.tangent);

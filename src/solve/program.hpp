@@ -52,8 +52,8 @@ class Program {
   };
 
   const Topology& topology() const { return *topology_; }
-  const std::string& key() const { return key_; }  // of topology and constants: equal keys, equal kernels
-  const std::string& name() const { return name_; }
+  const std::string& key() const { return key_; }    // of topology and constants: equal keys, equal kernels
+  const std::string& name() const { return name_; }  // for kernels: a label and a part of the key's hash
   const autodiff::Graph& graph() const { return graph_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
   int data_columns() const { return data_columns_; }  // data, then constants that are columns

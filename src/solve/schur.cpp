@@ -67,7 +67,7 @@ Kernel diagonal_kernel(std::shared_ptr<const Program> program, Storage real, int
   const std::string variant = fmt::format("{}.{}", name(real), slot);
   return cached_kernel(fmt::format("schur diagonal {} {}", variant, program->key()), [&] {
     return Kernel::trace(
-        fmt::format("solve.schur_diagonal.{}.{}", variant, program->name()), ir::Domain::points, 1, {},
+        fmt::format("solve.{}.schur_diagonal.{}", program->name(), variant), ir::Domain::points, 1, {},
         [program, real, slot](ir::Builder& b) {
           const Program& p = *program;
           const int stored = int(p.stored().size());

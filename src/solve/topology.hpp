@@ -37,6 +37,7 @@ struct Topology {
   RobustLoss::Kind loss = RobustLoss::Kind::none;
   bool energy = false;
   std::string key;
+  std::string label;  // for kernel names: the first term type's name; no part of the key
 
   bool has_loss() const { return loss != RobustLoss::Kind::none; }
   /// The residuals (or the energy) in `graph`, of leaves and constants of that graph; no loss.
