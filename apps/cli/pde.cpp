@@ -199,8 +199,8 @@ int run_trajectory(const CommonOptions& common, const PdeOptions& options) {
   const pde::TransportOptions terms = parse_terms(options);
   if (terms.pressure || terms.forcing)
     throw InputError("pressure or forcing in a trajectory", "--terms", "terms of sigma and u");
-  if (options.kernel == "fused" || options.kernel == "reference")
-    throw InputError(fmt::format("kernel {}", options.kernel), "--kernel", "auto or two-kernel");
+  if (options.kernel == "reference")
+    throw InputError(fmt::format("kernel {}", options.kernel), "--kernel", "auto, fused or two-kernel");
   pde::Mesh mesh = parse_mesh(options);
   const io::NpzArrays file = session.host_stage("read", [&] { return io::read_npz(options.input); });
   const NpyArray& any = io::find_array(file, "sigma", options.input);
@@ -226,7 +226,9 @@ int run_trajectory(const CommonOptions& common, const PdeOptions& options) {
     if (in.count("mask")) inputs.mask = upload(device, *in.at("mask"));
     pde::LossOptions o;
     o.gradients = options.gradients == "none" ? pde::Gradients::none : pde::Gradients::all;
-    const pde::BoundLoss bound = loss.bind_trajectory(device, inputs, o);
+    o.path = parse_path(options.kernel);
+    const pde::BoundLoss bound = bind_path(
+        o, [&](const pde::LossOptions& with) { return loss.bind_trajectory(device, inputs, with); });
     bound.run();
     PdeResult r;
     take_terms(r, bound);

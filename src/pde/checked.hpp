@@ -24,8 +24,8 @@ struct Loss::State {
 };
 
 inline std::string form_key(const char* what, const KernelForm& form) {
-  return fmt::format("{} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
-                     form.batch, form.whole);
+  return fmt::format("{} {} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
+                     form.batch, form.whole, form.keep);
 }
 
 /// Checks inputs against the plan and turns them into arrays of rank 4.

@@ -126,6 +126,7 @@ FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Devi
   std::vector<Argument> list = a.fields;
   if (a.mask) list.push_back(a.mask);
   list.insert(list.end(), a.gradients.begin(), a.gradients.end());
+  if (a.cotangents) list.push_back(a.cotangents);
   list.push_back(partial);
   for (int axis = 0; axis < 3; ++axis) list.push_back(d->mesh.cells[size_t(axis)]);
   list.push_back(int64_t(shape.chunk));

@@ -115,6 +115,7 @@ void Sweep::declare() {
   arrays_.emplace(plan_, fields_, form_, "", ir::Access::read);
   if (form_.mask) mask_.emplace("mask", form_.storage, 3, ir::Access::read);
   gradients_.emplace(plan_, outputs_, form_, "d_", ir::Access::write);
+  if (form_.keep) kept_.emplace("cotangents", form_.scratch(), 4, ir::Access::write);
   partial_.emplace("partial", sum_ == Type::f64 ? Storage::f64 : Storage::f32, 2, ir::Access::write);
   for (size_t a = 0; a < 3; ++a) cells_[a] = add_scalar(fmt::format("n{}", char('x' + a)), Type::i32);
   chunk_ = add_scalar("chunk", Type::i32);
@@ -170,6 +171,13 @@ Id Sweep::member_plane(Id plane) { return member_ == kNone ? plane : plus(times(
 
 Id Sweep::mask_offset(Id plane, Id in_plane) {
   return plus(times(b_.convert(b_.function().index_type, member_plane(plane)), plane_cells_), in_plane);
+}
+
+Id Sweep::cotangent_offset(int residual, Id plane, Id in_plane) {
+  const Type index = b_.function().index_type;
+  return plus(plus(times(volume_, b_.convert(index, constant(residual))),
+                   times(b_.convert(index, plane), plane_cells_)),
+              in_plane);
 }
 
 const RawBuffer& Sweep::buffer_of(const Channel& c) const {

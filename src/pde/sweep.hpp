@@ -58,6 +58,7 @@ class Sweep {
   Id offset(int field_index, int component, Id plane, Id in_plane);
   Id member_plane(Id plane);
   Id mask_offset(Id plane, Id in_plane);
+  Id cotangent_offset(int residual, Id plane, Id in_plane);
   const RawBuffer& buffer_of(const Channel& c) const;
   void load_next(const Cell& c, Id plane, Values& next);
   void fetch(Id plane, Id slot);
@@ -106,7 +107,7 @@ class Sweep {
   std::vector<FieldLevel> fields_;
   std::vector<size_t> sum_of_;  // residuals of one term and weight share a sum
   std::optional<FieldArrays> arrays_, gradients_;
-  std::optional<RawBuffer> mask_, partial_;
+  std::optional<RawBuffer> mask_, partial_, kept_;
   uint32_t staged_ = 0, cotangents_ = 0;
   std::array<Id, 3> cells_{};
   Id plane_cells_, volume_, lane_x_, lane_y_, lane_, group_, tile_x_, tile_y_, chunk_, chunks_, begin_, end_,

@@ -214,9 +214,14 @@ void Sweep::residual_phase(Id z) {
         const Id total = p.target->point ? tracers_[size_t(q)]->value(*p.target->point) : kNone;
         complete.push_back({&p, total == kNone ? b_.number(form_.type(), 0) : total});
       }
-    if (!complete.empty())
-      b_.if_(both(owns_plane_, owned_[size_t(q)]),
-             [&] { store(complete, inside_plane(z), rows_[size_t(q)]); });
+    if (complete.empty() && !kept_) continue;
+    b_.if_(both(owns_plane_, owned_[size_t(q)]), [&] {
+      const Id plane = inside_plane(z);
+      store(complete, plane, rows_[size_t(q)]);
+      for (size_t k = 0; kept_ && k < plan_.residuals.size(); ++k)
+        kept_->store_at(cotangent_offset(int(k), plane, rows_[size_t(q)].offset), cotangent_[size_t(q)][k],
+                        form_.streaming);
+    });
   }
   ring();
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "pde/checked.hpp"
+#include "pde/fused.hpp"
 
 namespace lockstep::pde {
 
@@ -47,6 +48,134 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
       }
   });
 }
+
+Kernel time_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, std::vector<int> fields,
+                   bool fresh) {
+  std::string name = fmt::format("pde.time.{}.{}{}", variant(*d, form), fields.size(), fresh ? ".fresh" : "");
+  return Kernel::trace(std::move(name), ir::Domain::points, 3, {}, [d, form, fields, fresh](ir::Builder& b) {
+    const Plan& plan = *d->plan;
+    const RawBuffer cotangents[] = {RawBuffer("before", form.scratch(), 4, ir::Access::read),
+                                    RawBuffer("after", form.scratch(), 4, ir::Access::read)};
+    std::vector<RawBuffer> gradients;
+    for (int f : fields)
+      gradients.emplace_back("d_" + plan.fields[size_t(f)].name, form.storage, 4,
+                             fresh ? ir::Access::write : ir::Access::read_write);
+    std::array<Id, 3> own, size;
+    for (size_t a = 0; a < 3; ++a) {
+      own[a] = b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a));
+      size[a] = b.emit(ir::Op::extent, Type::i32, {}, uint64_t(a));
+    }
+    const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
+    std::optional<Tracer> tracers[2];
+    for (int which = 0; which < 2; ++which)
+      tracers[which].emplace(*d, form.type(), scalars, own, size, [&, which](const Datum& x) {
+        return cotangents[which].load({b.i32(x.component), own[2], own[1], own[0]});
+      });
+    for (size_t k = 0; k < fields.size(); ++k)
+      for (int c = 0; c < plan.fields[size_t(fields[k])].components; ++c) {
+        const auto at = {b.i32(c), own[2], own[1], own[0]};
+        Id sum = fresh ? b.number(form.type(), 0) : gradients[k].load(at);
+        for (int level : {1, -1})
+          for (const Target* t : targets_of(plan, {fields[k], level}))
+            if (t->component == c && t->point)
+              sum = b.op(ir::Op::fadd, {sum, tracers[level > 0 ? 0 : 1]->value(*t->point)});
+        gradients[k].store(at, sum, form.streaming);
+      }
+  });
+}
+
+namespace {
+
+struct Trajectory {
+  const TrajectoryInputs& inputs;
+  const Checked& checked;
+  KernelForm form;
+  int64_t levels;
+  std::vector<int> wanted;
+  Type sum;
+  double count;
+
+  Buffer volume(const Plan& plan, int field, int64_t level) const {
+    return checked.as_volume(inputs.fields.at(plan.fields[size_t(field)].name)[size_t(level)], field);
+  }
+};
+
+/// One sweep a level leaves the spatial part of its gradient and its cotangents; a pointwise kernel adds what
+/// the levels beside it give.
+void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
+                 const LossOptions& options) {
+  const std::shared_ptr<const Discretisation> d = bound.d;
+  const Plan& plan = *d->plan;
+  const Device& device = bound.device;
+  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
+                residuals = int64_t(plan.residuals.size());
+  KernelForm form = t.form, pointwise = t.form;
+  form.keep = true;
+  form.streaming = pointwise.streaming = bound.bytes > double(32 << 20);
+  pointwise.mask = false;
+  std::vector<FieldLevel> outputs;
+  std::string key;
+  for (int f : t.wanted) {
+    outputs.push_back({f, 0});
+    key += fmt::format(" {}", f);
+  }
+  Buffer cotangents[3];
+  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, nz, ny, nx});
+  const Buffer nothing = device.allocate(form.scratch(), {residuals, nz, ny, nx});
+  device.clear(nothing);
+  const auto gradient = [&](int64_t n, size_t k) {
+    return t.checked.as_volume(bound.gradients[size_t(n) * t.wanted.size() + k], t.wanted[k]);
+  };
+  const auto launch_time = [&](int64_t n) {
+    const bool fresh = n == 0 || n == t.levels - 1;
+    const Kernel& kernel = loss.kernel(fmt::format("{} {}{}", form_key("time", pointwise), fresh, key),
+                                       [&] { return time_kernel(d, pointwise, t.wanted, fresh); });
+    std::vector<Argument> list;
+    for (int64_t k : {n - 1, n + 1})
+      list.push_back(k >= 1 && k <= t.levels - 2 ? cotangents[k % 3] : nothing);
+    for (size_t k = 0; k < t.wanted.size(); ++k) list.push_back(gradient(n, k));
+    push_scalars(list, *d, t.checked.parameters());
+    bound.launches.push_back({kernel, {nz, ny, nx}, std::move(list)});
+  };
+  FusedShape shape = choose_shape(*d, device, form, outputs, options);
+  for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+    for (int64_t n = 0; n < t.levels; ++n)
+      if (t.volume(plan, f.field_index, n).offset() % shape.wide != 0) shape.wide = 1;
+  for (int64_t n = 1; n < t.levels - 1; ++n) {
+    FusedArguments a;
+    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+      a.fields.push_back(t.volume(plan, f.field_index, n + f.level));
+    if (form.mask) a.mask = t.checked.mask();
+    for (size_t k = 0; k < t.wanted.size(); ++k) a.gradients.push_back(gradient(n, k));
+    push_scalars(a.scalars, *d, t.checked.parameters());
+    for (double w : plan.weights) a.scalars.push_back(2 * w / t.count * t.inputs.seed);
+    a.cotangents = cotangents[n % 3];
+    a.totals = bound.totals.rows(n - 1, 1).reshape({residuals});
+    FusedLaunches launches =
+        fused_launches(d, device, form, outputs, shape, t.sum, a,
+                       [&](const std::string& k, const std::function<Kernel()>& make) -> const Kernel& {
+                         return loss.kernel(k, make);
+                       });
+    bound.launches.push_back(std::move(launches.sweep));
+    bound.totals_launches.push_back(std::move(launches.total));
+    launch_time(n - 1);
+  }
+  launch_time(t.levels - 2);
+  launch_time(t.levels - 1);
+}
+
+/// Whether every gradient begins with a sum along z, so that levels without a residual begin with 0 too.
+bool all_swept(const Plan& plan, const std::vector<int>& fields) {
+  for (int f : fields)
+    for (const Target* t : targets_of(plan, {f, 0})) {
+      bool swept = false;
+      for (const Term& term : t->terms) swept |= term.axis == 2;
+      if (!swept) return false;
+    }
+  return true;
+}
+
+}  // namespace
 
 BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                                 const LossOptions& options) const {
@@ -111,6 +240,22 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
     for (const Buffer& b : list) bound->bytes += double(b.bytes());
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
 
+  const Storage sum_storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
+  bound->totals = device.allocate(sum_storage, {levels - 2, residuals});
+  for (int64_t n = 1; n < levels - 1; ++n)
+    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
+  std::vector<FieldLevel> spatial;
+  for (int f : wanted) spatial.push_back({f, 0});
+  // Narrow storage would round a gradient once more between the kernels.
+  const bool sweeps = form.storage == form.scratch() && all_swept(plan, wanted) && !wanted.empty();
+  if (options.path == Path::fused && !sweeps)
+    throw UnsupportedError("the fused path: a trajectory of this kind", "pde options", "the two-kernel path");
+  if (sweeps && choose_path(*d, device, form, spatial, options) == Path::fused) {
+    bound->path = Path::fused;
+    bind_sweeps(*bound, *state_, {inputs, checked, form, levels, wanted, sum, count}, options);
+    return BoundLoss(bound);
+  }
+
   const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
   const bool whole = form.whole = slab >= nz;
   const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
@@ -131,12 +276,8 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   const Buffer nothing = device.allocate(form.scratch(), {residuals, ring, ny, nx});
   device.clear(nothing);
   std::vector<Buffer> sums;
-  const Storage sum_storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
   for (int64_t n = 1; n < levels - 1; ++n)
     sums.push_back(device.allocate(sum_storage, {residuals, nz, chunks}));
-  bound->totals = device.allocate(sum_storage, {levels - 2, residuals});
-  for (int64_t n = 1; n < levels - 1; ++n)
-    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
 
   std::vector<Argument> scalars;
   push_scalars(scalars, *d, checked.parameters());

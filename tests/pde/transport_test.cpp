@@ -202,9 +202,16 @@ TEST(Transport, TrajectoriesAreSumsOfSingleLosses) {
             }
         }
         std::vector<double> first;
-        for (int64_t slab : {0, 4, 1}) {
+        for (int64_t slab : {0, 4, 1, -1}) {
           LossOptions options;
-          options.slab = slab;
+          options.path = Path::two_kernel;
+          if (slab < 0) {  // the sweeps, where they can do the boundary
+            if (b != std::string("periodic")) continue;
+            options.path = Path::fused;
+            options.tile_x = 8, options.tile_y = 4, options.tile_rows = 2, options.chunk = 4;
+          } else {
+            options.slab = slab;
+          }
           const BoundLoss all = loss.bind_trajectory(device, in, options);
           all.run();
           EXPECT_NEAR(all.loss(), value, 1e-13 * value);
