@@ -48,7 +48,7 @@ int eliminable_set(const Problem& problem) {
   return -1;
 }
 
-Linear choose_linear(const Problem& problem, const Options& options) {
+Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device) {
   if (options.linear != Linear::automatic) return options.linear;
   const Problem::State& state = problem.state();
   const int64_t unknowns = problem.variable_count();
@@ -60,6 +60,9 @@ Linear choose_linear(const Problem& problem, const Options& options) {
   if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
   if (const int set = eliminable_set(problem); set >= 0 && !energies) {
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
+    const bool gpu =
+        device.kind == DeviceKind::cuda || (device.kind == DeviceKind::webgpu && !device.software);
+    if (gpu && !bounds) return Linear::schur_pcg;
     if (rest <= kDenseSchur) return Linear::dense_schur;
     if (!bounds) return Linear::schur_pcg;
   }

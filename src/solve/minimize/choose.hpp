@@ -9,13 +9,15 @@ namespace lockstep::solve {
 /// together have that are not fixed. -1 where there is none.
 int eliminable_set(const Problem& problem);
 
-/// The rules, first to last:
+/// What `automatic` means; the rules, first to last:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;
-/// - where a set can be eliminated: its dense Schur complement up to 3,000 other unknowns, else, without
-///   bounds, conjugate gradients on it;
+/// - where a set can be eliminated and there are no energies: on a GPU, without bounds, conjugate gradients
+/// on
+///   the Schur complement; else the dense complement up to 3,000 other unknowns; else, without bounds,
+///   conjugate gradients on it;
 /// - sparse Cholesky up to 200,000 unknowns, and wherever there are bounds;
 /// - conjugate gradients.
-Linear choose_linear(const Problem& problem, const Options& options);
+Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device);
 
 }  // namespace lockstep::solve

@@ -219,7 +219,9 @@ Summary minimize(Problem& problem, Context& context, const Options& options) {
   summary.residuals = problem.residual_count();
   summary.variables = problem.variable_count();
   summary.kernels = problem.batch_count();
-  summary.linear_used = has_linear_solver(options.method) ? choose_linear(problem, options) : options.linear;
+  summary.linear_used = has_linear_solver(options.method)
+                            ? choose_linear(problem, options, context.device().info())
+                            : options.linear;
   check_problem(problem, options, summary.linear_used);
   Loop(problem, context, options, summary).run();
   return summary;
