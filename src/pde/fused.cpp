@@ -16,19 +16,43 @@ namespace {
 /// twice, and one group of them fills a multiprocessor; small grids need small tiles, or most multiprocessors
 /// stay idle.
 std::vector<FusedShape> shapes(const Discretisation& d, size_t outputs) {
-  const FusedShape tall{64, 4, 4, 128, 1, 1}, lean{64, 8, 2, 128, 1, 1}, middle{64, 4, 2, 128, 1, 2},
-      steep{64, 8, 1, 64, 1, 1}, small{32, 4, 1, 8, 1, 4}, tiny{16, 8, 1, 8, 1, 4};
+  const FusedShape broad{128, 2, 4, 128, 1, 1}, tall{64, 4, 4, 128, 1, 1}, lean{64, 8, 2, 128, 1, 1},
+      middle{64, 4, 2, 128, 1, 2}, steep{64, 8, 1, 64, 1, 1}, small{32, 4, 1, 8, 1, 4},
+      tiny{16, 8, 1, 8, 1, 4};
   const int64_t cells = d.mesh.count();
   if (cells < 112 * 112 * 112) return {small, tiny};
   if (d.mesh.order > 2) return {steep, small, tiny};
   if (cells < 176 * 176 * 176) return {middle, small, tiny};
-  return outputs > 2 ? std::vector<FusedShape>{tall, middle, small, tiny}
-                     : std::vector<FusedShape>{lean, middle, small, tiny};
+  if (outputs > 2) return {d.mesh.cells[0] % 128 == 0 ? broad : tall, middle, small, tiny};
+  // Few gradients need few registers, unless edges take them.
+  return {d.wraps[0] && d.wraps[1] && d.wraps[2] ? lean : tall, middle, small, tiny};
 }
 
 int64_t shared_bytes(const Discretisation& d, const FusedShape& s, const Channels& channels,
                      const KernelForm& form) {
   return FusedLayout(d, s, channels).bytes(size_of(form.scratch()));
+}
+
+}  // namespace
+
+namespace {
+
+/// Planes of a chunk: groups run in waves over the multiprocessors, and each also sweeps the planes around
+/// its chunk and waits for its first ones.
+int choose_chunk(const Discretisation& d, const Device& device, const FusedShape& shape, int64_t members) {
+  constexpr int64_t kMultiprocessors = 132, kFirstPlanes = 4;  // of an H100 or H200
+  if (device.info().kind != DeviceKind::cuda) return shape.chunk;
+  const int64_t nz = d.mesh.cells[2], extra = 2 * d.reach[2] + kFirstPlanes,
+                tiles = ((d.mesh.cells[0] + shape.x - 1) / shape.x) *
+                        ((d.mesh.cells[1] + shape.tall() - 1) / shape.tall()) * members;
+  int64_t best = nz, least = INT64_MAX;
+  for (int64_t pieces = 1; pieces <= std::max<int64_t>(nz / 4, 1); ++pieces) {
+    const int64_t chunk = (nz + pieces - 1) / pieces, groups = tiles * ((nz + chunk - 1) / chunk),
+                  slots = kMultiprocessors * shape.blocks,
+                  time = (groups + slots - 1) / slots * (chunk + extra);
+    if (time < least) least = time, best = chunk;
+  }
+  return int(best);
 }
 
 }  // namespace
@@ -68,7 +92,7 @@ Path choose_path(const Discretisation& d, const Device& device, const KernelForm
 }
 
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
-                        const std::vector<FieldLevel>& outputs, const LossOptions& options) {
+                        const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options) {
   const Channels channels(*d.plan);
   const std::vector<FusedShape> candidates = shapes(d, outputs.size());
   FusedShape shape = candidates.back();
@@ -86,11 +110,7 @@ FusedShape choose_shape(const Discretisation& d, const Device& device, const Ker
   if (options.tile_y > 0) shape.y = options.tile_y;
   if (options.tile_rows > 0) shape.rows = options.tile_rows;
   if (options.groups > 0) shape.blocks = options.groups;
-  // Fewer planes a chunk where the grid would leave multiprocessors without a group.
-  const int64_t tiles =
-      ((d.mesh.cells[0] + shape.x - 1) / shape.x) * ((d.mesh.cells[1] + shape.tall() - 1) / shape.tall());
-  while (shape.chunk > 8 && tiles * ((d.mesh.cells[2] + shape.chunk - 1) / shape.chunk) < 120 * shape.blocks)
-    shape.chunk /= 2;
+  shape.chunk = choose_chunk(d, device, shape, members);
   if (options.chunk > 0) shape.chunk = options.chunk;
   const int64_t lanes = int64_t(shape.x) * shape.y;
   if (lanes < 1 || lanes > 1024 || (lanes & (lanes - 1)) != 0 || shape.rows > 16)

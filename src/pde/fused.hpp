@@ -22,7 +22,7 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, const LossOptions& options);
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
-                        const std::vector<FieldLevel>& outputs, const LossOptions& options);
+                        const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options);
 
 Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                     std::vector<FieldLevel> outputs, FusedShape shape, Type sum);

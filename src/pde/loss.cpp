@@ -116,7 +116,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     push_scalars(a.scalars, *d, checked.parameters());
     for (double s : seeds) a.scalars.push_back(s);
     a.totals = bound->totals;
-    FusedShape shape = choose_shape(*d, device, form, outputs, options);
+    FusedShape shape = choose_shape(*d, device, form, outputs, members, options);
     for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
       if (checked.given(f).offset() % shape.wide != 0) shape.wide = 1;
     FusedLaunches launches =

@@ -376,7 +376,8 @@ void Sweep::flush(int row) {
       std::vector<std::pair<const Pending*, Id>> list;
       for (const Pending& p : pending_)
         if (p.row == row && !p.planes.empty()) list.push_back({&p, b_.get(p.planes[size_t(k - 1)])});
-      b_.if_(at_most(begin_, plane), [&] { store(list, plane, rows_[size_t(row)]); });
+      b_.if_(both(at_most(begin_, plane), less(plane, end_)),
+             [&] { store(list, plane, rows_[size_t(row)]); });
     }
   });
 }

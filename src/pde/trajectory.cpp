@@ -137,7 +137,7 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
     push_scalars(list, *d, t.checked.parameters());
     bound.launches.push_back({kernel, {nz, ny, nx}, std::move(list)});
   };
-  FusedShape shape = choose_shape(*d, device, form, outputs, options);
+  FusedShape shape = choose_shape(*d, device, form, outputs, 1, options);
   for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
     for (int64_t n = 0; n < t.levels; ++n)
       if (t.volume(plan, f.field_index, n).offset() % shape.wide != 0) shape.wide = 1;
