@@ -92,7 +92,7 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
   const TracedBuffer table("groups", Storage::i32, 2, ir::Access::read),
       state("state", form.state, 1, ir::Access::read), ambient("ambient", Storage::i32, 1, ir::Access::read),
       ids("ids", Storage::u32, 2, ir::Access::read);
-  std::optional<TracedBuffer> data, vector, tangent, cost, write, layers, words, partial, target;
+  std::optional<TracedBuffer> data, vector, tangent, cost, write, word_first, words, partial, target;
   if (p.data_columns() > 0) data.emplace("data", form.state, 2, ir::Access::read);
   if (sweep == Sweep::product) {
     vector.emplace("p", form.real, 1, ir::Access::read);
@@ -101,7 +101,7 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
   if (costs) cost.emplace("cost", form.cost, 1, ir::Access::write);
   if (derives) {
     write.emplace("write", Storage::i32, 1, ir::Access::read);
-    layers.emplace("layers", Storage::i32, 1, ir::Access::read);
+    word_first.emplace("word_first", Storage::i32, 1, ir::Access::read);
     words.emplace("words", Storage::u32, 1, ir::Access::read);
     partial.emplace("partial", result, 2, ir::Access::write);
     target.emplace("target", result, 1, overwrite ? ir::Access::write : ir::Access::read_write);
@@ -172,11 +172,7 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
     bool negative = false;
     for (const Program::Alias& alias : p.aliases()) negative = negative || alias.sign < 0;
     negative = negative && sweep != Sweep::diagonal;
-    const Val<i32> first_layer = uniform(table.load_index(group, Val<i32>(2))),
-                   last_layer = uniform(table.load_index(group + 1, Val<i32>(2)));
-    for_(first_layer, last_layer, [&](Val<i32> layer) {
-      const Val<i32> at = layers->load_index(layer) + lane;
-      break_if(at >= layers->load_index(layer + 1));
+    for_(word_first->load_index(own), word_first->load_index(own + 1), [&](Val<i32> at) {
       const Val<u32> word = Val<u32>::from(words->load({at.id()}));
       for (const Val<u32>& entry : {Val<u32>(word & 0xffffu), Val<u32>(word >> 16u)}) {
         const Val<i32> position = cast<i32>(entry & (AssemblyPlan::kNegative - 1));
@@ -261,12 +257,12 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
     write_tangent.push_back(w >= 0 ? int32_t(offsets.tangent(w)) : w);
     write_diagonal.push_back(w >= 0 ? int32_t(offsets.diagonal(w)) : w);
   }
-  table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 3});
+  table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 2});
   ambient_ = device.upload(ambient);
   tangent_ = same ? ambient_ : device.upload(tangent);
   write_tangent_ = device.upload(write_tangent);
   write_diagonal_ = device.upload(write_diagonal);
-  layers_ = device.upload(plan.layers);
+  word_first_ = device.upload(plan.word_first);
   words_ = device.upload(plan.words);
   ids_ = device.upload(std::span<const uint32_t>(plan.ids), {(plan.slots + 1) / 2, places});
   if (const int columns = program_->data_columns(); columns > 0) {
@@ -318,8 +314,8 @@ void Assembly::run(Sweep sweep, const Buffer& state, const Buffer& p, const Buff
   Buffer partial;
   if (sweep != Sweep::value) {
     partial = with_partials(target.storage(), components);
-    arguments.insert(arguments.end(), {sweep == Sweep::diagonal ? write_diagonal_ : write_tangent_, layers_,
-                                       words_, partial, target});
+    arguments.insert(arguments.end(), {sweep == Sweep::diagonal ? write_diagonal_ : write_tangent_,
+                                       word_first_, words_, partial, target});
   }
   for (const double u : uniforms_) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
   for (const Range& range : ranges_of(*program_, sweep, form.compute))

@@ -51,7 +51,7 @@ class Assembly {
   int64_t groups_ = 0, partial_rows_ = 0;
   bool covers_all_ = false;
   std::vector<double> uniforms_;
-  Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, layers_, words_, ids_, data_;
+  Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, word_first_, words_, ids_, data_;
   Buffer few_tangent_, many_tangent_, few_diagonal_, many_diagonal_;
   std::unique_ptr<Gather> shared_;
   mutable Buffer partial_;

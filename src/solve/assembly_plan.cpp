@@ -140,11 +140,11 @@ std::optional<AssemblyPlan> plan_assembly(const std::vector<int32_t>& blocks, in
     }
   std::vector<int32_t> local(fixed.size(), 0);
   std::vector<std::vector<uint32_t>> entries(kLanes);
+  plan.word_first.push_back(0);
   std::vector<int32_t> degree(fixed.size(), 0);
   for (size_t g = 0; g < groups.size(); ++g) {
     Grower::Group& group = groups[g];
-    plan.groups.insert(plan.groups.end(), {int32_t(plan.block.size()), int32_t(group.instances.size()),
-                                           int32_t(plan.layers.size())});
+    plan.groups.insert(plan.groups.end(), {int32_t(plan.block.size()), int32_t(group.instances.size())});
     for (const int32_t b : group.blocks) degree[size_t(b)] = 0;
     for (const int32_t i : group.instances)
       for (int s = 0; s < slots; ++s) ++degree[size_t(blocks[size_t(s * n + i)])];
@@ -172,14 +172,13 @@ std::optional<AssemblyPlan> plan_assembly(const std::vector<int32_t>& blocks, in
       }
     }
     const uint32_t none = uint32_t(plan.stored * kLanes);
-    for (size_t e = 0; e < entries[0].size(); e += 2) {
-      plan.layers.push_back(int32_t(plan.words.size()));
-      for (size_t k = 0; k < group.blocks.size() && e < entries[k].size(); ++k)
+    for (size_t k = 0; k < group.blocks.size(); ++k) {
+      for (size_t e = 0; e < entries[k].size(); e += 2)
         plan.words.push_back(entries[k][e] | (e + 1 < entries[k].size() ? entries[k][e + 1] : none) << 16);
+      plan.word_first.push_back(int32_t(plan.words.size()));
     }
   }
-  plan.groups.insert(plan.groups.end(), {int32_t(plan.block.size()), 0, int32_t(plan.layers.size())});
-  plan.layers.push_back(int32_t(plan.words.size()));
+  plan.groups.insert(plan.groups.end(), {int32_t(plan.block.size()), 0});
   return plan;
 }
 

@@ -16,21 +16,20 @@ struct AssemblyPlan {
   static constexpr uint32_t kNegative = 0x8000;
 
   int slots = 0, stored = 0;    // slots of an instance; slots whose derivatives are stored
-  std::vector<int32_t> groups;  // (groups + 1, 3): first local block, instances, first layer
+  std::vector<int32_t> groups;  // (groups + 1, 2): first local block, instances
   std::vector<int32_t> block;   // by local block: its number
   std::vector<int32_t> write;   // by local block: its number where no other group has it, ~row of the
                                 // partial sums where one has, kNone where it is fixed
-  // Local blocks stand by falling number of entries. Layer j of a group has the words of entries 2 j and
-  // 2 j + 1 of its first blocks, as many as have that many entries; the words of layer j begin at layers[j].
-  std::vector<int32_t> layers;
-  std::vector<uint32_t> words;  // low half, then high half: rank of the stored slot * kLanes + instance,
-                                // with kNegative; stored * kLanes where there is none
-  std::vector<uint32_t> ids;    // ((slots + 1) / 2, groups * kLanes): local blocks of two slots
-  std::vector<int64_t> order;   // by place (group * kLanes + lane): instance, or -1
+  // Local blocks of a group stand by falling number of entries, so that lanes side by side have as many.
+  std::vector<int32_t> word_first;     // (local blocks + 1)
+  std::vector<uint32_t> words;         // two entries each, low half first: rank of the stored slot * kLanes +
+                                       // instance, with kNegative; stored * kLanes where there is none
+  std::vector<uint32_t> ids;           // ((slots + 1) / 2, groups * kLanes): local blocks of two slots
+  std::vector<int64_t> order;          // by place (group * kLanes + lane): instance, or -1
   std::vector<int32_t> shared_blocks;  // by row of the partial sums: number of the block
   bool covers_all = false;             // every block is in a group, and none is fixed
 
-  int64_t group_count() const { return int64_t(groups.size()) / 3 - 1; }
+  int64_t group_count() const { return int64_t(groups.size()) / 2 - 1; }
   int64_t places() const { return group_count() * kLanes; }
 };
 
