@@ -80,19 +80,19 @@ void Evaluator::State::sum_slots(const BatchState& batch, const Buffer& slots, c
   }
 }
 
-void Evaluator::State::launch_gradient(bool with_derivatives) const {
+void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivatives) const {
   const bool same = values.compute == derivatives.compute;
   const bool overwrite = batches[0].assembly && batches[0].assembly->covers_all();
   if (!overwrite) device.clear(gradient_sum);
   for (const BatchState& batch : batches) {
     if (batch.assembly) {
-      batch.assembly->run(Sweep::gradient, x, {}, batch.costs, gradient_sum,
+      batch.assembly->run(Sweep::gradient, state, {}, batch.costs, gradient_sum,
                           overwrite && &batch == &batches[0]);
       continue;
     }
     const unsigned wanted = with_derivatives ? kJacobian | kDiagonal : 0;
-    launch_instances(batch, x, values, kCost | kGradient | (same ? wanted : 0));
-    if (!same) launch_instances(batch, x, derivatives, wanted);
+    launch_instances(batch, state, values, kCost | kGradient | (same ? wanted : 0));
+    if (!same) launch_instances(batch, state, derivatives, wanted);
     sum_slots(batch, batch.gradient_slots, gradient_sum);
   }
   if (gradient_sum.storage() != gradient.storage())
@@ -181,7 +181,7 @@ double Evaluator::cost() {
 }
 
 void Evaluator::launch_value_and_gradient() {
-  state_->launch_gradient(false);
+  state_->launch_gradient(state_->x, false);
   state_->sum_cost();
 }
 
@@ -194,7 +194,7 @@ double Evaluator::linearize() {
   State& s = *state_;
   s.allocate_derivatives();
   s.jacobian_current = false;
-  s.launch_gradient(true);
+  s.launch_gradient(s.x, true);
   s.sum_diagonal();
   s.sum_cost();
   return s.read_cost();
@@ -230,19 +230,30 @@ void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<cons
 
 void Evaluator::multiply(const Buffer& p, const Buffer& q) const { state_->multiply(p, q, {}); }
 
-double Evaluator::try_step(const Buffer& step) {
-  State& s = *state_;
-  for (const SetState& set : s.sets) {
+void Evaluator::State::launch_retract(const Buffer& step) const {
+  for (const SetState& set : sets) {
     const auto part = [&](const Buffer& b, int64_t first, int size) {
       return b.rows(first, set.count * size).reshape({set.count, size});
     };
     if (set.count > 0)
-      launch(s.device, retract_kernel(set.manifold, s.values.state, s.values.real), set.count,
-             {part(s.x, set.first_ambient, set.ambient()), part(step, set.first_tangent, set.tangent()),
-              s.free_blocks.rows(set.first_block, set.count),
-              part(s.candidate, set.first_ambient, set.ambient())});
+      launch(
+          device, retract_kernel(set.manifold, values.state, values.real), set.count,
+          {part(x, set.first_ambient, set.ambient()), part(step, set.first_tangent, set.tangent()),
+           free_blocks.rows(set.first_block, set.count), part(candidate, set.first_ambient, set.ambient())});
   }
-  s.launch_cost(s.candidate);
+}
+
+double Evaluator::try_step(const Buffer& step) {
+  state_->launch_retract(step);
+  state_->launch_cost(state_->candidate);
+  state_->sum_cost();
+  return state_->read_cost();
+}
+
+double Evaluator::try_gradient(const Buffer& step) {
+  State& s = *state_;
+  s.launch_retract(step);
+  s.launch_gradient(s.candidate, false);
   s.sum_cost();
   return s.read_cost();
 }

@@ -53,6 +53,8 @@ class Evaluator {
   void multiply(const Buffer& p, const Buffer& q) const;
   /// Cost at state [+] step; the candidate is kept for accept().
   double try_step(const Buffer& step);
+  /// The same with the gradient there, which gradient() then holds.
+  double try_gradient(const Buffer& step);
   void accept();
   /// Norm of the state (ambient numbers of blocks that are not fixed).
   double state_norm() const;

@@ -82,9 +82,11 @@ struct Evaluator::State {
   void ensure_jacobian();
   void launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
                         unsigned outputs) const;
+  /// candidate = x [+] step
+  void launch_retract(const Buffer& step) const;
   void launch_cost(const Buffer& state) const;
-  /// Costs and gradient at x; of plain batches also Jacobian and diagonal where `derivatives`.
-  void launch_gradient(bool derivatives) const;
+  /// Costs and gradient at `state`; of plain batches also Jacobian and diagonal where `derivatives`.
+  void launch_gradient(const Buffer& state, bool derivatives) const;
   void sum_diagonal() const;
   void sum_slots(const BatchState& batch, const Buffer& slots, const Buffer& target) const;
   /// q = H p with the slots of each batch as `masks` says (empty: all). What q holds of blocks that are in no

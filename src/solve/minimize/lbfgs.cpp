@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "lockstep/primitives.hpp"
-#include "solve/evaluator_state.hpp"
 #include "solve/minimize/line_search.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/minimize/vector_ops.hpp"
@@ -67,7 +65,7 @@ class Lbfgs final : public Minimizer {
         if (start.slope < 0 || pairs_.empty()) break;
         pairs_.clear();  // no descent: begin anew with the gradient
       }
-      norm_of_direction = norm(device(), direction_);
+      if (pairs_.empty() && !diagonal_) norm_of_direction = norm(device(), direction_);
       device().copy(evaluator().gradient(), earlier_);
     });
     const double before = cost_;
@@ -169,15 +167,7 @@ class Lbfgs final : public Minimizer {
   double try_with_gradient(double t) {
     device().copy(direction_, step_);
     primitives::scale(device(), t, step_);
-    evaluator().try_step(step_);
-    return candidate_gradient();
-  }
-  double candidate_gradient() {
-    Evaluator::State& s = evaluator().internals();
-    std::swap(s.x, s.candidate);
-    const double value = evaluator().value_and_gradient();
-    std::swap(s.x, s.candidate);
-    return value;
+    return evaluator().try_gradient(step_);
   }
   LineResult search(const LinePoint& start, double first) {
     WolfeConditions conditions;
@@ -208,7 +198,7 @@ class Lbfgs final : public Minimizer {
       });
       ++out.trials;
       if (predicted < 0 && out.point.value <= start.value + 1e-4 * predicted) {
-        run_.evaluate([&] { candidate_gradient(); });
+        run_.evaluate([&] { evaluator().try_gradient(step_); });
         out.ok = out.lower = true;
         return out;
       }
