@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 
 struct BenchCommandOptions {
   std::vector<std::string> cases;
-  std::string sizes, out, csv, against;
+  std::string sizes, out, csv, against, plot;
   int64_t iterations = 0, warmup = 0, rounds = 5;
   double tolerance = 5;
 };
@@ -179,7 +179,7 @@ void add_bench(CommandList& commands, CLI::App& root) {
       "time cases beside the copy bandwidth of the device; `bench startup` times the first kernel");
   auto options = std::make_shared<BenchCommandOptions>();
   add_positional(*command.app, "CASE", options->cases,
-                 "cases or prefixes of them; all if none is given; or startup");
+                 "cases or prefixes of them; all if none is given; or startup; or solve.crossover");
   add_text(*command.app, "--sizes", options->sizes,
            "sizes instead of each case's own, such as 512x512,1024x1024", "S,S");
   add_integer(*command.app, "--iterations", options->iterations,
@@ -188,6 +188,7 @@ void add_bench(CommandList& commands, CLI::App& root) {
               "N", 1, 1'000'000);
   add_file(*command.app, "--out", options->out, "write the JSON here too");
   add_file(*command.app, "--csv", options->csv, "write one row a result here");
+  add_file(*command.app, "--plot", options->plot, "PNG of solve.crossover");
   add_file(*command.app, "--against", options->against,
            "another lockstep program, run in turn with this one, or an earlier JSON");
   add_number(*command.app, "--tolerance", options->tolerance, "exit code 1 where slower by more than this",
@@ -198,6 +199,10 @@ void add_bench(CommandList& commands, CLI::App& root) {
   command.run = [&command, options] {
     if (options->cases.size() == 1 && options->cases.front() == "startup")
       return run_bench_startup(command.common);
+#ifdef LOCKSTEP_HAS_SOLVE
+    if (options->cases.size() == 1 && options->cases.front() == "solve.crossover")
+      return run_bench_crossover(command.common, options->out, options->csv, options->plot);
+#endif
     return run(command.common, *options);
   };
 }

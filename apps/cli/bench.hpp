@@ -40,4 +40,9 @@ nlohmann::ordered_json to_json(const std::vector<BenchChange>& changes);
 /// back end.
 int run_bench_startup(const struct CommonOptions& common);
 
+/// From how many residuals on the device overtakes the CPU in `solve`; kept for later runs. Files may be
+/// empty.
+int run_bench_crossover(const CommonOptions& common, const std::string& out, const std::string& csv,
+                        const std::string& picture);
+
 }  // namespace lockstep::cli

@@ -134,6 +134,7 @@ void add_solve_bal(CommandList& commands, CLI::App& solve) {
              "distance of the synthetic start from the truth (1), 0: none", "X", {.low = 0, .high = 100});
   add_file(app, "--out", options->out, "the problem with the cameras and points that were found");
   add_file(app, "--ply", options->ply, "points in grey, cameras in red");
+  options->solve.function_tolerance = 1e-6;  // as is usual for bundle adjustment
   add_solve_options(app, options->solve);
   add_common(command, "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply");
   command.run = [&command, options] { return run_bal(command.common, *options); };

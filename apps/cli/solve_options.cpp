@@ -42,6 +42,12 @@ const Choices<solve::Precision>& precisions() {
   return all;
 }
 
+const Choices<solve::Backend>& backends() {
+  using B = solve::Backend;
+  static const Choices<B> all = {{"auto", B::automatic}, {"cpu", B::cpu}, {"gpu", B::gpu}};
+  return all;
+}
+
 template <class T>
 void add_named(CLI::App& app, const std::string& option, std::string& value, const std::string& help,
                const Choices<T>& choices) {
@@ -167,6 +173,11 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
              "X", {.low = 0});
   add_named(app, "--precision", o.precision, "mixed: residuals and gradient in f64, the rest in f32",
             precisions());
+  add_named(app, "--backend", o.backend,
+            "auto: with --device auto, problems below --threshold run on the CPU", backends());
+  add_integer(app, "--threshold", o.threshold,
+              "residuals from which a GPU is used (default: as `bench solve.crossover` measured, else 20000)",
+              "N", 0, INT64_MAX);
   add_integer(app, "--max-linear-iterations", o.max_linear_iterations,
               fmt::format("of an iterative linear solver per step ({})", o.max_linear_iterations), "N", 1,
               1'000'000'000);
@@ -180,10 +191,10 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_file(app, "--checkpoint", o.checkpoint,
            "keeps the state after each iteration; where it exists, the run goes on from it");
   add_file(app, "--plot", o.plot, "PNG of cost and gradient over the iterations");
-  for (const char* name :
-       {"--method", "--linear", "--robust", "--max-iterations", "--function-tolerance",
-        "--gradient-tolerance", "--parameter-tolerance", "--precision", "--max-linear-iterations",
-        "--initial-damping", "--learning-rate", "--require-convergence", "--checkpoint", "--plot"})
+  for (const char* name : {"--method", "--linear", "--robust", "--max-iterations", "--function-tolerance",
+                           "--gradient-tolerance", "--parameter-tolerance", "--precision", "--backend",
+                           "--threshold", "--max-linear-iterations", "--initial-damping", "--learning-rate",
+                           "--require-convergence", "--checkpoint", "--plot"})
     app.get_option(name)->group("Minimisation");
 }
 
@@ -197,6 +208,10 @@ solve::Options minimize_options(Session& session, const SolveOptions& options,
   o.method = chosen(options.method, methods());
   o.linear = chosen(options.linear, linears());
   o.precision = chosen(options.precision, precisions());
+  o.backend = chosen(options.backend, backends());
+  if (o.backend == solve::Backend::automatic && session.options().device != "auto")
+    o.backend = solve::Backend::gpu;
+  o.threshold = options.threshold;
   o.max_iterations = int(options.max_iterations);
   o.max_linear_iterations = int(options.max_linear_iterations);
   o.function_tolerance = options.function_tolerance;

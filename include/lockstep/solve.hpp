@@ -184,6 +184,8 @@ enum class Termination : uint8_t {
   no_descent,  // no step lowers the cost
   failure,     // values or derivatives are not finite, or a matrix is singular
 };
+/// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
+enum class Backend : uint8_t { gpu, cpu, automatic };
 std::string_view name(Method method);
 std::string_view name(Linear linear);
 std::string_view name(Precision precision);
@@ -208,6 +210,9 @@ struct Options {
   Method method = Method::lm;
   Linear linear = Linear::automatic;
   Precision precision = Precision::f64;
+  Backend backend = Backend::gpu;
+  /// Residuals; negative: what `lockstep bench solve.crossover` measured on this machine, else 20,000.
+  int64_t threshold = -1;
   int max_iterations = 100;
   double function_tolerance = 1e-9;    // |cost change| / cost
   double gradient_tolerance = 1e-12;   // largest |gradient component|

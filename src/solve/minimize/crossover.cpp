@@ -11,6 +11,7 @@
 #include "core/disk_cache.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluator.hpp"
+#include "solve/problem.hpp"
 
 namespace lockstep::solve {
 namespace {

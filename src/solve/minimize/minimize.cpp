@@ -6,6 +6,7 @@
 #include "lockstep/solve.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
+#include "solve/minimize/crossover.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/problem.hpp"
 
@@ -83,11 +84,11 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
 /// Keeps trace, callback, snapshots and the checkpoint while a method runs.
 class Loop {
  public:
-  Loop(Problem& problem, Context& context, const Options& options, Summary& summary)
+  Loop(Problem& problem, Context& context, const Options& options, Summary& summary, bool on_cpu)
       : problem_(problem),
         options_(options),
         summary_(summary),
-        run_(problem, context, options, summary.linear_used) {}
+        run_(problem, context, options, summary.linear_used, on_cpu) {}
 
   void run() {
     latest_.snapshot.state = problem_.state().values;
@@ -219,11 +220,12 @@ Summary minimize(Problem& problem, Context& context, const Options& options) {
   summary.residuals = problem.residual_count();
   summary.variables = problem.variable_count();
   summary.kernels = problem.batch_count();
-  summary.linear_used = has_linear_solver(options.method)
-                            ? choose_linear(problem, options, context.device().info())
-                            : options.linear;
+  const bool on_cpu = prefers_cpu(problem, context.device(), options);
+  const Device& device = on_cpu ? context.cpu() : context.device();
+  summary.linear_used =
+      has_linear_solver(options.method) ? choose_linear(problem, options, device.info()) : options.linear;
   check_problem(problem, options, summary.linear_used);
-  Loop(problem, context, options, summary).run();
+  Loop(problem, context, options, summary, on_cpu).run();
   return summary;
 }
 

@@ -24,8 +24,8 @@ bool at_bound(double x, double bound) {
 
 }  // namespace
 
-Run::Run(Problem& problem, Context& context, const Options& options, Linear linear)
-    : problem_(problem), context_(context), options_(options), linear_(linear) {
+Run::Run(Problem& problem, Context& context, const Options& options, Linear linear, bool on_cpu)
+    : problem_(problem), context_(context), options_(options), linear_(linear), on_cpu_(on_cpu) {
   const Problem::State& state = problem.state();
   const auto infinite = [](const std::vector<double>& v) {
     return std::all_of(v.begin(), v.end(), [](double b) { return std::isinf(b); });

@@ -28,7 +28,7 @@ struct Restart {};
 
 class Run {
  public:
-  Run(Problem& problem, Context& context, const Options& options, Linear linear);
+  Run(Problem& problem, Context& context, const Options& options, Linear linear, bool on_cpu);
 
   const Options& options() const { return options_; }
   Linear linear() const { return linear_; }
@@ -68,7 +68,7 @@ class Run {
   const Options& options_;
   Linear linear_;
   std::unique_ptr<Evaluator> evaluator_;
-  bool on_cpu_ = false;
+  bool on_cpu_;                        // from the outset, or since a device failed
   std::vector<double> lower_, upper_;  // by tangent coordinate; empty without bounds
   std::vector<int64_t> ambient_of_;    // the number that a bounded coordinate moves, else -1
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
