@@ -176,7 +176,9 @@ Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) 
     if (series[k].name.empty()) continue;
     const int name = text_width(series[k].name, kScale), x = right - 12 - name;
     fill(image, x - 38, legend_y - 4, name + 44, kText + 8, {255, 255, 255});
-    stroke(image, x - 32, legend_y + kText / 2.0, x - 10, legend_y + kText / 2.0, 3, series_color(k));
+    const double middle = legend_y + kText / 2.0;
+    if (series[k].line) stroke(image, x - 32, middle, x - 10, middle, 3, series_color(k));
+    if (!series[k].line) stroke(image, x - 21, middle, x - 21, middle, 6, series_color(k));
     draw_text(image, x, legend_y, series[k].name, kInk, kScale);
     legend_y += kText + 8;
   }
