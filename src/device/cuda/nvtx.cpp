@@ -82,7 +82,7 @@ void load() {
   if (!path || !*path || std::string_view(path) == "./.") return;  // the last one means none
   std::string reason;
   // Never freed: the tool may still be at work when static objects go.
-  const DynamicLibrary& library = *new DynamicLibrary(LibrarySearch{{path}, {}}.load(&reason));
+  static const DynamicLibrary& library = *new DynamicLibrary(LibrarySearch{{path}, {}}.load(&reason));
   auto* initialise =
       library ? library.function<int(const void* (*)(uint32_t))>("InitializeInjectionNvtx2") : nullptr;
   if (!initialise || !initialise(export_table)) {
