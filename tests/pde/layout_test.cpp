@@ -172,6 +172,49 @@ TEST(Layout, BadRowsAndBatchesAreRefused) {
   EXPECT_THROW(loss.bind(device, members), InputError);
 }
 
+/// The nearest half of a float within its range, ties to even.
+uint16_t half_bits(float v) {
+  if (v == 0) return std::signbit(v) ? 0x8000 : 0;
+  int exponent = std::max(std::ilogb(v), -14);
+  int64_t mantissa = int64_t(std::nearbyint(std::ldexp(std::abs(double(v)), 10 - exponent)));
+  if (mantissa == 2048) mantissa = 1024, ++exponent;
+  const int64_t bits = mantissa < 1024 ? mantissa : (int64_t(exponent + 15) << 10) + mantissa - 1024;
+  return uint16_t(bits | (std::signbit(v) ? 0x8000 : 0));
+}
+
+// f16: what differs from bf16 is the conversion alone, which subnormal and large gradients pass too.
+TEST(Layout, HalvesComputeInFloat) {
+  for (const Device& device : devices())
+    for (Path path : {Path::two_kernel, Path::fused}) {
+      const Mesh mesh = mesh_of({12, 9, 10}, "y=no_slip");
+      auto state = random_state<float>(mesh, 6);
+      for (auto* array : testing::arrays(state))
+        for (float& v : *array) v = std::nearbyint(v * 1024) / 1024;  // halves hold these
+      Inputs wide = upload(device, mesh, state), half;
+      wide.seed = half.seed = 40;
+      for (const auto& [name, levels] : wide.fields)
+        for (size_t l = 0; l < 3; ++l) {
+          std::vector<f16> values;
+          for (float v : device.download<float>(levels[l])) values.push_back(f16{half_bits(v)});
+          half.fields[name][l] = device.upload(std::span<const f16>(values), levels[l].shape());
+        }
+      LossOptions options;
+      options.path = path;
+      const Loss loss(transport(3), mesh);
+      const BoundLoss a = loss.bind(device, wide, options), b = loss.bind(device, half, options);
+      a.run();
+      b.run();
+      EXPECT_EQ(a.loss(), b.loss());
+      for (const char* field : {"sigma", "u"})
+        for (int level = -1; level <= 1; ++level) {
+          const auto exact = device.download<float>(a.gradient(field, level));
+          const auto got = device.download<f16>(b.gradient(field, level));
+          for (size_t i = 0; i < got.size(); ++i)
+            ASSERT_EQ(got[i].bits, half_bits(exact[i])) << field << level << " at " << i << " " << exact[i];
+        }
+    }
+}
+
 // Rows of 4 floats let the sweep copy 16 bytes at a time; a window that begins elsewhere does not.
 TEST(Layout, UnalignedArraysAreTheSameBits) {
   const Device device = devices().back();
