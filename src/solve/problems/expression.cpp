@@ -93,7 +93,9 @@ class Parser {
 
   [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
     constexpr size_t kShown = 120;
-    const std::string shown(text_.substr(0, kShown));
+    std::string shown(text_.substr(0, kShown));
+    for (char& c : shown)
+      if (static_cast<unsigned char>(c) < ' ') c = ' ';
     throw InputError(fmt::format("{} in \"{}{}\"", what, shown, text_.size() > kShown ? "…" : ""),
                      fmt::format("{}, column {}", where_, at_ + 1), expected);
   }

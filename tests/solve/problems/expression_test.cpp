@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "io/fuzz_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve {
@@ -100,6 +101,20 @@ TEST(Expression, ErrorsNameTheColumn) {
   EXPECT_EQ(error(sum), "");
   EXPECT_EQ(Expression::parse(sum).evaluate({{"x", 1}}), 4991);
   EXPECT_NE(error(sum + sum), "");
+}
+
+TEST(Expression, MutatedFormulasAreReadOrRefused) {
+  const std::vector<test::Bytes> seeds{test::bytes_of("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]"),
+                                       test::bytes_of("b1 / ((1+exp[b2-b3*x])**(1/b4))"),
+                                       test::bytes_of("b1 - b2*x - arctan[b3/(x-b4)]/pi"),
+                                       test::bytes_of("pow(a, 2.5E-3) + min(b, atan2(c, -.5))^-d")};
+  test::fuzz(seeds, [](const test::Bytes& bytes) {
+    const Expression e =
+        Expression::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "fuzz");
+    std::map<std::string, double> at;
+    for (const std::string& name : e.names()) at[name] = 0.7;
+    e.evaluate(at);
+  });
 }
 
 }  // namespace

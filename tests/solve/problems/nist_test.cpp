@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 
+#include "io/fuzz_files.hpp"
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
 #include "solve/problems/expression.hpp"
@@ -198,6 +199,15 @@ TEST(NistReader, CutFilesAreRefusedNotRead) {
   const std::string good = file_text(models()[6]);
   for (size_t length = 0; length < good.size() - 80; length += 37)
     EXPECT_THROW(parse_nist(good.substr(0, length), "cut.dat"), InputError) << length;
+}
+
+TEST(NistReader, MutatedFilesAreReadOrRefused) {
+  std::vector<test::Bytes> seeds;
+  for (const Model& model : models()) seeds.push_back(test::bytes_of(file_text(model)));
+  test::fuzz(seeds, [](const test::Bytes& bytes) {
+    const NistProblem nist = parse_nist({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "fuzz");
+    for (const int start : {1, 2}) build(nist, start);
+  });
 }
 
 TEST(LogRelativeError, CountsDigits) {
