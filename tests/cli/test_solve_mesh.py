@@ -154,6 +154,32 @@ class MeshTest(SolveCase):
         with open(outs[0], "rb") as one, open(outs[1], "rb") as two:
             self.assertEqual(one.read(), two.read())
 
+    def test_the_interpreter_gives_the_same_bits(self):
+        for arguments in (("icosphere:1", "--energy", "developable", "--iterations", "5"), ("dome:1", "--energy", "parameterize")):
+            outs = []
+            for device in ("cpu", "interp"):
+                outs.append(self.path(device + ".ply"))
+                self.json_of("solve", "mesh", *arguments, "--device", device, "--out", outs[-1])
+            with open(outs[0], "rb") as one, open(outs[1], "rb") as two:
+                self.assertEqual(one.read(), two.read())
+
+    def test_single_precision(self):
+        for arguments in (("icosphere:2", "--energy", "developable", "--iterations", "20"), ("dome:2", "--energy", "parameterize"),
+                          ("bar:2x6", "--energy", "arap", "--fix", "z<=0", "--handle", "z>=100%@0,0,1,60")):
+            exact = self.solve("mesh", *arguments)
+            single = self.solve("mesh", *arguments, "--precision", "f32")
+            self.assertAlmostEqual(single["initial_cost"], exact["initial_cost"], delta=1e-5 * exact["initial_cost"])
+            self.assertAlmostEqual(single["final_cost"], exact["final_cost"], delta=0.05 * exact["initial_cost"])
+
+    def test_sampled_partition_repeats(self):
+        ends = []
+        for seed in (1, 1, 2):
+            document = self.solve("mesh", "icosphere:2", "--energy", "partition-sampled", "--iterations", "50", "--seed", seed)
+            self.assertLess(document["developability_after"], 0.8 * document["developability_before"])
+            ends.append(document["developability_after"])
+        self.assertEqual(ends[0], ends[1])
+        self.assertNotEqual(ends[0], ends[2])
+
     def test_bad_input(self):
         energy = ("--energy", "smooth")
         self.refuses("solve", "mesh", "icosphere:1", saying="--energy is missing")

@@ -183,6 +183,26 @@ TEST(MeshTopology, RefusesClosedFansThatTouch) {
       "two fans of triangles meet at vertex 0 [test.obj]: expected one fan of triangles around each vertex");
 }
 
+// Random small meshes are refused, or have a consistent topology.
+TEST(MeshTopology, RandomMeshesAreRefusedOrConsistent) {
+  std::mt19937 random(17);
+  std::uniform_real_distribution<double> share(-1, 1);
+  int accepted = 0;
+  for (int trial = 0; trial < 100000; ++trial) {
+    const int32_t vertices = 3 + int32_t(random() % 4), faces = 1 + int32_t(random() % 5);
+    TriangleMesh mesh;
+    for (int32_t k = 0; k < 3 * vertices; ++k) mesh.vertices.push_back(share(random));
+    for (int32_t k = 0; k < 3 * faces; ++k)
+      mesh.faces.push_back(int32_t(random() % uint32_t(vertices + (trial % 50 == 0))));
+    try {
+      const Topology t = build_topology(mesh, "random");
+      check_topology(mesh, t);
+      ++accepted;
+    } catch (const InputError&) {}
+  }
+  EXPECT_GT(accepted, 500);
+}
+
 TEST(MeshTopology, ClassifiesCurvature) {
   const TriangleMesh tube = cylinder(12, 5);
   const std::vector<Curvature> of_tube = classify_curvature(tube, build_topology(tube, "tube"));
