@@ -16,6 +16,7 @@ using ir::Id;
 
 constexpr int kLanes = AssemblyPlan::kLanes;
 constexpr int64_t kMostShared = 40 << 10;
+constexpr size_t kSmallGradient = 400;  // nodes
 
 const std::vector<Value>& outputs_of(const Program& p, Sweep sweep) {
   static const std::vector<Value> none;
@@ -210,6 +211,10 @@ Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& f
   return cached_kernel(fmt::format("assembly {} {}", variant, program->key()), [&] {
     KernelOptions options;
     options.group = {kLanes, 1, 1};
+    // Small f32 gradients wait for memory more than they lose by spilling: 0.068 for 0.077 ms on an H200.
+    if (sweep == Sweep::gradient && form.compute == Type::f32 &&
+        autodiff::reachable(program->gradient()).size() <= kSmallGradient)
+      options.min_blocks = 8;
     return Kernel::trace(fmt::format("solve.{}.assembly.{}", program->name(), variant), ir::Domain::groups, 1,
                          options, [program, form, sweep, range, overwrite](ir::Builder&) {
                            if (form.compute == Type::f64)
