@@ -48,6 +48,7 @@ int run_bench_crossover(const CommonOptions& common, const std::string& out, con
       solve::measure_crossover(device, cpu, kLargest, [&](const solve::CrossoverPoint&) { progress.add(); });
   const int64_t threshold = solve::crossover(points);
   const bool never = threshold == std::numeric_limits<int64_t>::max();
+  const bool is_cpu = device.info().kind == DeviceKind::cpu;
   ordered_json rows = ordered_json::array();
   std::string table = "vertices,residuals,cpu_ms,device_ms\n";
   std::string text = fmt::format("{:>10} {:>10} {:>12} {:>12}\n", "vertices", "residuals", "cpu ms",
@@ -65,11 +66,14 @@ int run_bench_crossover(const CommonOptions& common, const std::string& out, con
   ordered_json document = {{"device", device.info().name},
                            {"description", device.info().description},
                            {"crossover", rows},
-                           {"threshold", never ? ordered_json() : ordered_json(threshold)}};
-  text +=
-      never ? fmt::format("the CPU is faster at every size; {} is not chosen by itself\n", device.info().name)
-            : fmt::format("{} is chosen from {} residuals on\n", device.info().name, threshold);
-  if (const auto file = solve::crossover_file(); !file.empty() && device.info().kind != DeviceKind::cpu) {
+                           {"threshold", never || is_cpu ? ordered_json() : ordered_json(threshold)}};
+  if (is_cpu)
+    text += "there is no other device to choose: name one with --device\n";
+  else if (never)
+    text += fmt::format("the CPU is faster at every size; {} is not chosen by itself\n", device.info().name);
+  else
+    text += fmt::format("{} is chosen from {} residuals on\n", device.info().name, threshold);
+  if (const auto file = solve::crossover_file(); !file.empty() && !is_cpu) {
     solve::write_threshold(file, device.info().description, threshold);
     document["file"] = file.string();
     text += fmt::format("written to {}\n", file.string());
