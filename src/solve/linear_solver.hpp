@@ -21,7 +21,8 @@ class LinearSolver {
   virtual void prepare(Evaluator& evaluator) = 0;
   /// step (tangent, on the evaluator's device) = -(J^T J + lambda clamp(diag J^T J, 1e-6, 1e32))^-1 g; an
   /// iterative solver stops where the residual's norm falls below `forcing` |g|. lambda = 0 is Gauss-Newton.
-  /// May be called several times after one prepare(), with other lambdas.
+  /// May be called several times after one prepare(), with other lambdas. Dense QR damps by the largest
+  /// diagonal so far.
   virtual LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) = 0;
 };
 
