@@ -25,6 +25,10 @@ struct LockstepGdalDataset {
   bool has_nodata = false;
   double nodata = 0;
   bool use_mask = false;
+  /// Rows of a text grid that GDAL has found. To find one, its driver reads all before it, and where one of
+  /// those is missing, all before that one again and again: rows are therefore read in order, once.
+  bool is_text = false;
+  int found_rows = 0;
   std::mutex mutex;  // GDAL's datasets may be used by one thread at a time.
 
   ~LockstepGdalDataset() {
@@ -114,6 +118,8 @@ LockstepGdalDataset* open_dataset(const char* path, int band, LockstepGdalGrid* 
       return set_error(error, error_size, text.c_str()), nullptr;
     }
     dataset->band = GDALGetRasterBand(dataset->handle, band);
+    const char* driver = GDALGetDriverShortName(GDALGetDatasetDriver(dataset->handle));
+    dataset->is_text = driver && std::strcmp(driver, "AAIGrid") == 0;
     if (GDALDataTypeIsComplex(GDALGetRasterDataType(dataset->band))) {
       CPLErrorReset();
       return set_error(error, error_size, "its cells are complex numbers"), nullptr;
@@ -164,10 +170,23 @@ void to_float(const LockstepGdalDataset& dataset, const std::vector<T>& cells, f
   }
 }
 
+/// False where the file ends before this row.
+bool find_rows(LockstepGdalDataset& dataset, int last) {
+  if (!dataset.is_text) return true;
+  std::vector<double> cell(1);
+  for (; dataset.found_rows < last; ++dataset.found_rows) {
+    if (GDALRasterIO(dataset.band, GF_Read, 0, dataset.found_rows, 1, 1, cell.data(), 1, 1, GDT_Float64, 0,
+                     0) != CE_None)
+      return false;
+  }
+  return true;
+}
+
 template <class T>
 bool read_cells(LockstepGdalDataset& dataset, GDALDataType type, int row, int col, int rows, int cols,
                 float* out) {
   std::vector<T> cells(static_cast<size_t>(rows) * static_cast<size_t>(cols));
+  if (!find_rows(dataset, row)) return false;
   if (GDALRasterIO(dataset.band, GF_Read, col, row, cols, rows, cells.data(), cols, rows, type, 0, 0) !=
       CE_None) {
     return false;

@@ -58,6 +58,19 @@ TEST(Fuzz, Png) {
   fuzz({read_file(folder / "a.png")}, [](const Bytes& bytes) { parse_png(bytes, "fuzz"); });
 }
 
+// Rows far behind the end of a text grid: refused at once, though GDAL would look for each of them anew.
+TEST(Fuzz, WindowsBehindTheEndOfATextGrid) {
+  if (const std::string reason = gdal_unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  TemporaryFolder folder;
+  const auto path = folder / "short.asc";
+  write_text(path, "ncols 4\nnrows 99\nxllcorner 1\nyllcorner 2\ncellsize 2\n1 2 3 4\n5 6 7 8\n");
+  const auto reader = RasterReader::open(path);
+  std::vector<float> out(4 * 64);
+  for (int k = 0; k < 2; ++k) EXPECT_THROW(reader->read(35, 0, 64, 4, out.data()), InputError);
+  reader->read(1, 0, 1, 4, out.data());
+  EXPECT_EQ(out[3], 8.0f);
+}
+
 class FuzzGdal : public testing::TestWithParam<std::string> {};
 
 // Opens a mutated raster by its suffix and reads a bounded part of it.
