@@ -14,7 +14,8 @@ namespace lockstep::solve {
 namespace {
 
 constexpr int kInterval = 50;
-constexpr int64_t kMostScaled = 10'000;  // unknowns up to which the diagonal of J^T J is worth its Jacobian
+constexpr int64_t kMostScaled = 10'000;  // unknowns up to which the diagonal of J^T J is worth its
+                                         // Jacobian; Hessians of energies are not
 
 class Lbfgs final : public Minimizer {
  public:
@@ -26,7 +27,7 @@ class Lbfgs final : public Minimizer {
     run_.evaluate([&] {
       direction_ = run_.vector(), step_ = run_.vector(), earlier_ = run_.vector();
       product_ = scalar();
-      if (evaluator().tangent_size() <= kMostScaled) {
+      if (evaluator().tangent_size() <= kMostScaled && !run_.has_energies()) {
         diagonal_ = run_.vector();
         if (snapshot.vectors.size() % 2 == 1)
           to_device(device(), snapshot.vectors.back(), diagonal_);

@@ -98,6 +98,11 @@ Buffer Run::vector() const {
   return buffer;
 }
 
+bool Run::has_energies() const {
+  const std::vector<Batch>& batches = problem_.state().batches;
+  return std::any_of(batches.begin(), batches.end(), [](const Batch& b) { return b.topology->energy; });
+}
+
 std::string Run::describe_not_finite() const {
   const std::vector<double> values = reference::residuals<double>(problem_, problem_.state().values);
   size_t at = 0;

@@ -43,6 +43,8 @@ class Run {
 
   /// A tangent vector of zeros.
   Buffer vector() const;
+  /// Whether a term is an energy.
+  bool has_energies() const;
   /// Names the first instance whose residuals are not finite at the problem's values.
   std::string describe_not_finite() const;
 
