@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Checks of the source tree: include direction, file sizes, format. One check per call; exit code 1 on a finding.
+"""Checks of the source tree: include direction, file sizes, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|file-size|format [ROOT]
+usage: check_house.py include-direction|file-size|format|tidy [ROOT]
+
+tidy checks .clang-tidy itself and, by it, the lowest layer; $LOCKSTEP_BUILD (default build) holds compile_commands.json.
 """
 import concurrent.futures
 import os
@@ -115,7 +117,30 @@ def check_format(root):
     return findings
 
 
-CHECKS = {"include-direction": check_include_direction, "file-size": check_file_size, "format": check_format}
+def check_tidy(root):
+    tool = shutil.which("clang-tidy-19")
+    build = os.environ.get("LOCKSTEP_BUILD", os.path.join(root, "build"))
+    if not tool or not os.path.exists(os.path.join(build, "compile_commands.json")):
+        print("tidy: clang-tidy-19 or compile_commands.json is missing: SKIPPED")
+        sys.exit(SKIPPED_EXIT_CODE)
+    verified = subprocess.run([tool, "--verify-config"], cwd=root, capture_output=True, text=True)
+    findings = [] if verified.returncode == 0 and "No config errors" in verified.stdout + verified.stderr else [
+        ".clang-tidy: " + (verified.stdout + verified.stderr).strip()]
+    sources = [name for name in files_of(root) if name.startswith("src/core/") and name.endswith(".cpp")]
+
+    def lint(name):
+        done = subprocess.run([tool, "-p", build, "--quiet", name], cwd=root, capture_output=True, text=True)
+        lines = [line for line in done.stdout.splitlines() if " warning: " in line or " error: " in line]
+        return lines or ([f"{name}: {done.stderr.strip()[-300:]}"] if done.returncode else [])
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for lines in pool.map(lint, sources):
+            findings += lines
+    print(f"tidy: {len(sources)} files checked, {len(findings)} findings")
+    return sorted(set(findings))
+
+
+CHECKS = {"include-direction": check_include_direction, "file-size": check_file_size, "format": check_format, "tidy": check_tidy}
 
 
 def main():

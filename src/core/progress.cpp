@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/log.hpp"
 
@@ -13,7 +14,7 @@ std::atomic<bool> enabled{true};
 constexpr int64_t kRedrawUs = 100'000;
 
 std::string clock_text(double seconds) {
-  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 359999.0) + 0.5);
+  const auto whole = int64_t{std::llround(std::clamp(seconds, 0.0, 359999.0))};
   if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
