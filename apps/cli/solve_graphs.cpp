@@ -115,6 +115,7 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
   add_choice(*command.app, "--start", options->start,
              "file: the file's poses; tree: those that edges give, breadth first (file)", {"file", "tree"});
   add_file(*command.app, "--out", options->out, "the graph with the poses that were found");
+  options->solve.max_iterations = 500;  // noisy odometry starts far from the minimum; steps are cheap
   add_solve_options(*command.app, options->solve);
   add_common(command, "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o");
   command.run = [&command, options] { return run_g2o(command.common, *options); };
