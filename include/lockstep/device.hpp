@@ -75,6 +75,20 @@ struct DeviceCounters {
   int64_t kernels_compiled = 0, cache_hits = 0;
 };
 
+/// A kernel that a device compiled or took from its cache, and how much of it runs at once.
+struct KernelReport {
+  std::string name;
+  bool from_cache = false;
+  double begin_s = 0, end_s = 0;  // of the compilation, on the process's trace clock (Trace::now_us)
+  int group_lanes = 0;            // lanes of a group; on the CPU those of a vector of f32
+  /// CUDA: by the driver, of the compiled kernel. 0 elsewhere.
+  int registers = 0;         // of a lane
+  int64_t shared_bytes = 0;  // of a group, static and dynamic
+  int64_t local_bytes = 0;   // of a lane: spills and local arrays
+  int groups_at_once = 0;    // CUDA: resident groups of a multiprocessor; CPU: threads; 0: not known
+  double occupancy = 0;      // CUDA: resident lanes over the most a multiprocessor holds; 0: not known
+};
+
 namespace device {
 class Backend;
 class Memory;
@@ -161,6 +175,8 @@ class Device {
   MemoryInfo memory() const;
   Numerics numerics() const;
   DeviceCounters counters() const;
+  /// Kernels that were compiled or fetched since the device was opened, in the order in which that ended.
+  std::vector<KernelReport> kernels() const;
   void reset_peak();
 
   /// Uninitialised memory. Throws DeviceError(allocation).

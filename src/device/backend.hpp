@@ -24,6 +24,8 @@ class Memory {
 class Module {
  public:
   virtual ~Module() = default;
+  /// Fills in registers, memory and what runs at once, where the back end knows them.
+  virtual void describe(KernelReport&) const {}
   bool from_cache = false;
   std::array<int32_t, 3> group{1, 1, 1};  // lanes per group as compiled
 };

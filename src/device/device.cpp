@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/trace.hpp"
 #include "device/fault.hpp"
 #include "device/split.hpp"
 #include "device/state.hpp"
@@ -22,7 +23,37 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
       return found->second;
     }
   }
+  std::unique_lock lock(modules_mutex);
+  const std::pair name(key, windows);
+  if (const auto found = under_way.find(name); found != under_way.end()) {
+    const std::shared_ptr<Compilation> other = found->second;
+    compiled.wait(lock, [&] { return other->done; });
+    if (other->error) std::rethrow_exception(other->error);
+    return other->module;
+  }
+  // Between the first look and here, another thread may have finished.
+  if (const auto found = modules.find(key); windows.empty() && found != modules.end()) return found->second;
+  if (const auto found = windowed.find(name); !windows.empty() && found != windowed.end())
+    return found->second;
+  const auto own = under_way[name] = std::make_shared<Compilation>();
+  lock.unlock();
+  try {
+    own->module = compile(kernel, index, windows);
+  } catch (...) { own->error = std::current_exception(); }
+  lock.lock();
+  own->done = true;
+  under_way.erase(name);
+  if (own->module) (windows.empty() ? modules[key] : windowed[name]) = own->module;
+  compiled.notify_all();
+  lock.unlock();
+  if (own->error) std::rethrow_exception(own->error);
+  return own->module;
+}
+
+std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
+                                             const std::vector<int>& windows) {
   check_fault(DeviceFault::compile);
+  const double begin_us = Trace::now_us();
   const ir::Function& function = kernel.function(index);
   if (native_form(kernel) && info.kind != DeviceKind::cuda)
     throw UnsupportedError(fmt::format("kernel {} on {}: a native CUDA kernel", kernel.name(), info.name),
@@ -33,10 +64,14 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
   std::shared_ptr<Module> module =
       backend->compile(function, {options.numerics, windows, native_form(kernel)});
   ++(module->from_cache ? cache_hits : kernels_compiled);
-  std::unique_lock lock(modules_mutex);
-  auto& slot = windows.empty() ? modules[key] : windowed[{key, windows}];
-  if (!slot) slot = module;
-  return slot;
+  KernelReport report;
+  report.name = kernel.name();
+  report.from_cache = module->from_cache;
+  report.begin_s = begin_us * 1e-6, report.end_s = Trace::now_us() * 1e-6;
+  report.group_lanes = module->group[0] * module->group[1] * module->group[2];
+  const std::unique_lock lock(modules_mutex);
+  reports.push_back({std::move(report), module});
+  return module;
 }
 
 namespace {
@@ -96,6 +131,20 @@ DeviceCounters Device::counters() const {
           state_->bytes_from_device, state_->pool.allocated_bytes(),
           state_->pool.peak_bytes(), state_->kernels_compiled,
           state_->cache_hits};
+}
+
+std::vector<KernelReport> Device::kernels() const {
+  std::vector<device::DeviceState::Compiled> known;
+  {
+    const std::shared_lock lock(state_->modules_mutex);
+    known = state_->reports;
+  }
+  std::vector<KernelReport> reports;
+  for (device::DeviceState::Compiled& one : known) {
+    one.module->describe(one.report);
+    reports.push_back(std::move(one.report));
+  }
+  return reports;
 }
 
 Support Device::supports(const Kernel& kernel) const {

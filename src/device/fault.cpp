@@ -23,7 +23,7 @@ Fault armed;
 int64_t seen = 0;
 std::atomic<bool> any{false};
 std::once_flag environment_read;
-thread_local std::string_view current_stage;
+thread_local std::string_view own_stage;
 
 void arm(std::string_view text, std::string_view where) {
   std::lock_guard lock(mutex);
@@ -57,8 +57,9 @@ void arm(std::string_view text, std::string_view where) {
 
 }  // namespace
 
-StageScope::StageScope(std::string_view stage) : outer_(current_stage) { current_stage = stage; }
-StageScope::~StageScope() { current_stage = outer_; }
+StageScope::StageScope(std::string_view stage) : outer_(own_stage) { own_stage = stage; }
+StageScope::~StageScope() { own_stage = outer_; }
+std::string_view current_stage() { return own_stage; }
 
 void check_fault(DeviceFault operation) {
   std::call_once(environment_read, [] {
@@ -66,7 +67,7 @@ void check_fault(DeviceFault operation) {
   });
   if (!any.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex);
-  if (!any || armed.stage != current_stage || armed.operation != operation) return;
+  if (!any || armed.stage != own_stage || armed.operation != operation) return;
   if (++seen == armed.nth)
     throw DeviceError(operation, fmt::format("injected fault ({} {})", name(operation), seen));
 }

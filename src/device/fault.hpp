@@ -18,6 +18,9 @@ class StageScope {
   std::string_view outer_;
 };
 
+/// The stage of this thread; empty outside of one. For threads that work for it.
+std::string_view current_stage();
+
 /// Throws DeviceError when LOCKSTEP_FAULT (or set_fault) asks that this operation of the current stage fail.
 void check_fault(DeviceFault operation);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -27,7 +29,22 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;  // kernel id * 2 + wide index
   std::map<std::pair<uint64_t, std::vector<int>>, std::shared_ptr<Module>> windowed;  // with bound windows
 
+  /// A compilation under way: other threads that want the module wait for its end.
+  struct Compilation {
+    bool done = false;
+    std::shared_ptr<Module> module;
+    std::exception_ptr error;
+  };
+  std::map<std::pair<uint64_t, std::vector<int>>, std::shared_ptr<Compilation>> under_way;
+  std::condition_variable_any compiled;
+  struct Compiled {
+    KernelReport report;
+    std::shared_ptr<Module> module;
+  };
+  std::vector<Compiled> reports;  // guarded by modules_mutex
+
   std::shared_ptr<Module> module(const Kernel& kernel, Type index, const std::vector<int>& windows);
+  std::shared_ptr<Module> compile(const Kernel& kernel, Type index, const std::vector<int>& windows);
   void check_alive() const {
     if (lost) throw DeviceError(DeviceFault::device_lost, info.name + " was lost");
   }

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "device/devices.hpp"
+#include "device/fault.hpp"
+#include "lockstep/context.hpp"
 
 namespace lockstep {
 namespace {
@@ -24,6 +28,45 @@ TEST_P(Launch, ComputesAndCounts) {
   device.launch(add_scalar(), {3}, in, out, 10);
   EXPECT_EQ(device.download<i32>(out), (std::vector<i32>{11, 12, 13}));
   EXPECT_EQ(device.counters().launches, before + 1);
+}
+
+TEST_P(Launch, ThreadsThatWantOneKernelCompileItOnce) {
+  const Kernel fresh = kernel("test.compiled_once", [](At<1> at, Grid<i32, 1> in, Out<i32, 1> out) {
+    out[at] = in[at] * 3 + int32_t(sizeof(int));
+  });
+  const DeviceCounters before = device.counters();
+  const size_t known = device.kernels().size();
+  std::vector<std::vector<i32>> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& result : results)
+      threads.emplace_back([&] {
+        const Buffer in = device.upload(std::vector<i32>{1, 2}), out = device.allocate<i32>({2});
+        device.launch(fresh, {2}, in, out);
+        result = device.download<i32>(out);
+      });
+  }
+  for (const auto& result : results) EXPECT_EQ(result, (std::vector<i32>{7, 10}));
+  const DeviceCounters after = device.counters();
+  EXPECT_EQ(after.kernels_compiled + after.cache_hits, before.kernels_compiled + before.cache_hits + 1);
+  const std::vector<KernelReport> reports = device.kernels();
+  ASSERT_EQ(reports.size(), known + 1);
+  EXPECT_EQ(reports.back().name, "test.compiled_once");
+  EXPECT_LE(reports.back().begin_s, reports.back().end_s);
+}
+
+TEST_P(Launch, AKernelThatFailedToCompileIsCompiledAgain) {
+  const Kernel fresh =
+      kernel("test.compiled_again", [](At<1> at, Out<i32, 1> out) { out[at] = Val<i32>(11); });
+  const Buffer out = device.allocate<i32>({1});
+  set_fault("test.compile:compile");
+  {
+    const device::StageScope scope("test.compile");
+    EXPECT_THROW(device.launch(fresh, {1}, out), DeviceError);
+    device.launch(fresh, {1}, out);
+  }
+  set_fault("");
+  EXPECT_EQ(device.download<i32>(out), (std::vector<i32>{11}));
 }
 
 TEST_P(Launch, EmptyDomainsDoNothing) {

@@ -91,6 +91,10 @@ std::string cache_key(const ir::Function& lowered) {
 
 std::string native_unavailable() { return ""; }
 std::string native_processor() { return host_processor().name; }
+int native_lanes() {
+  static const int lanes = vector_target(*make_machine("")).lanes;
+  return lanes;
+}
 
 std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics) {
   const ir::Function lowered = lower(traced, {Target::cpu, numerics});

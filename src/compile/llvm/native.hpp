@@ -21,6 +21,8 @@ struct NativeKernel {
 std::string native_unavailable();
 /// "znver4": the processor for which code is made.
 std::string native_processor();
+/// 32-bit lanes of the vectors that kernels are made of.
+int native_lanes();
 /// Lowers, compiles or fetches from the cache, loads. Throws DeviceError(compile).
 std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics);
 

@@ -8,6 +8,7 @@ namespace lockstep::compile {
 namespace simd {
 std::string native_unavailable() { return "built without LLVM (LOCKSTEP_LLVM)"; }
 std::string native_processor() { return ""; }
+int native_lanes() { return 0; }
 std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics) {
   throw UnsupportedError(native_unavailable(), traced.name, "a build with LLVM 19");
 }

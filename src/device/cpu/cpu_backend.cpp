@@ -29,11 +29,16 @@ static_assert(sizeof(Frame::buffers) / sizeof(Frame::Buffer) >= kMaxBuffers &&
 
 class CpuModule : public Module {
  public:
+  void describe(KernelReport& report) const override {
+    report.group_lanes = compile::simd::native_lanes();
+    report.groups_at_once = threads;
+  }
   std::shared_ptr<NativeKernel> kernel;
   Work work;
   uint32_t written = 0;  // bit per buffer that is only written
   bool atomics = false;  // on buffers
-  bool alone = false;    // little but atomics: threads would only fight for cache lines
+  int threads = 1;
+  bool alone = false;  // little but atomics: threads would only fight for cache lines
 };
 
 class CpuGraph : public RecordedGraph {
@@ -153,6 +158,7 @@ class CpuBackend : public Backend {
     auto module = std::make_shared<CpuModule>();
     module->kernel = compile::simd::compile_native(function, options.numerics);
     module->from_cache = module->kernel->from_cache;
+    module->threads = threads_.count();
     module->work.function = module->kernel->function;
     module->work.scratch_bytes = module->kernel->scratch_bytes;
     module->work.points = function.domain == ir::Domain::points;

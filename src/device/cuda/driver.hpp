@@ -32,6 +32,7 @@ enum DeviceAttribute : int {
   kMaxGridZ = 7,
   kMultiprocessors = 16,
   kComputeMode = 20,
+  kMultiprocessorThreads = 39,
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
   kMaxSharedOptIn = 97,
@@ -40,7 +41,8 @@ enum DeviceAttribute : int {
 inline constexpr int kComputeModeProhibited = 2;
 inline constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kEventDisableTiming = 2;
 inline constexpr int kCaptureRelaxed = 2;
-inline constexpr int kFunctionMaxDynamicShared = 8;
+inline constexpr int kFunctionShared = 1, kFunctionLocal = 3, kFunctionRegisters = 4,
+                     kFunctionMaxDynamicShared = 8;
 inline constexpr int kPoolReleaseThreshold = 4, kPoolReservedCurrent = 5, kPoolUsedCurrent = 7;
 
 inline void* const kLaunchBuffer = reinterpret_cast<void*>(1);
@@ -113,6 +115,8 @@ static_assert(sizeof(PoolProperties) == 88);
   F(module_unload, cuModuleUnload, (ModuleHandle))                                                       \
   F(module_function, cuModuleGetFunction, (FunctionHandle*, ModuleHandle, const char*))                  \
   F(function_set, cuFuncSetAttribute, (FunctionHandle, int, int))                                        \
+  F(function_get, cuFuncGetAttribute, (int*, int, FunctionHandle))                                       \
+  F(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int*, FunctionHandle, int, size_t))         \
   F(launch, cuLaunchKernel,                                                                              \
     (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, StreamHandle, \
      void**, void**))

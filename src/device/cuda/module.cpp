@@ -104,6 +104,25 @@ CudaModule::~CudaModule() {
   if (module_ && core_->try_enter()) core_->driver().module_unload(module_);
 }
 
+void CudaModule::describe(KernelReport& report) const {
+  if (!core_->try_enter()) return;
+  const Driver& d = core_->driver();
+  const auto attribute = [&](int which) {
+    int value = 0;
+    return d.function_get(&value, which, function_) == kSuccess ? value : 0;
+  };
+  const int lanes = block_[0] * block_[1] * block_[2];
+  report.group_lanes = lanes;
+  report.registers = attribute(kFunctionRegisters);
+  report.shared_bytes = attribute(kFunctionShared) + int64_t(dynamic_shared_bytes_);
+  report.local_bytes = attribute(kFunctionLocal);
+  int groups = 0, threads = 0;
+  if (d.occupancy(&groups, function_, lanes, dynamic_shared_bytes_) != kSuccess) return;
+  report.groups_at_once = groups;
+  if (d.device_attribute(&threads, kMultiprocessorThreads, core_->device()) == kSuccess && threads > 0)
+    report.occupancy = double(groups) * lanes / threads;
+}
+
 void CudaModule::pack(const Dispatch& dispatch, std::byte* to) const {
   for (const ArgumentField& field : arguments_.fields) {
     uint64_t word = 0;

@@ -17,6 +17,7 @@ class CudaModule final : public Module {
   ~CudaModule() override;
 
   void launch(const Dispatch& dispatch, StreamHandle stream) const;
+  void describe(KernelReport& report) const override;
 
  private:
   /// Puts the arguments into `to`, which has room for kMaxArgumentBytes.

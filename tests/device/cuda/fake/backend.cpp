@@ -61,6 +61,16 @@ const Kernel& scale() {
   return k;
 }
 
+TEST_F(FakeCuda, ReportsWhatTheDriverSaysOfAKernel) {
+  device_.prepare(scale());
+  const std::vector<KernelReport> reports = device_.kernels();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].name, "test.scale");
+  EXPECT_EQ(reports[0].registers, 32);
+  EXPECT_EQ(reports[0].groups_at_once, 2048 / reports[0].group_lanes);
+  EXPECT_DOUBLE_EQ(reports[0].occupancy, 1);
+}
+
 TEST_F(FakeCuda, DescribesTheDevice) {
   EXPECT_EQ(device_.info().name, "cuda:0");
   EXPECT_EQ(device_.info().architecture, "sm_90");

@@ -112,6 +112,7 @@ API cuDeviceGetAttribute(int* value, int which, int) {
     case 6:
     case 7: *value = 65535; break;
     case 16: *value = 4; break;
+    case 39: *value = 2048; break;
     case 75: *value = setting("FAKE_CUDA_MAJOR", 9); break;
     case 97: *value = 200000; break;
     case 115: *value = setting("FAKE_CUDA_POOLS", 1); break;
@@ -269,6 +270,16 @@ API cuModuleGetFunction(void** function, void*, const char*) {
 }
 API cuFuncSetAttribute(void*, int, int) {
   CHECKED;
+  return 0;
+}
+API cuFuncGetAttribute(int* value, int which, void*) {
+  CHECKED;
+  *value = which == 4 ? 32 : 0;
+  return 0;
+}
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, void*, int lanes, size_t) {
+  CHECKED;
+  *groups = 2048 / lanes;
   return 0;
 }
 API cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
