@@ -20,7 +20,8 @@ ordered_json to_json(const DeviceStatus& status) {
                          {"reason", status.reason},
                          {"description", status.info.description},
                          {"software", status.info.software},
-                         {"architecture", status.info.architecture}};
+                         {"architecture", status.info.architecture},
+                         {"multiprocessors", status.info.multiprocessors}};
   object["memory"] = {{"total_bytes", status.memory.total_bytes}, {"free_bytes", status.memory.free_bytes}};
   object["limits"] = ordered_json::object();
   if (status.available) {

@@ -41,6 +41,7 @@ struct DeviceInfo {
   std::string architecture;  // part of the kernel cache's key: "sm_90", "znver4"
   bool software = false;     // a WebGPU adapter that runs on the CPU
   Limits limits;
+  int multiprocessors = 0;  // CUDA; on the CPU its threads; 0: not known
 };
 
 struct MemoryInfo {

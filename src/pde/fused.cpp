@@ -40,7 +40,7 @@ namespace {
 /// Planes of a chunk: groups run in waves over the multiprocessors, and each also sweeps the planes around
 /// its chunk and waits for its first ones.
 int choose_chunk(const Discretisation& d, const Device& device, const FusedShape& shape, int64_t members) {
-  constexpr int64_t kMultiprocessors = 132, kFirstPlanes = 4;  // of an H100 or H200
+  constexpr int64_t kFirstPlanes = 4;
   if (device.info().kind != DeviceKind::cuda) return shape.chunk;
   const int64_t nz = d.mesh.cells[2], extra = 2 * d.reach[2] + kFirstPlanes,
                 tiles = ((d.mesh.cells[0] + shape.x - 1) / shape.x) *
@@ -48,7 +48,7 @@ int choose_chunk(const Discretisation& d, const Device& device, const FusedShape
   int64_t best = nz, least = INT64_MAX;
   for (int64_t pieces = 1; pieces <= std::max<int64_t>(nz / 4, 1); ++pieces) {
     const int64_t chunk = (nz + pieces - 1) / pieces, groups = tiles * ((nz + chunk - 1) / chunk),
-                  slots = kMultiprocessors * shape.blocks,
+                  slots = int64_t(std::max(device.info().multiprocessors, 1)) * shape.blocks,
                   time = (groups + slots - 1) / slots * (chunk + extra);
     if (time < least) least = time, best = chunk;
   }

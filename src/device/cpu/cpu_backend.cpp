@@ -98,6 +98,7 @@ DeviceInfo describe(int threads) {
       fmt::format("{}, {} thread{}", processor_description(), threads, threads == 1 ? "" : "s");
   info.limits.bindings = kMaxBuffers;
   info.limits.shared_bytes = 1 << 20;
+  info.multiprocessors = threads;
   return info;
 }
 

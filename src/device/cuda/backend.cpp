@@ -60,6 +60,7 @@ DeviceInfo describe(const Driver& d, int number, DeviceNumber device) {
   info.limits.buffer_bytes = info.limits.binding_bytes = int64_t(total);
   info.limits.bindings = kMaxBuffers;
   info.limits.shared_bytes = attribute(kMaxSharedOptIn);
+  info.multiprocessors = int(attribute(kMultiprocessors));
   return info;
 }
 

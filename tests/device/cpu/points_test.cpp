@@ -62,6 +62,7 @@ TEST(Points, ResultsDoNotDependOnThreads) {
   std::vector<float> first;
   for (int threads : {1, 2, 3, 7}) {
     const Device device = cpu(threads);
+    EXPECT_EQ(device.info().multiprocessors, threads);
     const Buffer in = device.upload<float>(t, shape), out = device.allocate<f32>(shape);
     device.launch(heat(), shape, in, out, 0.1f);
     const auto got = device.download<float>(out);

@@ -76,6 +76,7 @@ TEST_F(FakeCuda, DescribesTheDevice) {
   EXPECT_EQ(device_.info().architecture, "sm_90");
   EXPECT_EQ(device_.info().limits.groups[1], 65535);
   EXPECT_EQ(device_.info().limits.shared_bytes, 200000);
+  EXPECT_EQ(device_.info().multiprocessors, 4);
 }
 
 TEST_F(FakeCuda, DevicesByNumber) {
