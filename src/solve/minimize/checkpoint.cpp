@@ -13,7 +13,7 @@ namespace lockstep::solve {
 namespace {
 
 constexpr uint64_t kMagic = 0x31564c53504b434cull;  // "LCKPSLV1"
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 class Writer {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
+#include "solve/lbfgs_kernels.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
@@ -48,7 +49,8 @@ void check_options(const Options& options) {
                                     {"forcing", options.forcing},
                                     {"learning_rate", options.learning_rate}})
     if (!(value > 0) || !std::isfinite(value)) refuse(fmt::format("{} {}", what, value), "a positive number");
-  if (options.lbfgs_history < 1) refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 or more");
+  if (options.lbfgs_history < 1 || options.lbfgs_history > LbfgsLayout::kMostHistory)
+    refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 to 1000");
   if (options.max_linear_iterations < 1)
     refuse(fmt::format("max_linear_iterations {}", options.max_linear_iterations), "1 or more");
 }
@@ -169,6 +171,7 @@ class Loop {
   void keep() {
     Snapshot next;
     run_.evaluate([&] {
+      minimizer_->settle();
       next.state = run_.evaluator().state();
       minimizer_->save(next);
     });
@@ -185,7 +188,10 @@ class Loop {
       values = *best;
       summary_.final_cost = minimizer_->best_cost();
     } else {
-      run_.evaluate([&] { values = run_.evaluator().state(); });
+      run_.evaluate([&] {
+        minimizer_->settle();
+        values = run_.evaluator().state();
+      });
     }
     Problem::State& state = problem_.state();
     if (!state.lower.empty())

@@ -85,6 +85,9 @@ class Minimizer {
   virtual double restore(const Snapshot& snapshot) = 0;
   /// One attempt at a step; fills the row but for its number and time. A value ends the minimisation.
   virtual std::optional<Termination> iterate(Iteration& row) = 0;
+  /// Brings the evaluator to the accepted point, where a method leaves that to its next iteration. Within a
+  /// stage; before the state is read or saved.
+  virtual void settle() {}
   /// The state is filled in by the caller.
   virtual void save(Snapshot& snapshot) = 0;
   /// Largest gradient component at the accepted point.

@@ -82,33 +82,6 @@ double norm(const Device& device, const Buffer& x) {
   return out;
 }
 
-void lbfgs_descend(const Device& device, const Buffer& inverse_sy, const Buffer& sq, const Buffer& y,
-                   const Buffer& alpha, const Buffer& q) {
-  by_storage(q, [&]<class T>(T) {
-    static const Kernel k = kernel(
-        kernel_name<T>("lbfgs_descend"),
-        [](At<1> at, Grid<T, 1> rho, Grid<T, 1> product, Grid<T, 1> from, Out<T, 1> kept, InOut<T, 1> to) {
-          const Val<T> a = rho(0) * product(0);
-          to[at] = fma(-a, from[at], to[at]);
-          if_(at.x == 0, [&] { kept(0) = a; });
-        });
-    launch<T>(device, k, q, inverse_sy, sq, y, alpha, q);
-  });
-}
-
-void lbfgs_ascend(const Device& device, const Buffer& inverse_sy, const Buffer& yq, const Buffer& alpha,
-                  const Buffer& s, const Buffer& q) {
-  by_storage(q, [&]<class T>(T) {
-    static const Kernel k = kernel(
-        kernel_name<T>("lbfgs_ascend"),
-        [](At<1> at, Grid<T, 1> rho, Grid<T, 1> product, Grid<T, 1> kept, Grid<T, 1> from, InOut<T, 1> to) {
-          const Val<T> b = -(kept(0) + rho(0) * product(0));
-          to[at] = fma(b, from[at], to[at]);
-        });
-    launch<T>(device, k, q, inverse_sy, yq, alpha, s, q);
-  });
-}
-
 void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const Buffer& step,
                    double momentum, double rate) {
   by_storage(g, [&]<class T>(T) {

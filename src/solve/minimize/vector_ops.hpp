@@ -17,14 +17,6 @@ double max_abs(const Device& device, const Buffer& x);
 double dot(const Device& device, const Buffer& x, const Buffer& y);
 double norm(const Device& device, const Buffer& x);
 
-/// alpha[0] = sy[0] (s . q), given as `sq`, then q -= alpha y: the first loop of L-BFGS. Scalars are buffers
-/// of one element.
-void lbfgs_descend(const Device& device, const Buffer& inverse_sy, const Buffer& sq, const Buffer& y,
-                   const Buffer& alpha, const Buffer& q);
-/// q -= (alpha + inverse_sy yq) s: the second loop, on the negative of the first one's vector.
-void lbfgs_ascend(const Device& device, const Buffer& inverse_sy, const Buffer& yq, const Buffer& alpha,
-                  const Buffer& s, const Buffer& q);
-
 /// v = momentum v + g; step = -rate v
 void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const Buffer& step,
                    double momentum, double rate);

@@ -39,9 +39,11 @@ class Mgh : public ::testing::TestWithParam<MghProblem> {};
 
 TEST_P(Mgh, ReachesAKnownMinimum) {
   Context context(ContextOptions{.device = "cpu"});
-  for (const Method method : {Method::lm, Method::dogleg}) {
+  for (const Method method : {Method::lm, Method::dogleg, Method::lbfgs}) {
     // Powell's steps zigzag along the curved valleys of these two without end.
     if (method == Method::dogleg && (GetParam().number == 11 || GetParam().number == 18)) continue;
+    // From its start the scaled gradient leads to a stationary point that is no minimum.
+    if (method == Method::lbfgs && GetParam().number == 12) continue;
     Built built = build(GetParam());
     Options options;
     options.method = method;

@@ -1,0 +1,442 @@
+#include "solve/lbfgs_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "solve/batch_kernels.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+constexpr int kLanes = 256, kUnroll = 2, kTurn = kLanes * kUnroll;
+constexpr int64_t kMostChunks = 264;
+constexpr int kSlot = 0, kPairs = 1;       // head of the memory
+constexpr int kUnrolledPairs = 12;         // pairs whose coefficients stay in registers
+constexpr int64_t kMostCached = 12 << 10;  // bytes of products in shared memory
+
+template <class A>
+Val<i32> index_of(const Val<A>& number) {
+  return cast<i32>(number);
+}
+/// The slot `age` places before `slot`; 0 <= age <= slots.
+Val<i32> before(const Val<i32>& slot, const Val<i32>& age, int slots) { return (slot + slots - age) % slots; }
+
+template <class T, class A>
+Val<A> inverse_scale(const Val<T>& d) {
+  const Val<T> held = min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
+  return Val<A>(A(1)) / cast<A>(held);
+}
+
+template <class T, class A>
+std::string named(const LbfgsLayout& l, const char* what, const std::string& variant = "") {
+  return fmt::format("solve.lbfgs.{}.{}.{}.{}{}{}", what, name(lockstep::detail::kType<T>),
+                     name(lockstep::detail::kType<A>), l.history, l.scaled ? ".scaled" : "", variant);
+}
+
+/// Calls `turn(first of the lane's elements, how many)` for the elements of a chunk; they are kLanes apart.
+template <class Turn>
+void over_chunk(const Val<i32>& chunk, const Val<i32>& lane, const Val<i32>& length, const Val<i32>& size,
+                Turn turn) {
+  const Val<i32> begin = chunk * length, end = min(begin + length, size);
+  const Val<i32> whole = begin + (end - begin) / kTurn * kTurn;
+  for_(begin, whole, kTurn, [&](Val<i32> at) { turn(at + lane, kUnroll); });
+  for_(whole, end, kLanes, [&](Val<i32> at) { if_(at + lane < end, [&] { turn(at + lane, 1); }); });
+}
+
+// ── coefficients ──
+
+template <class A>
+void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1>& numbers,
+                        const InOut<A, 1>& memory, const Out<A, 1>& coefficients) {
+  constexpr double kCurvature = std::numeric_limits<double>::epsilon();
+  const int m = l.history, slots = l.slots(), lanes = g.lanes();
+  const Val<i32> lane = g.lane();
+  const auto sy_at = [&](const Val<i32>& a, const Val<i32>& b) { return l.head() + a * slots + b; };
+  const auto yy_at = [&](const Val<i32>& a, const Val<i32>& b) { return sy_at(a, b) + slots * slots; };
+
+  const Val<i32> pending = index_of<A>(memory[kSlot]);
+  const Val<i32> older = min(index_of<A>(memory[kPairs]), Val<i32>(m - 1));
+  const Val<A> sy = numbers[kLbfgsYS], yy = numbers[kLbfgsYWY];
+  // Pairs without curvature would make the next direction one of ascent.
+  const Val<bool> kept = sy > A(0) && sy > A(kCurvature) * yy;
+  const Val<i32> more = select(kept, Val<i32>(1), Val<i32>(0)), pairs = older + more;
+  const Val<i32> next = (pending + more) % slots;
+  barrier();
+  if_(kept, [&] {
+    for_(lane, older, lanes, [&](Val<i32> k) {
+      const Val<i32> other = before(pending, k + 1, slots), row = kLbfgsOlder + 5 * k;
+      memory[sy_at(other, pending)] = numbers[row + 2];
+      memory[yy_at(other, pending)] = numbers[row + 3];
+      memory[yy_at(pending, other)] = numbers[row + 3];
+      memory[sy_at(pending, other)] = numbers[row + 4];
+    });
+  });
+  if_(lane == 0, [&] {
+    if_(kept, [&] {
+      memory[sy_at(pending, pending)] = sy;
+      memory[yy_at(pending, pending)] = yy;
+    });
+    memory[kSlot] = cast<A>(next);
+    memory[kPairs] = cast<A>(pairs);
+  });
+  barrier();
+
+  // By age from here on: 0 is the newest pair.
+  const bool cached = int64_t(2) * m * m * int64_t(sizeof(A)) <= kMostCached;
+  SharedArray<A> cache(cached ? 2 * m * m : 1);
+  const auto slot_of = [&](const Val<i32>& age) { return before(next, age + 1, slots); };
+  if (cached)
+    for_(lane, m * m, lanes, [&](Val<i32> at) {
+      const Val<i32> a = slot_of(at / m), b = slot_of(at % m);
+      cache[at] = memory[sy_at(a, b)];
+      cache[at + m * m] = memory[yy_at(a, b)];
+    });
+  const auto s_y = [&](const Val<i32>& i, const Val<i32>& j) -> Val<A> {
+    return cached ? Val<A>(cache[i * m + j]) : Val<A>(memory[sy_at(slot_of(i), slot_of(j))]);
+  };
+  const auto y_y = [&](const Val<i32>& i, const Val<i32>& j) -> Val<A> {
+    return cached ? Val<A>(cache[i * m + j + m * m]) : Val<A>(memory[yy_at(slot_of(i), slot_of(j))]);
+  };
+  SharedArray<A> p(m), q(m), alpha(m), change(m);  // s_i and y_i times the vector of the loop
+  const Val<A> none = A(0), one = A(1);
+  for_(lane, m, lanes, [&](Val<i32> age) {
+    const Val<bool> is_new = kept && age == 0;
+    const Val<i32> row = kLbfgsOlder + 5 * min(max(age - more, Val<i32>(0)), Val<i32>(std::max(m - 2, 0)));
+    const Val<bool> used = age < pairs;
+    p[age] = select(used, select(is_new, numbers[kLbfgsGS], numbers[row]), none);
+    q[age] = select(used, select(is_new, numbers[kLbfgsYWG], numbers[row + 1]), none);
+  });
+  barrier();
+  for_(0, m, [&](Val<i32> j) {
+    const Val<bool> used = j < pairs;
+    const Val<A> a = select(used, Val<A>(p[j]) / select(used, s_y(j, j), one), none);
+    for_(lane, pairs, lanes, [&](Val<i32> i) {
+      if_(i > j, [&] { p[i] = fma(-a, s_y(i, j), Val<A>(p[i])); });
+      q[i] = fma(-a, y_y(i, j), Val<A>(q[i]));
+    });
+    if_(lane == 0, [&] { alpha[j] = a; });
+    barrier();
+  });
+  const Val<bool> any = pairs > 0;
+  const Val<i32> newest = 0;
+  const Val<A> gamma = select(any, s_y(newest, newest) / select(any, y_y(newest, newest), one), one);
+  for_(lane, m, lanes, [&](Val<i32> i) { q[i] = gamma * Val<A>(q[i]); });
+  barrier();
+  for_(0, m, [&](Val<i32> turn) {
+    const Val<i32> j = m - 1 - turn;
+    const Val<bool> used = j < pairs;
+    const Val<A> c = select(used, Val<A>(alpha[j]) - Val<A>(q[j]) / select(used, s_y(j, j), one), none);
+    for_(lane, min(j, pairs), lanes, [&](Val<i32> i) { q[i] = fma(c, s_y(j, i), Val<A>(q[i])); });
+    if_(lane == 0, [&] { change[j] = c; });
+    barrier();
+  });
+  for_(lane, m, lanes, [&](Val<i32> age) {
+    coefficients[1 + 2 * age] = -Val<A>(change[age]);
+    coefficients[2 + 2 * age] = gamma * Val<A>(alpha[age]);
+  });
+  if_(lane == 0, [&] {
+    // Without pairs the first step has length 1 at most, unless a diagonal scales it.
+    const Val<A> length = sqrt(numbers[kLbfgsGWG]);
+    coefficients[0] = select(any, -gamma, l.scaled ? -one : -min(one, one / length));
+  });
+}
+
+template <class A>
+Kernel coefficients_kernel(const LbfgsLayout& l) {
+  return kernel(named<A, A>(l, "coefficients"),
+                [l](Group<1> g, Grid<A, 1> numbers, InOut<A, 1> memory, Out<A, 1> coefficients) {
+                  trace_coefficients<A>(l, g, numbers, memory, coefficients);
+                },
+                {{64, 1, 1}, 0});
+}
+
+// ── direction ──
+
+template <class T, class A>
+struct DirectionTrace {
+  LbfgsLayout l;
+  Group<1> g;
+  Grid<T, 1> gradient, diagonal;
+  Grid<T, 2> s, y;
+  Grid<A, 1> memory, coefficients;
+  Out<T, 1> step;
+  Out<A, 2> partial;
+  Val<i32> length;
+
+  struct Term {
+    Val<i32> row;
+    Val<A> s, y;
+  };
+
+  void operator()() const {
+    const Val<i32> next = uniform(index_of<A>(memory[kSlot])), pairs = uniform(index_of<A>(memory[kPairs]));
+    // What is not there has coefficients 0 and shows the newest pair.
+    const auto term = [&](const Val<i32>& age) {
+      return Term{uniform(before(next, select(age < pairs, age, Val<i32>(0)) + 1, l.slots())),
+                  uniform(coefficients[1 + 2 * age]), uniform(coefficients[2 + 2 * age])};
+    };
+    const bool unrolled = l.history <= kUnrolledPairs;
+    std::vector<Term> terms;
+    for (int k = 0; unrolled && k < l.history; ++k) terms.push_back(term(Val<i32>(k)));
+    const Val<A> own = uniform(coefficients[0]);
+    Var<A> slope = A(0);
+    const auto finish = [&](const Val<i32>& at, const Val<T>& g_at, const Val<A>& scaled,
+                            const Val<A>& plain) {
+      const Val<A> sum = l.scaled ? fma(scaled, inverse_scale<T, A>(diagonal[at]), plain) : scaled + plain;
+      const Val<T> d = cast<T>(sum);
+      step[at] = d;
+      slope = fma(cast<A>(g_at), cast<A>(d), Val<A>(slope));
+    };
+    const auto by_gradient = [&](const Val<i32>& first, int count) {
+      for (int u = 0; u < count; ++u) {
+        const Val<T> g_at = gradient[first + u * kLanes];
+        finish(first + u * kLanes, g_at, own * cast<A>(g_at), Val<A>(A(0)));
+      }
+    };
+    const auto by_terms = [&](const Val<i32>& first, int count) {
+      std::vector<Val<T>> g_at, s_at, y_at;  // all loads first, so that they overlap
+      for (int u = 0; u < count; ++u) {
+        const Val<i32> at = first + u * kLanes;
+        g_at.push_back(gradient[at]);
+        for (const Term& t : terms) s_at.push_back(s(t.row, at)), y_at.push_back(y(t.row, at));
+      }
+      size_t k = 0;
+      for (int u = 0; u < count; ++u) {
+        Val<A> scaled = own * cast<A>(g_at[size_t(u)]), plain = A(0);
+        for (const Term& t : terms) {
+          plain = fma(t.s, cast<A>(s_at[k]), plain);
+          scaled = fma(t.y, cast<A>(y_at[k++]), scaled);
+        }
+        finish(first + u * kLanes, g_at[size_t(u)], scaled, plain);
+      }
+    };
+    const auto by_loop = [&](const Val<i32>& first, int count) {
+      for (int u = 0; u < count; ++u) {
+        const Val<i32> at = first + u * kLanes;
+        const Val<T> g_at = gradient[at];
+        Var<A> scaled = own * cast<A>(g_at), plain = A(0);
+        for_(Val<i32>(0), pairs, [&](Val<i32> age) {
+          const Term t = term(age);
+          plain = fma(t.s, cast<A>(s(t.row, at)), Val<A>(plain));
+          scaled = fma(t.y, cast<A>(y(t.row, at)), Val<A>(scaled));
+        });
+        finish(at, g_at, scaled, plain);
+      }
+    };
+    const auto pass = [&](const auto& turn) { over_chunk(g.id(), g.lane(), length, gradient.size(0), turn); };
+    if_(
+        pairs > 0,
+        [&] {
+          if (unrolled)
+            pass(by_terms);
+          else
+            pass(by_loop);
+        },
+        [&] { pass(by_gradient); });
+    const Val<A> total = group_sum(Val<A>(slope));
+    if_(g.lane() == 0, [&] { partial(kLbfgsStartSlope - kLbfgsFirstRow, g.id()) = total; });
+  }
+};
+
+template <class T, class A>
+Kernel direction_kernel(const LbfgsLayout& l) {
+  return kernel(
+      named<T, A>(l, "direction"),
+      [l](Group<1> g, Grid<T, 1> gradient, Grid<T, 1> diagonal, Grid<T, 2> s, Grid<T, 2> y, Grid<A, 1> memory,
+          Grid<A, 1> coefficients, Out<T, 1> step, Out<A, 2> partial, Param<i32> length) {
+        DirectionTrace<T, A>{l, g, gradient, diagonal, s, y, memory, coefficients, step, partial, length}();
+      },
+      {{kLanes, 1, 1}, 0});
+}
+
+// ── products ──
+
+template <class T, class A>
+struct ProductsTrace {
+  static constexpr int kOwn = kLbfgsGradientMax - kLbfgsSS, kMany = LbfgsLayout::kPairsOfGroup;
+  LbfgsLayout l;
+  bool stored;
+  Group<2> g;
+  Grid<T, 1> gradient, earlier, step, diagonal;
+  InOut<T, 2> s, y;
+  Grid<A, 1> memory;
+  Out<A, 2> partial;
+  Val<i32> length;
+
+  struct Loaded {
+    Val<T> g, s, y, d;  // y: the earlier gradient unless the pair is stored
+    std::vector<Val<T>> older_s, older_y;
+  };
+
+  void operator()() const {
+    const Val<i32> part = g.id(0), chunk = g.id(1);
+    const Val<i32> own = uniform(index_of<A>(memory[kSlot])), pairs = uniform(index_of<A>(memory[kPairs]));
+    const Val<bool> first_part = part == 0;
+    // What is not there is read from a slot that nobody writes, and its products by nobody.
+    std::vector<Val<i32>> rows;
+    for (int k = 0; k < kMany; ++k) {
+      const Val<i32> age = part * kMany + k;
+      rows.push_back(uniform(before(own, select(age < pairs, age + 1, Val<i32>(l.history)), l.slots())));
+    }
+    std::vector<Var<A>> sums;
+    sums.reserve(kOwn + 5 * kMany);
+    for (int k = 0; k < kOwn + 5 * kMany; ++k) sums.emplace_back(A(0));
+    Var<T> largest = T(0);
+
+    const auto load = [&](const Val<i32>& at) {
+      Loaded v{gradient[at],
+               stored ? Val<T>(s(own, at)) : step[at],
+               stored ? Val<T>(y(own, at)) : earlier[at],
+               l.scaled ? diagonal[at] : Val<T>(T(1)),
+               {},
+               {}};
+      for (const Val<i32>& row : rows) {
+        v.older_s.push_back(Val<T>(s(row, at)));
+        v.older_y.push_back(Val<T>(y(row, at)));
+      }
+      return v;
+    };
+    const auto take = [&](const Loaded& v, const Val<i32>& at) {
+      const Val<T> change = stored ? v.y : v.g - v.y;
+      if (!stored)
+        if_(first_part, [&] {
+          s(own, at) = v.s;
+          y(own, at) = change;
+        });
+      const Val<A> g_at = cast<A>(v.g), s_at = cast<A>(v.s), y_at = cast<A>(change);
+      const Val<A> w = l.scaled ? inverse_scale<T, A>(v.d) : Val<A>(A(1));
+      const Val<A> wg = l.scaled ? g_at * w : g_at, wy = l.scaled ? y_at * w : y_at;
+      size_t k = 0;
+      const auto add = [&](const Val<A>& a, const Val<A>& b) {
+        sums[k] = fma(a, b, Val<A>(sums[k]));
+        ++k;
+      };
+      add(s_at, s_at), add(g_at, s_at), add(y_at, s_at), add(g_at, wg), add(y_at, wy), add(y_at, wg);
+      largest = max(Val<T>(largest), abs(v.g));
+      for (int r = 0; r < kMany; ++r) {
+        const Val<A> older_s = cast<A>(v.older_s[size_t(r)]), older_y = cast<A>(v.older_y[size_t(r)]);
+        add(g_at, older_s), add(wg, older_y), add(y_at, older_s), add(wy, older_y), add(s_at, older_y);
+      }
+    };
+    over_chunk(chunk, g.lane(), length, gradient.size(0), [&](const Val<i32>& first, int count) {
+      std::vector<Loaded> loaded;  // all loads first, so that they overlap
+      for (int u = 0; u < count; ++u) loaded.push_back(load(first + u * kLanes));
+      for (int u = 0; u < count; ++u) take(loaded[size_t(u)], first + u * kLanes);
+    });
+
+    if_(first_part, [&] {
+      for (int k = 0; k < kOwn; ++k) put(Val<i32>(kLbfgsSS + k), chunk, group_sum(Val<A>(sums[size_t(k)])));
+      put(Val<i32>(kLbfgsGradientMax), chunk, cast<A>(group_max(Val<T>(largest))));
+    });
+    for (int k = 0; k < 5 * kMany; ++k)
+      put(part * (5 * kMany) + (kLbfgsOlder + k), chunk, group_sum(Val<A>(sums[size_t(kOwn + k)])));
+  }
+  void put(const Val<i32>& number, const Val<i32>& chunk, const Val<A>& total) const {
+    if_(g.lane() == 0, [&] { partial(number - kLbfgsFirstRow, chunk) = total; });
+  }
+};
+
+template <class T, class A>
+Kernel products_kernel(const LbfgsLayout& l, bool stored) {
+  return kernel(
+      named<T, A>(l, "products", stored ? ".stored" : ""),
+      [l, stored](Group<2> g, Grid<T, 1> gradient, Grid<T, 1> earlier, Grid<T, 1> step, Grid<T, 1> diagonal,
+                  InOut<T, 2> s, InOut<T, 2> y, Grid<A, 1> memory, Out<A, 2> partial, Param<i32> length) {
+        ProductsTrace<T, A>{l, stored, g, gradient, earlier, step, diagonal, s, y, memory, partial, length}();
+      },
+      {{kLanes, 1, 1}, 0});
+}
+
+// ── sums ──
+
+template <class T, class A>
+Kernel squares_kernel(bool masked) {
+  return kernel(fmt::format("solve.lbfgs.squares.{}.{}{}", name(lockstep::detail::kType<T>),
+                            name(lockstep::detail::kType<A>), masked ? ".masked" : ""),
+                [masked](Group<1> g, Grid<T, 1> x, Grid<T, 1> mask, Out<A, 2> partial, Param<i32> length) {
+                  Var<A> sum = A(0);
+                  over_chunk(g.id(), g.lane(), length, x.size(0), [&](const Val<i32>& first, int count) {
+                    for (int u = 0; u < count; ++u) {
+                      const Val<i32> at = first + u * kLanes;
+                      const Val<A> v = cast<A>(masked ? x[at] * mask[at] : x[at]);
+                      sum = fma(v, v, Val<A>(sum));
+                    }
+                  });
+                  const Val<A> total = group_sum(Val<A>(sum));
+                  if_(g.lane() == 0, [&] { partial(kLbfgsStateSquare - kLbfgsFirstRow, g.id()) = total; });
+                },
+                {{kLanes, 1, 1}, 0});
+}
+
+template <class A>
+Kernel totals_kernel() {
+  return kernel(fmt::format("solve.lbfgs.totals.{}", name(lockstep::detail::kType<A>)),
+                [](Group<1> g, Grid<A, 2> partial, Grid<A, 1> cost, Grid<A, 1> memory, Out<A, 1> numbers) {
+                  Var<A> sum = A(0), largest = A(0);
+                  for_(Val<i32>(0), partial.size(1), kLanes, [&](Val<i32> first) {
+                    const Val<i32> at = first + g.lane();
+                    if_(at < partial.size(1), [&] {
+                      const Val<A> v = partial(g.id(), at);
+                      sum = sum + v;
+                      largest = max(Val<A>(largest), v);
+                    });
+                  });
+                  const Val<A> total = group_sum(Val<A>(sum)), most = group_max(Val<A>(largest));
+                  if_(g.lane() == 0, [&] {
+                    numbers[g.id() + kLbfgsFirstRow] =
+                        select(g.id() == kLbfgsGradientMax - kLbfgsFirstRow, most, total);
+                    if_(g.id() == 0, [&] {
+                      numbers[kLbfgsCost] = cost[0];
+                      numbers[kLbfgsPairs] = memory[kPairs];
+                    });
+                  });
+                },
+                {{kLanes, 1, 1}, 0});
+}
+
+/// `work` with the types of vectors and of sums.
+template <class Work>
+Kernel by_types(Storage real, Storage sums, Work work) {
+  if (real == Storage::f64) return work(f64(), f64());
+  return sums == Storage::f64 ? work(f32(), f64()) : work(f32(), f32());
+}
+std::string key(const LbfgsLayout& l, const char* what) {
+  return fmt::format("lbfgs {} {} {} {} {}", what, name(l.real), name(l.sums), l.history, l.scaled);
+}
+
+}  // namespace
+
+int64_t LbfgsLayout::chunk(int64_t count) {
+  const int64_t turns = (count + kTurn - 1) / kTurn;
+  return std::max<int64_t>(1, (turns + kMostChunks - 1) / kMostChunks) * kTurn;
+}
+
+Kernel lbfgs_coefficients(const LbfgsLayout& l) {
+  return cached_kernel(key(l, "coefficients"), [&] {
+    return l.sums == Storage::f64 ? coefficients_kernel<f64>(l) : coefficients_kernel<f32>(l);
+  });
+}
+Kernel lbfgs_direction(const LbfgsLayout& l) {
+  return cached_kernel(key(l, "direction"), [&] {
+    return by_types(l.real, l.sums, [&]<class T, class A>(T, A) { return direction_kernel<T, A>(l); });
+  });
+}
+Kernel lbfgs_products(const LbfgsLayout& l, bool stored) {
+  return cached_kernel(key(l, stored ? "products of stored pairs" : "products"), [&] {
+    return by_types(l.real, l.sums, [&]<class T, class A>(T, A) { return products_kernel<T, A>(l, stored); });
+  });
+}
+Kernel lbfgs_squares(const LbfgsLayout& l, bool masked) {
+  return cached_kernel(fmt::format("lbfgs squares {} {} {}", name(l.state), name(l.sums), masked), [&] {
+    return by_types(l.state, l.sums, [&]<class T, class A>(T, A) { return squares_kernel<T, A>(masked); });
+  });
+}
+Kernel lbfgs_totals(const LbfgsLayout& l) {
+  return cached_kernel(fmt::format("lbfgs totals {}", name(l.sums)),
+                       [&] { return l.sums == Storage::f64 ? totals_kernel<f64>() : totals_kernel<f32>(); });
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,59 @@
+// Kernels of L-BFGS without vector recursions (Chen, Wang, Zhou, "Large-scale L-BFGS using MapReduce", 2014):
+// the two loops need nothing of the vectors but their products, so all products with what a trial brought
+// are one pass, the loops run on numbers, and the direction is one combination.
+#pragma once
+
+#include <algorithm>
+
+#include "lockstep/device.hpp"
+
+namespace lockstep::solve {
+
+// Places of the numbers that a trial leaves: two of their own, then one for each row of partial sums. g is
+// the gradient at the trial, s the step to it, y the change of the gradient, W the inverse of the scaling
+// diagonal or 1.
+inline constexpr int kLbfgsCost = 0, kLbfgsPairs = 1;  // pairs that the direction was formed of
+inline constexpr int kLbfgsFirstRow = 2;
+inline constexpr int kLbfgsStartSlope = 2;   // gradient before the step times the direction
+inline constexpr int kLbfgsStateSquare = 3;  // of the blocks that are not fixed
+inline constexpr int kLbfgsSS = 4, kLbfgsGS = 5, kLbfgsYS = 6, kLbfgsGWG = 7, kLbfgsYWY = 8, kLbfgsYWG = 9;
+inline constexpr int kLbfgsGradientMax = 10;  // largest |g|; NaN among them shows in g W g alone
+/// Then five of each older pair, the newest first: g s_k, g W y_k, y s_k, y W y_k, s y_k.
+inline constexpr int kLbfgsOlder = 11;
+
+/// Sizes that follow from the number of pairs kept and the lengths of the vectors.
+struct LbfgsLayout {
+  static constexpr int kPairsOfGroup = 3;    // older pairs that one group multiplies with
+  static constexpr int kMostHistory = 1000;  // pairs
+  int history = 1;
+  bool scaled = false;
+  Storage real = Storage::f32, sums = Storage::f64, state = Storage::f32;
+  int64_t size = 0, ambient = 0;
+
+  int slots() const { return history + 1; }  // pairs, and the one that a trial makes
+  int parts() const { return history <= 2 ? 1 : (history - 1 + kPairsOfGroup - 1) / kPairsOfGroup; }
+  int numbers() const { return kLbfgsOlder + 5 * kPairsOfGroup * parts(); }
+  int rows() const { return numbers() - kLbfgsFirstRow; }
+  int head() const { return 2; }  // of the memory: the slot that the next trial fills, pairs before it
+  int memory() const { return head() + 2 * slots() * slots(); }  // then s_a y_b and y_a W y_b by slot
+  int coefficients() const { return 1 + 2 * history; }  // of g, then s and y of each pair, the newest first
+  /// Elements of a chunk: a multiple of what a group takes in one turn, at most kMostChunks chunks.
+  static int64_t chunk(int64_t count);
+  static int64_t chunks(int64_t count) { return (count + chunk(count) - 1) / chunk(count); }
+  int64_t columns() const { return std::max(chunks(size), chunks(ambient)); }
+};
+
+/// One group: takes the pair of the accepted trial into `memory` where it has curvature, and turns the two
+/// loops into coefficients.
+Kernel lbfgs_coefficients(const LbfgsLayout& layout);
+/// step = combination of gradient and pairs; partial sums of gradient times step.
+Kernel lbfgs_direction(const LbfgsLayout& layout);
+/// y = gradient - earlier; s and y into their slot; partial sums of all products. `stored`: s and y are those
+/// of the slot already.
+Kernel lbfgs_products(const LbfgsLayout& layout, bool stored);
+/// Partial sums of the squares of the state, where `masked` of those with a mask.
+Kernel lbfgs_squares(const LbfgsLayout& layout, bool masked);
+/// Sums of the rows of partial sums, beside the cost and the number of pairs.
+Kernel lbfgs_totals(const LbfgsLayout& layout);
+
+}  // namespace lockstep::solve
