@@ -186,8 +186,12 @@ enum class Termination : uint8_t {
 };
 /// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
 enum class Backend : uint8_t { gpu, cpu, automatic };
+/// What lambda multiplies in (J^T J + lambda D): D = clamp(diag J^T J, 1e-6, 1e32), which does not depend on
+/// the unknowns' units, or the identity. The radius of dogleg is measured in sqrt(D).
+enum class Damping : uint8_t { diagonal, identity };
 std::string_view name(Method method);
 std::string_view name(Linear linear);
+std::string_view name(Damping damping);
 std::string_view name(Precision precision);
 std::string_view name(Termination termination);
 bool converged(Termination termination);
@@ -213,6 +217,10 @@ struct Options {
   Backend backend = Backend::gpu;
   /// Residuals; negative: what `lockstep bench solve.crossover` measured on this machine, else 20,000.
   int64_t threshold = -1;
+  /// Instances that are evaluated at once; 0: all of a topology. What an instance computes on the way stands
+  /// in memory that all batches share, so smaller batches take less of it.
+  int64_t batch_size = 0;
+  Damping damping = Damping::diagonal;
   int max_iterations = 100;
   double function_tolerance = 1e-9;    // |cost change| / cost
   double gradient_tolerance = 1e-12;   // largest |gradient component|
@@ -232,6 +240,19 @@ struct Options {
   std::string checkpoint;
 };
 
+/// Instances that were evaluated at once. Seconds are on the clock of KernelReport.
+struct BatchReport {
+  std::string name;     // of the first term type
+  std::string program;  // part of its kernels' names
+  int64_t instances = 0;
+  int residuals = 0;                            // of an instance; 1 of an energy
+  bool grouped = false;                         // in groups of near instances through shared memory
+  int64_t bytes = 0;                            // its tables and stored derivatives on the device
+  double tables_begin_s = 0, tables_end_s = 0;  // index tables, on the host
+  double upload_begin_s = 0, upload_end_s = 0;
+  double launch_s = 0;  // first launch; 0: never
+};
+
 struct Summary {
   double initial_cost = 0, final_cost = 0, gradient_max = 0;
   int iterations = 0;
@@ -244,6 +265,11 @@ struct Summary {
   std::string device;
   std::vector<Iteration> trace;
   std::map<std::string, double> seconds;  // by part: "evaluate", "linear", "step", "total"
+  /// Of the last device, as are the kernels; a fallback or a resumed run starts them anew.
+  std::vector<BatchReport> batches;
+  std::vector<KernelReport> kernel_reports;  // compiled or fetched during the minimisation
+  int64_t kernels_compiled = 0, cache_hits = 0, bytes_to_device = 0, bytes_from_device = 0;
+  int64_t scratch_bytes = 0;  // that all batches share
 };
 /// As text of some lines: given against used, counts, times, termination.
 std::string report(const Summary& summary);

@@ -301,6 +301,14 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
   many_diagonal_ = offsets_of(gather.many_blocks, offsets.diagonal);
 }
 
+std::vector<std::function<Kernel()>> Assembly::kernels(const std::shared_ptr<const Program>& program,
+                                                       Sweep sweep, const Form& form, bool overwrite) {
+  std::vector<std::function<Kernel()>> kernels;
+  for (const Range& range : ranges_of(*program, sweep, form.compute))
+    kernels.push_back([=] { return sweep_kernel(program, form, sweep, range, overwrite); });
+  return kernels;
+}
+
 Buffer Assembly::with_partials(Storage storage, int components) const {
   const int64_t bytes = components * partial_rows_ * size_of(storage);
   if (!partial_ || partial_.bytes() < bytes || partial_.storage() != storage)

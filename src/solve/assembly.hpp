@@ -33,6 +33,10 @@ class Assembly {
            const Form& derivatives, AssemblyPlan plan, const std::vector<double>& data, int64_t n,
            std::vector<double> uniforms, const Offsets& offsets);
 
+  /// The kernels of a sweep, to be traced when they are called.
+  static std::vector<std::function<Kernel()>> kernels(const std::shared_ptr<const Program>& program,
+                                                      Sweep sweep, const Form& form, bool overwrite);
+
   int64_t groups() const { return groups_; }
   /// Whether every block belongs to this batch and none is fixed: then a sweep may write its target instead
   /// of adding to it.

@@ -16,11 +16,22 @@ using autodiff::Lowering;
 using ir::Id;
 
 Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make) {
+  // Threads trace different kernels at the same time.
+  struct Entry {
+    std::once_flag traced;
+    Kernel kernel;
+  };
   static std::mutex guard;
-  static std::unordered_map<std::string, Kernel> kernels;
-  const std::scoped_lock lock(guard);
-  const auto found = kernels.find(key);
-  return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
+  static std::unordered_map<std::string, std::shared_ptr<Entry>> kernels;
+  std::shared_ptr<Entry> entry;
+  {
+    const std::scoped_lock lock(guard);
+    auto& slot = kernels[key];
+    if (!slot) slot = std::make_shared<Entry>();
+    entry = slot;
+  }
+  std::call_once(entry->traced, [&] { entry->kernel = make(); });
+  return entry->kernel;
 }
 
 std::string form_name(const Form& f) {
@@ -46,18 +57,54 @@ void store_rows(const TracedBuffer& to, Lowering& lower, const std::vector<Value
   for (size_t k = 0; k < values.size(); ++k) to.store({b.i32(int(k)), at}, lower(values[k]));
 }
 
+/// An instance's numbers in a kernel: its blocks' components, its data and the arguments.
+class InstanceNumbers {
+ public:
+  InstanceNumbers(const Program& program, const Form& form)
+      : program_(program),
+        form_(form),
+        state_("state", form.state, 1, ir::Access::read),
+        blocks_("blocks", Storage::i32, 2, ir::Access::read),
+        first_(program.widths().size(), ir::kNone) {
+    if (program.data_columns() > 0) data_.emplace("data", form.state, 2, ir::Access::read);
+  }
+  /// Call after all buffers were declared.
+  void declare_uniforms() {
+    for (int k = 0; k < program_.uniforms(); ++k)
+      uniforms_.push_back(traced_scalar(fmt::format("constant{}", k), form_.compute));
+  }
+  Id operator()(const Program::Leaf& leaf, Id instance) {
+    ir::Builder& b = lockstep::detail::builder();
+    switch (leaf.kind) {
+      case Program::Leaf::Kind::component: {
+        Id& at = first_[size_t(leaf.slot)];
+        if (at == ir::kNone) at = blocks_.load({b.i32(leaf.slot), instance});
+        return state_.load_as(form_.compute, {b.op(ir::Op::iadd, {at, b.i32(leaf.index)})});
+      }
+      case Program::Leaf::Kind::datum: return data_->load_as(form_.compute, {b.i32(leaf.index), instance});
+      case Program::Leaf::Kind::uniform: return uniforms_[size_t(leaf.index)];
+      case Program::Leaf::Kind::direction: break;  // the kernel's own affair
+    }
+    throw InternalError("a direction", "solve instance kernel", "a number of the instance");
+  }
+
+ private:
+  const Program& program_;
+  const Form& form_;
+  TracedBuffer state_, blocks_;
+  std::optional<TracedBuffer> data_;
+  std::vector<Id> first_, uniforms_;
+};
+
 }  // namespace
 
 Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form, unsigned outputs) {
   const std::string variant = fmt::format("{}.{}", outputs_name(outputs), form_name(form));
   return cached_kernel(fmt::format("instance {} {}", variant, program->key()), [&] {
     return Kernel::trace(fmt::format("solve.{}.{}", program->name(), variant), ir::Domain::points, 1, {},
-                         [program, form, outputs](ir::Builder& b) {
+                         [program, form, outputs](ir::Builder&) {
                            const Program& p = *program;
-                           const TracedBuffer state("state", form.state, 1, ir::Access::read),
-                               blocks("blocks", Storage::i32, 2, ir::Access::read);
-                           std::optional<TracedBuffer> data;
-                           if (p.data_columns() > 0) data.emplace("data", form.state, 2, ir::Access::read);
+                           InstanceNumbers numbers(p, form);
                            const auto output = [&](Output kind, const char* text, Storage storage, int rank) {
                              std::optional<TracedBuffer> buffer;
                              if (outputs & kind) buffer.emplace(text, storage, rank, ir::Access::write);
@@ -69,34 +116,46 @@ Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form,
                            const auto residuals = output(kResiduals, "residuals", compute, 2);
                            const auto jacobian = output(kJacobian, "jacobian", form.real, 2);
                            const auto diagonal = output(kDiagonal, "diagonal", form.real, 2);
-                           std::vector<Id> uniforms;
-                           for (int k = 0; k < p.uniforms(); ++k)
-                             uniforms.push_back(traced_scalar(fmt::format("constant{}", k), form.compute));
-
+                           numbers.declare_uniforms();
                            const Id i = own_index();
-                           std::vector<Id> first(p.widths().size(), ir::kNone);
-                           Lowering lower(p.graph(), form.compute, [&](uint32_t number) {
-                             const Program::Leaf& leaf = p.leaves()[number];
-                             switch (leaf.kind) {
-                               case Program::Leaf::Kind::component: {
-                                 Id& at = first[size_t(leaf.slot)];
-                                 if (at == ir::kNone) at = blocks.load({b.i32(leaf.slot), i});
-                                 return state.load_as(form.compute,
-                                                      {b.op(ir::Op::iadd, {at, b.i32(leaf.index)})});
-                               }
-                               case Program::Leaf::Kind::datum:
-                                 return data->load_as(form.compute, {b.i32(leaf.index), i});
-                               case Program::Leaf::Kind::uniform:
-                               case Program::Leaf::Kind::direction:
-                                 break;  // no instance kernel has directions
-                             }
-                             return uniforms[size_t(leaf.index)];
-                           });
+                           Lowering lower(p.graph(), form.compute,
+                                          [&](uint32_t number) { return numbers(p.leaves()[number], i); });
                            if (cost) cost->store({i}, lower(p.cost()));
                            if (gradient) store_rows(*gradient, lower, p.gradient(), i);
                            if (residuals) store_rows(*residuals, lower, p.residuals(), i);
                            if (jacobian) store_rows(*jacobian, lower, p.stored(), i);
                            if (diagonal) store_rows(*diagonal, lower, p.diagonal(), i);
+                         });
+  });
+}
+
+Kernel hessian_kernel(std::shared_ptr<const Program> program, const Form& form) {
+  const std::string variant = form_name(form);
+  return cached_kernel(fmt::format("hessian {} {}", variant, program->key()), [&] {
+    return Kernel::trace(fmt::format("solve.{}.hessian.{}", program->name(), variant), ir::Domain::points, 2,
+                         {}, [program, form](ir::Builder& b) {
+                           const Program& p = *program;
+                           InstanceNumbers numbers(p, form);
+                           const TracedBuffer hessian("hessian", form.real, 2, ir::Access::write);
+                           numbers.declare_uniforms();
+                           const Id i = b.emit(ir::Op::coord, Type::i32, {}, 0),
+                                    column = b.emit(ir::Op::coord, Type::i32, {}, 1);
+                           Lowering lower(p.graph(), form.compute, [&](uint32_t number) {
+                             const Program::Leaf& leaf = p.leaves()[number];
+                             if (leaf.kind != Program::Leaf::Kind::direction) return numbers(leaf, i);
+                             const Id own = b.i32(p.first_column()[size_t(leaf.slot)] + leaf.index);
+                             return b.select(b.op(ir::Op::ieq, {column, own}), b.number(form.compute, 1),
+                                             b.number(form.compute, 0));
+                           });
+                           std::vector<Id> rows;
+                           for (const Value& v : p.hessian_product()) rows.push_back(lower(v));
+                           const int w = p.columns();
+                           for (int row = 0; row < w;
+                                ++row) {  // (row, column) of the upper triangle, row by row
+                             const Id at = b.op(ir::Op::iadd, {column, b.i32(row * w - row * (row + 1) / 2)});
+                             b.if_(b.op(ir::Op::ile, {b.i32(row), column}),
+                                   [&] { hessian.store({at, i}, rows[size_t(row)]); });
+                           }
                          });
   });
 }
@@ -114,7 +173,7 @@ Kernel product_kernel(std::shared_ptr<const Program> program, Storage real, cons
           const TracedBuffer vector("p", real, 1, ir::Access::read),
               blocks("blocks", Storage::i32, 2, ir::Access::read);
           std::optional<TracedBuffer> jacobian;
-          const int stored = int(p.stored().size());
+          const int stored = p.stored_count();
           if (stored > 0) jacobian.emplace("jacobian", real, 2, ir::Access::read);
           const TracedBuffer slots("slots", real, 2, ir::Access::write);
           const Id i = own_index();

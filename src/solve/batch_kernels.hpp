@@ -31,6 +31,10 @@ enum Output : unsigned {
 /// Points kernel over instances. Arguments: state (1-D), blocks (slots, n): the first number of each slot's
 /// block; data (columns, n) where the program has any; outputs; uniform constants.
 Kernel instance_kernel(std::shared_ptr<const Program> program, const Form& form, unsigned outputs);
+/// Points kernel over (columns, instances) of a program with hessian_product(): lane (c, i) computes column c
+/// of instance i's Hessian and stores its upper part. Arguments: state, blocks and data as above; Hessian
+/// (stored, n), real; uniform constants.
+Kernel hessian_kernel(std::shared_ptr<const Program> program, const Form& form);
 /// Slots that a product reads and writes (Program::product).
 struct SlotMask {
   uint64_t inputs = Program::kAllSlots, outputs = Program::kAllSlots;

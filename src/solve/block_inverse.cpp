@@ -28,16 +28,15 @@ Kernel invert_kernel(Storage real, int w) {
       const auto mul = [&](Id x, Id y) { return b.op(ir::Op::fmul, {x, y}, ir::kNoContract); };
       // c - x y
       const auto less = [&](Id c, Id x, Id y) { return b.op(ir::Op::fma, {b.op(ir::Op::fneg, {x}), y, c}); };
-      const Id lambda = parameters.load({b.i32(0)});
+      const Id lambda = parameters.load({b.i32(0)}), low = parameters.load({b.i32(3)}),
+               high = parameters.load({b.i32(4)});
       // Column by column: l[r][c], and the reciprocals of the pivots.
       std::vector<std::vector<Id>> l(static_cast<size_t>(w), std::vector<Id>(size_t(w), ir::kNone));
       std::vector<Id> pivot(size_t(w), ir::kNone), reciprocal(size_t(w), ir::kNone);
       for (int c = 0; c < w; ++c) {
         const Id own = blocks.load({block, b.i32(packed(w, c, c))});
-        const Id bounded =
-            b.op(ir::Op::fmin,
-                 {b.op(ir::Op::fmax, {damping.load({block, b.i32(packed(w, c, c))}), b.number(type, 1e-6)}),
-                  b.number(type, 1e32)});
+        const Id bounded = b.op(
+            ir::Op::fmin, {b.op(ir::Op::fmax, {damping.load({block, b.i32(packed(w, c, c))}), low}), high});
         const Id damped = b.op(ir::Op::fma, {lambda, bounded, own});
         Id d = damped;
         for (int k = 0; k < c; ++k)
@@ -207,6 +206,50 @@ void precondition(const Device& device, const BlockPart& part, bool step, const 
                   rr);
   else
     device.launch(kernel, {part.groups()}, part.inverse, own(r), own(z), rz, rr);
+}
+
+void HeldCoordinates::upload(const Device& device, int64_t tangent) {
+  if (held_.empty()) return;
+  const std::vector<uint32_t> flags(held_.begin(), held_.end());
+  if (!flags_ || !device_.same_as(device) || flags_.elements() != tangent) {
+    device_ = device;
+    flags_ = device.allocate<uint32_t>({tangent});
+  }
+  device.write(flags_, flags.data(), flags_.bytes());
+}
+
+void HeldCoordinates::clear_in(const Buffer& v) const {
+  if (!flags_) return;
+  const std::string name = fmt::format("solve.clear_held.{}", lockstep::name(v.storage()));
+  const Kernel kernel = cached_kernel(name, [&] {
+    return Kernel::trace(name, ir::Domain::points, 1, {}, [real = v.storage()](ir::Builder& b) {
+      const TracedBuffer held("held", Storage::u32, 1, ir::Access::read),
+          v("v", real, 1, ir::Access::read_write);
+      const Id at = b.emit(ir::Op::coord, Type::i32, {}, 0);
+      b.if_(b.op(ir::Op::ine, {held.load({at}), b.u32(0)}),
+            [&] { v.store({at}, b.number(value_type(real), 0)); });
+    });
+  });
+  device_.launch(kernel, {v.elements()}, flags_, v);
+}
+
+void HeldCoordinates::leave_out(const BlockPart& part) const {
+  if (!flags_) return;
+  const Storage real = part.triangles.storage();
+  const int w = part.width;
+  const std::string name = fmt::format("solve.leave_out_held.{}.{}", lockstep::name(real), w);
+  const Kernel kernel = cached_kernel(name, [&] {
+    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
+      const TracedBuffer held("held", Storage::u32, 2, ir::Access::read),
+          blocks("blocks", real, 2, ir::Access::read_write);
+      const Id block = b.emit(ir::Op::coord, Type::i32, {}, 0);
+      for (int c = 0; c < w; ++c)
+        b.if_(b.op(ir::Op::ine, {held.load({block, b.i32(c)}), b.u32(0)}),
+              [&] { blocks.store({block, b.i32(packed(w, c, c))}, b.number(value_type(real), 0)); });
+    });
+  });
+  device_.launch(kernel, {part.count},
+                 flags_.rows(part.first_tangent, part.numbers()).reshape({part.count, w}), part.triangles);
 }
 
 }  // namespace lockstep::solve

@@ -22,9 +22,9 @@ struct BlockPart {
 inline constexpr int kWidestInverse = 12;
 std::vector<BlockPart> block_parts(const Evaluator::State& state);
 
-/// inverse = (B + lambda clamp(diag J^T J, 1e-6, 1e32))^-1 by LDL^T; a direction whose pivot falls below
+/// inverse = (B + lambda clamp(diag J^T J, low, high))^-1 by LDL^T; a direction whose pivot falls below
 /// 1e-12 of its diagonal (1e-6 in f32) is left out, as is one whose diagonal is 0 (a fixed block).
-/// `parameters[0]` is lambda.
+/// `parameters`: lambda, two numbers that are not read, low, high.
 void invert_blocks(const Device& device, const BlockPart& part, const Buffer& parameters);
 
 /// to = factor inverse from, for the part's blocks.
@@ -36,5 +36,22 @@ void apply_inverse(const Device& device, const BlockPart& part, double factor, c
 void precondition(const Device& device, const BlockPart& part, bool step, const Buffer& scalars,
                   const Buffer& p, const Buffer& q, const Buffer& x, const Buffer& r, const Buffer& z,
                   const Buffer& rz, const Buffer& rr);
+
+/// Tangent coordinates that take no part in a linear system, on a device. Nothing is launched where none were
+/// ever given, so that problems without bounds pay nothing.
+class HeldCoordinates {
+ public:
+  void set(std::vector<uint8_t> held) { held_ = std::move(held); }
+  void upload(const Device& device, int64_t tangent);
+  /// v = 0 at held coordinates of a tangent vector.
+  void clear_in(const Buffer& v) const;
+  /// Their elements of the blocks' diagonals become 0, which invert_blocks() leaves out.
+  void leave_out(const BlockPart& part) const;
+
+ private:
+  std::vector<uint8_t> held_;
+  Device device_;
+  Buffer flags_;  // u32 by tangent coordinate
+};
 
 }  // namespace lockstep::solve

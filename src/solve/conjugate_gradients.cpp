@@ -118,7 +118,7 @@ ConjugateGradients::ConjugateGradients(const Device& device, Storage real, int64
     first_group_.push_back(groups);
     groups += part.groups();
   }
-  parameters_ = device.allocate(real, {3});
+  parameters_ = device.allocate(real, {5});
   scalars_ = device.allocate(real, {int(kScalars)});
   flags_ = device.allocate<i32>({int(kFlags)});
   for (Buffer* b : {&r_, &x_, &z_, &p_, &q_}) *b = device.allocate(real, {size});
@@ -128,12 +128,14 @@ ConjugateGradients::ConjugateGradients(const Device& device, Storage real, int64
   rr_ = device.allocate(real, {groups});
 }
 
-void ConjugateGradients::set_parameters(double lambda, double forcing, int max_iterations) {
-  const double numbers[] = {lambda, forcing * forcing, double(max_iterations)};
+void ConjugateGradients::set_parameters(double lambda, double forcing, int max_iterations,
+                                        const DampingRange& damping) {
+  const double numbers[] = {lambda, forcing * forcing, double(max_iterations), damping.low, damping.high};
   if (real_ == Storage::f64) {
     device_.write(parameters_, numbers, sizeof numbers);
   } else {
-    const float narrow[] = {float(numbers[0]), float(numbers[1]), float(numbers[2])};
+    const float narrow[] = {float(numbers[0]), float(numbers[1]), float(numbers[2]), float(numbers[3]),
+                            float(numbers[4])};
     device_.write(parameters_, narrow, sizeof narrow);
   }
 }

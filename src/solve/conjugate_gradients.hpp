@@ -21,8 +21,8 @@ class ConjugateGradients {
 
   const Buffer& parameters() const { return parameters_; }
   const std::vector<BlockPart>& parts() const { return parts_; }
-  /// Sets lambda on the device, for what is launched before solve().
-  void set_parameters(double lambda, double forcing, int max_iterations);
+  /// Sets lambda and the damping's range on the device, for what is launched before solve().
+  void set_parameters(double lambda, double forcing, int max_iterations, const DampingRange& damping);
   /// x = A^-1 b, from x = 0, until |A x - b| <= forcing |b|. b is overwritten by the residual.
   LinearResult solve(const Buffer& b, const Buffer& x);
 
@@ -37,7 +37,7 @@ class ConjugateGradients {
   std::vector<BlockPart> parts_;
   std::vector<int64_t> first_group_;
   Product product_;
-  Buffer parameters_;  // lambda, forcing^2, most iterations
+  Buffer parameters_;  // lambda, forcing^2, most iterations, the damping's range
   Buffer scalars_;     // r z, threshold, alpha, beta
   Buffer flags_;       // i32: done, iterations, failed
   Buffer r_, x_, z_, p_, q_, pq_, rz_, rr_;

@@ -46,14 +46,47 @@ void launch(const Device& device, const Kernel& kernel, int64_t extent, std::vec
 
 }  // namespace
 
+namespace {
+
+/// What of `outputs` the instances' kernel writes, and whether Hessians come column by column.
+struct InstanceOutputs {
+  unsigned outputs = 0;
+  bool columns = false;
+};
+InstanceOutputs outputs_of(const Program& p, unsigned outputs) {
+  if (p.stored_count() == 0) outputs &= ~unsigned(kJacobian);
+  if (p.energy()) outputs &= ~unsigned(kDiagonal);
+  const bool columns = !p.hessian_product().empty() && (outputs & kJacobian);
+  if (columns) outputs &= ~unsigned(kJacobian);
+  return {outputs, columns};
+}
+
+}  // namespace
+
+std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const Program>& program,
+                                                      const Form& form, unsigned outputs) {
+  const InstanceOutputs wanted = outputs_of(*program, outputs);
+  std::vector<std::function<Kernel()>> kernels;
+  if (wanted.columns) kernels.push_back([=] { return hessian_kernel(program, form); });
+  if (wanted.outputs) kernels.push_back([=] { return instance_kernel(program, form, wanted.outputs); });
+  return kernels;
+}
+
 void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
                                         unsigned outputs) const {
   const Program& p = *batch.program;
-  if (p.stored().empty()) outputs &= ~unsigned(kJacobian);
-  if (p.energy()) outputs &= ~unsigned(kDiagonal);
-  if (outputs == 0) return;
+  const InstanceOutputs wanted = outputs_of(p, outputs);
+  const bool columns = wanted.columns;
+  outputs = wanted.outputs;
   std::vector<Argument> arguments{state, batch.ambient_at};
   if (batch.data) arguments.push_back(batch.data);
+  if (columns) {
+    std::vector<Argument> own = arguments;
+    own.push_back(batch.jacobian);
+    for (const double u : batch.uniforms) own.push_back(form.compute == Type::f32 ? double(float(u)) : u);
+    if (batch.n > 0) device.launch_with(hessian_kernel(batch.program, form), {p.columns(), batch.n}, own, {});
+  }
+  if (outputs == 0) return;
   if (outputs & kCost) arguments.push_back(batch.costs);
   if (outputs & kGradient) arguments.push_back(batch.gradient_slots);
   if (outputs & kJacobian) arguments.push_back(batch.jacobian);
@@ -64,6 +97,7 @@ void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& s
 
 void Evaluator::State::launch_cost(const Buffer& state) const {
   for (const BatchState& batch : batches) {
+    note_launch(batch);
     if (batch.assembly)
       batch.assembly->run(Sweep::value, state, {}, batch.costs, {}, false);
     else
@@ -84,7 +118,9 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
   const bool same = values.compute == derivatives.compute;
   const bool overwrite = batches[0].assembly && batches[0].assembly->covers_all();
   if (!overwrite) device.clear(gradient_sum);
+  if (with_derivatives) device.clear(block_diagonal);
   for (const BatchState& batch : batches) {
+    note_launch(batch);
     if (batch.assembly) {
       batch.assembly->run(Sweep::gradient, state, {}, batch.costs, gradient_sum,
                           overwrite && &batch == &batches[0]);
@@ -94,29 +130,27 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
     launch_instances(batch, state, values, kCost | kGradient | (same ? wanted : 0));
     if (!same) launch_instances(batch, state, derivatives, wanted);
     sum_slots(batch, batch.gradient_slots, gradient_sum);
+    if (with_derivatives) sum_diagonal_slots(batch);
   }
   if (gradient_sum.storage() != gradient.storage())
     launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
            {gradient_sum, gradient});
 }
 
-void Evaluator::State::sum_diagonal() const {
-  device.clear(block_diagonal);
-  for (const BatchState& batch : batches) {
-    if (batch.assembly) {
-      batch.assembly->run(Sweep::diagonal, x, {}, {}, block_diagonal, false);
-      continue;
-    }
-    if (batch.program->energy())
-      project_hessians(device, batch.program, batch.jacobian, batch.diagonal_slots);
-    for (const ClassSums& c : batch.sums) {
-      const int parts = c.slots.width * (c.slots.width + 1) / 2;
-      const int64_t stored = int64_t(c.slots.slots.size());
-      c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
-                       .reshape({parts, stored * batch.n}),
-                   parts, false, c.few_diagonal, c.many_diagonal, block_diagonal);
-    }
+void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
+  if (batch.program->energy()) project_hessians(device, batch.program, batch.jacobian, batch.diagonal_slots);
+  for (const ClassSums& c : batch.sums) {
+    const int parts = c.slots.width * (c.slots.width + 1) / 2;
+    const int64_t stored = int64_t(c.slots.slots.size());
+    c.gather.add(
+        batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored).reshape({parts, stored * batch.n}),
+        parts, false, c.few_diagonal, c.many_diagonal, block_diagonal);
   }
+}
+
+void Evaluator::State::sum_diagonal() const {
+  for (const BatchState& batch : batches)
+    if (batch.assembly) batch.assembly->run(Sweep::diagonal, x, {}, {}, block_diagonal, false);
   for (size_t k = 0; k < sets.size(); ++k) {
     const SetState& set = sets[k];
     const int width = set.tangent(), parts = width * (width + 1) / 2;
@@ -130,7 +164,8 @@ void Evaluator::State::sum_cost() const { cost_sum.launch(costs, cost); }
 
 double Evaluator::State::read_cost() const { return download_numbers(device, cost)[0]; }
 
-Evaluator::Evaluator(const Problem& problem, const Device& device, Precision precision)
+Evaluator::Evaluator(const Problem& problem, const Device& device, Precision precision,
+                     const EvaluatorOptions& options)
     : state_(std::make_unique<State>()) {
   static std::atomic<uint64_t> count{0};
   State& s = *state_;
@@ -146,6 +181,7 @@ Evaluator::Evaluator(const Problem& problem, const Device& device, Precision pre
   s.values = {compute, storage_of(compute), real, wide ? Storage::f64 : Storage::f32};
   s.derivatives = s.values;
   s.derivatives.compute = value_type(real);
+  s.batch_size = options.batch_size, s.uses = options.uses;
   s.build(problem.state());
   set_state(problem.state().values);
 }
@@ -212,7 +248,7 @@ void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<cons
     const SlotMask mask = masks.empty() ? SlotMask() : masks[k];
     if (mask.inputs == 0 || mask.outputs == 0) continue;
     std::vector<Argument> arguments{p, batch.tangent_at};
-    if (!batch.program->stored().empty()) arguments.push_back(batch.jacobian);
+    if (batch.program->stored_count() > 0) arguments.push_back(batch.jacobian);
     arguments.push_back(batch.slots);
     launch(device, product_kernel(batch.program, values.real, mask), batch.n, std::move(arguments));
     for (const ClassSums& c : batch.sums) {
@@ -275,6 +311,27 @@ double Evaluator::state_norm() const {
   return download_numbers(s.device, s.norm)[0];
 }
 
+std::vector<BatchReport> Evaluator::batch_reports() const {
+  std::vector<BatchReport> reports;
+  for (const BatchState& batch : state_->batches) {
+    reports.push_back(batch.report);
+    if (batch.jacobian) reports.back().bytes += batch.jacobian.bytes();
+  }
+  return reports;
+}
+int64_t Evaluator::scratch_bytes() const {
+  const State& s = *state_;
+  int64_t sum = s.gradient_scratch ? s.gradient_scratch.bytes() : 0;
+  if (s.slot_scratch && s.slot_scratch.storage() != s.gradient_scratch.storage())
+    sum += s.slot_scratch.bytes();
+  return sum + (s.diagonal_scratch ? s.diagonal_scratch.bytes() : 0);
+}
+void Evaluator::wait_for_kernels() {
+  if (!state_->preparation) return;
+  state_->preparation->wait_all();
+  state_->preparation->check();
+}
+
 std::vector<HostBatch> Evaluator::host_batches() const {
   State& s = *state_;
   s.ensure_jacobian();
@@ -292,7 +349,7 @@ std::vector<HostBatch> Evaluator::host_batches() const {
         h.columns[size_t(i * slots + k)] = s.fixed[size_t(block)] ? -1 : s.tangent_of(block);
       }
     const std::vector<double> stored =
-        p.stored().empty() ? std::vector<double>() : download_numbers(s.device, batch.jacobian);
+        p.stored_count() == 0 ? std::vector<double>() : download_numbers(s.device, batch.jacobian);
     h.jacobian.resize(size_t(n) * size_t(h.rows) * size_t(columns));
     for (int r = 0; r < h.rows; ++r)
       for (int c = 0; c < columns; ++c) {

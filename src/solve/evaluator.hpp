@@ -22,12 +22,27 @@ struct HostBatch {
   bool energy = false;            // then rows == sum of widths, jacobian = Hessian, residuals = gradient
 };
 
+/// What an evaluator will be asked for, so that its kernels are compiled ahead. Others are compiled when they
+/// are first launched.
+enum Use : unsigned {
+  kUseLinearize = 1,  // linearize(), try_step()
+  kUseGradient = 2,   // value_and_gradient(), try_gradient()
+  kUseProduct = 4,    // multiply()
+  kUseHost = 8,       // host_batches()
+};
+
+struct EvaluatorOptions {
+  int64_t batch_size = 0;  // instances that are evaluated at once; 0: all of a topology
+  unsigned uses = 0;
+};
+
 /// All tangent vectors have tangent_size() elements: the blocks' tangent coordinates in the order of their
 /// sets; coordinates of fixed blocks are there and stay 0. Buffers are of real() storage on device().
 /// The state is uploaded once and stays on the device.
 class Evaluator {
  public:
-  Evaluator(const Problem& problem, const Device& device, Precision precision);
+  Evaluator(const Problem& problem, const Device& device, Precision precision,
+            const EvaluatorOptions& options = {});
   ~Evaluator();
 
   const Device& device() const;
@@ -58,6 +73,11 @@ class Evaluator {
   void accept();
   /// Norm of the state (ambient numbers of blocks that are not fixed).
   double state_norm() const;
+
+  std::vector<BatchReport> batch_reports() const;
+  int64_t scratch_bytes() const;
+  /// Waits for the kernels that are compiled ahead.
+  void wait_for_kernels();
 
   /// Copies of the linearised batches in f64, for direct solvers.
   std::vector<HostBatch> host_batches() const;

@@ -86,16 +86,18 @@ Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite) {
           offsets("offsets", Storage::i32, 1, ir::Access::read), local("local", storage, 2, ir::Access::read),
           target("target", storage, 1, overwrite ? ir::Access::write : ir::Access::read_write);
       const Id row = b.emit(ir::Op::coord, Type::i32, {}, 0);
-      std::vector<Id> sums;
-      for (int c = 0; c < components; ++c) sums.push_back(b.variable(b.number(value_type(storage), 0)));
-      b.for_(first.load({row}), first.load({b.op(ir::Op::iadd, {row, b.i32(1)})}), 1, [&](Id at) {
-        const Place place = unpack(entries.load({at}), signs);
-        for (int c = 0; c < components; ++c)
-          b.set(sums[size_t(c)], b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), signed_value(local, c, place)}));
-      });
+      // Sums go on from what the target holds, so that it does not matter how instances are cut into batches.
       const Id to = offsets.load({row});
+      const auto place = [&](int c) { return b.op(ir::Op::iadd, {to, b.i32(c)}); };
+      std::vector<Id> sums;
       for (int c = 0; c < components; ++c)
-        put(target, overwrite, b.op(ir::Op::iadd, {to, b.i32(c)}), b.get(sums[size_t(c)]));
+        sums.push_back(b.variable(overwrite ? b.number(value_type(storage), 0) : target.load({place(c)})));
+      b.for_(first.load({row}), first.load({b.op(ir::Op::iadd, {row, b.i32(1)})}), 1, [&](Id at) {
+        const Place entry = unpack(entries.load({at}), signs);
+        for (int c = 0; c < components; ++c)
+          b.set(sums[size_t(c)], b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), signed_value(local, c, entry)}));
+      });
+      for (int c = 0; c < components; ++c) target.store({place(c)}, b.get(sums[size_t(c)]));
     });
   });
 }

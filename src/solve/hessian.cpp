@@ -10,7 +10,9 @@ namespace lockstep::solve {
 namespace {
 
 /// Place of (row, column), row <= column, in an upper triangle of size `w`.
-int packed(int w, int row, int column) { return row * w - row * (row - 1) / 2 + column - row; }
+Val<i32> packed(int w, const Val<i32>& row, const Val<i32>& column) {
+  return row * (w - 1) - (row * (row - 1) >> 1) + column;
+}
 
 /// Whether a + shift I has a Cholesky factor; `l` is scratch.
 template <class T>
@@ -105,16 +107,19 @@ Kernel make_kernel(const std::shared_ptr<const Program>& program, const std::str
         diagonal("diagonal", real, 2, ir::Access::write);
     const ir::Id i = b.emit(ir::Op::coord, Type::i32, {}, 0);
     const LocalArray<T> a(w * w);
-    for (int row = 0; row < w; ++row)
-      for (int column = row; column < w; ++column) {
-        const Val<T> v = Val<T>::from(hessian.load({b.i32(packed(w, row, column)), i}));
+    for_(0, w, [&](Val<i32> row) {
+      for_(row, w, [&](Val<i32> column) {
+        const Val<T> v = Val<T>::from(hessian.load({packed(w, row, column).id(), i}));
         a[row * w + column] = v;
         a[column * w + row] = v;
-      }
+      });
+    });
     project<T>(w, a);
-    for (int row = 0; row < w; ++row)
-      for (int column = row; column < w; ++column)
-        hessian.store({b.i32(packed(w, row, column)), i}, Val<T>(a[row * w + column]).id());
+    for_(0, w, [&](Val<i32> row) {
+      for_(row, w, [&](Val<i32> column) {
+        hessian.store({packed(w, row, column).id(), i}, Val<T>(a[row * w + column]).id());
+      });
+    });
     for (const Program::SlotClass& c : p.classes())
       for (size_t rank = 0; rank < c.slots.size(); ++rank) {
         const int first = p.first_column()[size_t(c.slots[rank])];

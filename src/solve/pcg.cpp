@@ -7,13 +7,13 @@ namespace lockstep::solve {
 
 namespace {
 
-/// q += lambda clamp(diagonal, 1e-6, 1e32) p.
+/// q += lambda clamp(diagonal, low, high) p.
 template <class T>
 const Kernel& damp_kernel() {
   static const Kernel k =
       kernel(fmt::format("solve.damp.{}", name(lockstep::detail::kType<T>)),
              [](At<1> at, Grid<T, 1> parameters, Grid<T, 1> diagonal, Grid<T, 1> p, InOut<T, 1> q) {
-               const Val<T> d = min(max(diagonal[at], T(1e-6)), T(1e32));
+               const Val<T> d = min(max(diagonal[at], parameters[3]), parameters[4]);
                q[at] = fma(parameters[0] * d, p[at], Val<T>(q[at]));
              });
   return k;
@@ -29,9 +29,28 @@ class PcgSolver : public LinearSolver {
  public:
   explicit PcgSolver(int max_iterations) : max_iterations_(max_iterations) {}
 
+  void hold(std::vector<uint8_t> held) override { held_.set(std::move(held)); }
+
   void prepare(Evaluator& evaluator) override {
     const Evaluator::State& s = evaluator.internals();
-    if (cg_ && evaluator_id_ == s.id) return;
+    held_.upload(s.device, s.tangent);
+    if (!cg_ || evaluator_id_ != s.id) build(evaluator);
+    for (const BlockPart& part : cg_->parts()) held_.leave_out(part);
+  }
+
+  LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
+    const Device& device = evaluator.device();
+    cg_->set_parameters(lambda, forcing, max_iterations_, damping_);
+    for (const BlockPart& part : cg_->parts()) invert_blocks(device, part, cg_->parameters());
+    device.launch(right_.storage() == Storage::f64 ? negate_kernel<f64>() : negate_kernel<f32>(),
+                  {evaluator.tangent_size()}, evaluator.gradient(), right_);
+    held_.clear_in(right_);
+    return cg_->solve(right_, step);
+  }
+
+ private:
+  void build(Evaluator& evaluator) {
+    const Evaluator::State& s = evaluator.internals();
     evaluator_id_ = s.id;
     const Device device = s.device;
     const bool wide = s.values.real == Storage::f64;
@@ -43,20 +62,12 @@ class PcgSolver : public LinearSolver {
                                                      wide ? damp_kernel<f64>() : damp_kernel<f32>(),
                                                      {evaluator.tangent_size()}, cg_->parameters(),
                                                      evaluator.diagonal(), p, q);
+                                                 held_.clear_in(q);
                                                });
   }
 
-  LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
-    const Device& device = evaluator.device();
-    cg_->set_parameters(lambda, forcing, max_iterations_);
-    for (const BlockPart& part : cg_->parts()) invert_blocks(device, part, cg_->parameters());
-    device.launch(right_.storage() == Storage::f64 ? negate_kernel<f64>() : negate_kernel<f32>(),
-                  {evaluator.tangent_size()}, evaluator.gradient(), right_);
-    return cg_->solve(right_, step);
-  }
-
- private:
   int max_iterations_;
+  HeldCoordinates held_;
   uint64_t evaluator_id_ = 0;
   std::unique_ptr<ConjugateGradients> cg_;
   Buffer right_;

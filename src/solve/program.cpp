@@ -15,6 +15,11 @@ using autodiff::Graph;
 using autodiff::Node;
 using autodiff::Op;
 
+namespace {
+/// Operations of H p times its columns, beyond which H is computed column by column.
+constexpr int64_t kMostHessianOperations = 20'000;
+}  // namespace
+
 std::vector<Value> rebuild(std::span<const Value> values, Graph& graph,
                            const std::function<Value(uint32_t id)>& replace) {
   if (values.empty()) return {};
@@ -144,18 +149,7 @@ void Program::differentiate() {
     cost_ = plain[0];
     const std::vector<Value> first = autodiff::gradient(derived[0], inputs);
     gradient_ = at_delta_zero(first);
-    std::vector<Value> hessian;
-    std::vector<Value> direction(inputs.size(), graph_.constant(0));
-    for (size_t c = 0; c < inputs.size(); ++c) {
-      direction[c] = graph_.constant(1);
-      const std::vector<Value> column = autodiff::jvp(std::span(first).first(c + 1), inputs, direction);
-      direction[c] = graph_.constant(0);
-      hessian.insert(hessian.end(), column.begin(), column.end());  // H[0 … c][c]
-    }
-    hessian = at_delta_zero(hessian);
-    for (int row = 0; row < columns_; ++row)
-      for (int column = row; column < columns_; ++column)
-        stored_.push_back(hessian[size_t(column * (column + 1) / 2 + row)]);
+    build_hessian(first, inputs, at_delta_zero);
     return;
   }
 
@@ -196,6 +190,35 @@ void Program::differentiate() {
   jacobian = at_delta_zero(jacobian);
   for (Value& v : jacobian) v = weight * v;
   store_jacobian(jacobian);
+}
+
+std::vector<Value> Program::directions() {
+  std::vector<Value> p;
+  for (int s = 0; s < int(widths_.size()); ++s)
+    for (int c = 0; c < widths_[size_t(s)]; ++c) p.push_back(leaf(Leaf::Kind::direction, s, c));
+  return p;
+}
+
+// Forward over reverse: one direction as data where all columns as expressions would be too long a kernel.
+void Program::build_hessian(std::span<const Value> gradient, std::span<const Value> inputs,
+                            const std::function<std::vector<Value>(std::span<const Value>)>& at_delta_zero) {
+  std::vector<Value> product = at_delta_zero(autodiff::jvp(gradient, inputs, directions()));
+  if (int64_t(autodiff::reachable(product).size()) * columns_ > kMostHessianOperations) {
+    hessian_product_ = std::move(product);
+    return;
+  }
+  std::vector<Value> hessian;
+  std::vector<Value> direction(inputs.size(), graph_.constant(0));
+  for (size_t c = 0; c < inputs.size(); ++c) {
+    direction[c] = graph_.constant(1);
+    const std::vector<Value> column = autodiff::jvp(gradient.first(c + 1), inputs, direction);
+    direction[c] = graph_.constant(0);
+    hessian.insert(hessian.end(), column.begin(), column.end());  // H[0 … c][c]
+  }
+  hessian = at_delta_zero(hessian);
+  for (int row = 0; row < columns_; ++row)
+    for (int column = row; column < columns_; ++column)
+      stored_.push_back(hessian[size_t(column * (column + 1) / 2 + row)]);
 }
 
 void Program::store_jacobian(std::span<const Value> jacobian) {
@@ -278,10 +301,7 @@ void Program::build_free_product() {
   if (energy()) return;
   for (const auto& slot : topology_->slots)
     if (!slot->euclidean) return;
-  std::vector<Value> p;
-  for (int s = 0; s < int(widths_.size()); ++s)
-    for (int c = 0; c < widths_[size_t(s)]; ++c) p.push_back(leaf(Leaf::Kind::direction, s, c));
-  std::vector<Value> t = autodiff::jvp(derived_, inputs_, p);
+  std::vector<Value> t = autodiff::jvp(derived_, inputs_, directions());
   for (Value& v : t) v = slope_ * v;
   free_product_ = by_slot_rows(autodiff::vjp(derived_, t, inputs_));
 }
@@ -305,7 +325,7 @@ std::unique_ptr<Program::Product> Program::product(uint64_t inputs, uint64_t out
   auto product = std::make_unique<Product>();
   Graph& graph = product->graph;
   std::vector<Value> j, p;
-  for (size_t k = 0; k < stored_.size(); ++k) j.push_back(graph.parameter(fmt::format("j{}", k)));
+  for (int k = 0; k < stored_count(); ++k) j.push_back(graph.parameter(fmt::format("j{}", k)));
   for (int c = 0; c < columns_; ++c) p.push_back(graph.variable(fmt::format("p{}", c)));
   for (int s = 0; s < int(widths_.size()); ++s)
     for (int c = 0; c < widths_[size_t(s)] && !(inputs & slot_bit(s)); ++c)

@@ -77,8 +77,15 @@ class Program {
   /// By slot_rows().
   const std::vector<Value>& gradient() const { return gradient_; }
   /// The different numbers of the Jacobian (sqrt(rho') times the residuals'); of an energy, the upper
-  /// triangle of its Hessian, row by row.
+  /// triangle of its Hessian, row by row, or nothing where hessian_product() stands for it.
   const std::vector<Value>& stored() const { return stored_; }
+  /// How many numbers of an instance are stored.
+  int stored_count() const {
+    return hessian_product_.empty() ? int(stored_.size()) : columns_ * (columns_ + 1) / 2;
+  }
+  /// H p of an energy by column, with p in leaves of kind `direction` (slot and component); where the
+  /// entries of H as expressions would be too many operations, else empty.
+  const std::vector<Value>& hessian_product() const { return hessian_product_; }
   const Entry& entry(int row, int column) const { return entries_[size_t(row * columns_ + column)]; }
   /// Blocks of J^T J on the diagonal, by diagonal_rows(); not for energies.
   const std::vector<Value>& diagonal() const { return diagonal_; }
@@ -106,6 +113,9 @@ class Program {
   Value leaf(Leaf::Kind kind, int slot, int index);
   void build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values);
   void differentiate();
+  void build_hessian(std::span<const Value> gradient, std::span<const Value> inputs,
+                     const std::function<std::vector<Value>(std::span<const Value>)>& at_delta_zero);
+  std::vector<Value> directions();
   void store_jacobian(std::span<const Value> jacobian);
   void find_aliases();
   void order_rows();
@@ -122,7 +132,7 @@ class Program {
   std::vector<SlotClass> classes_;
   std::vector<Alias> aliases_;
   Value cost_;
-  std::vector<Value> residuals_, gradient_, stored_, diagonal_, free_product_;
+  std::vector<Value> residuals_, gradient_, stored_, diagonal_, free_product_, hessian_product_;
   std::vector<Entry> entries_;
   std::vector<Value> derived_, inputs_;  // residuals and what they are derived to
   Value slope_;                          // rho'

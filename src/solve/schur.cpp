@@ -70,7 +70,7 @@ Kernel diagonal_kernel(std::shared_ptr<const Program> program, Storage real, int
         fmt::format("solve.{}.schur_diagonal.{}", program->name(), variant), ir::Domain::points, 1, {},
         [program, real, slot](ir::Builder& b) {
           const Program& p = *program;
-          const int stored = int(p.stored().size());
+          const int stored = p.stored_count();
           const int width = slot < 0 ? 0 : p.widths()[size_t(slot)];
           std::optional<TracedBuffer> jacobian, inverse, tangents;
           if (stored > 0) jacobian.emplace("jacobian", real, 2, ir::Access::read);
@@ -147,7 +147,7 @@ const Kernel& damp_kernel() {
   static const Kernel k =
       kernel(fmt::format("solve.schur_damp.{}", name(lockstep::detail::kType<T>)),
              [](At<1> at, Grid<T, 1> parameters, Grid<T, 1> diagonal, Grid<T, 1> p, InOut<T, 1> q) {
-               const Val<T> d = min(max(diagonal[at], T(1e-6)), T(1e32));
+               const Val<T> d = min(max(diagonal[at], parameters[3]), parameters[4]);
                q[at] = fma(parameters[0] * d, p[at], Val<T>(q[at]));
              });
   return k;
@@ -157,24 +157,29 @@ class SchurSolver : public LinearSolver {
  public:
   explicit SchurSolver(int max_iterations) : max_iterations_(max_iterations) {}
 
+  void hold(std::vector<uint8_t> held) override { held_.set(std::move(held)); }
+
   void prepare(Evaluator& evaluator) override {
     evaluator.internals().ensure_jacobian();
     const Evaluator::State& s = evaluator.internals();
-    if (cg_ && evaluator_id_ == s.id) return;
+    held_.upload(s.device, s.tangent);
+    if (!cg_ || evaluator_id_ != s.id) build(s);
+    held_.leave_out(eliminated_);
+  }
+
+  void build(const Evaluator::State& s) {
     evaluator_id_ = s.id;
     state_ = &s;
     wide_ = s.values.real == Storage::f64;
     elimination_ = choose(s);
     const SetState& set = s.sets[size_t(elimination_.set)];
-    to_kept_.clear(), to_eliminated_.clear(), from_eliminated_.clear(), diagonal_slots_.clear();
+    to_kept_.clear(), to_eliminated_.clear(), from_eliminated_.clear();
     for (size_t k = 0; k < s.batches.size(); ++k) {
       const int slot = elimination_.slot[k];
       const uint64_t out = slot < 0 ? 0 : Program::slot_bit(slot), kept = ~out;
       to_eliminated_.push_back({kept, out});
       to_kept_.push_back({Program::kAllSlots, kept});
       from_eliminated_.push_back({out, kept});
-      diagonal_slots_.push_back(
-          s.device.allocate(s.values.real, {s.batches[k].program->diagonal_rows(), s.batches[k].n}));
     }
     schur_diagonal_ = s.device.allocate(s.values.real, {s.diagonal_size});
     for (Buffer* b : {&right_, &vector_, &product_, &kept_}) {
@@ -201,9 +206,10 @@ class SchurSolver : public LinearSolver {
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
     const Evaluator::State& s = *state_;
     const Device& device = s.device;
-    cg_->set_parameters(lambda, forcing, max_iterations_);
+    cg_->set_parameters(lambda, forcing, max_iterations_, damping_);
     invert_blocks(device, eliminated_, cg_->parameters());
     find_diagonal();
+    for (const BlockPart& part : cg_->parts()) held_.leave_out(part);
     for (const BlockPart& part : cg_->parts()) invert_blocks(device, part, cg_->parameters());
 
     // Right side: -(g - W V^-1 g_e), 0 at the eliminated blocks.
@@ -213,6 +219,7 @@ class SchurSolver : public LinearSolver {
     device.launch(wide_ ? combine_kernel<f64>() : combine_kernel<f32>(), {s.tangent}, s.gradient, product_,
                   right_);
     device.clear(own(right_));
+    held_.clear_in(right_);
     LinearResult result = cg_->solve(right_, kept_);
     // Eliminated blocks: -V^-1 (g_e + W^T x).
     device.clear(own(kept_));
@@ -251,6 +258,7 @@ class SchurSolver : public LinearSolver {
     s.device.launch(wide_ ? damp_kernel<f64>() : damp_kernel<f32>(), {s.tangent}, cg_->parameters(),
                     s.diagonal, p, q);
     s.device.clear(own(q));
+    held_.clear_in(q);
   }
 
   void find_diagonal() const {
@@ -260,9 +268,9 @@ class SchurSolver : public LinearSolver {
       const BatchState& batch = s.batches[k];
       const int slot = elimination_.slot[k];
       std::vector<Argument> arguments;
-      if (!batch.program->stored().empty()) arguments.push_back(batch.jacobian);
+      if (batch.program->stored_count() > 0) arguments.push_back(batch.jacobian);
       if (slot >= 0) arguments.insert(arguments.end(), {eliminated_.inverse, batch.tangent_at});
-      arguments.push_back(diagonal_slots_[k]);
+      arguments.push_back(batch.diagonal_slots);
       if (slot >= 0) arguments.push_back(eliminated_.first_tangent);
       s.device.launch_with(diagonal_kernel(batch.program, s.values.real, slot), {batch.n}, arguments, {});
       for (const ClassSums& c : batch.sums) {
@@ -272,8 +280,7 @@ class SchurSolver : public LinearSolver {
           continue;
         const int parts = c.slots.width * (c.slots.width + 1) / 2;
         const int64_t stored = int64_t(slots.size());
-        c.gather.add(diagonal_slots_[k]
-                         .rows(c.slots.first_diagonal, parts * stored)
+        c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
                          .reshape({parts, stored * batch.n}),
                      parts, false, c.few_diagonal, c.many_diagonal, schur_diagonal_);
       }
@@ -286,7 +293,7 @@ class SchurSolver : public LinearSolver {
   bool wide_ = true;
   Elimination elimination_;
   std::vector<SlotMask> to_kept_, to_eliminated_, from_eliminated_;
-  std::vector<Buffer> diagonal_slots_;
+  HeldCoordinates held_;
   Buffer schur_diagonal_, right_, vector_, product_, kept_;
   BlockPart eliminated_;
   std::unique_ptr<ConjugateGradients> cg_;

@@ -54,7 +54,6 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
   const int64_t unknowns = problem.variable_count();
   const bool energies = std::any_of(state.batches.begin(), state.batches.end(),
                                     [](const Batch& batch) { return batch.topology->energy; });
-  const bool bounds = !state.lower.empty();
   if (unknowns <= kDenseQr && problem.residual_count() * unknowns <= kDenseQrNumbers && !energies)
     return Linear::dense_qr;
   if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
@@ -62,22 +61,23 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
     const bool gpu =
         device.kind == DeviceKind::cuda || (device.kind == DeviceKind::webgpu && !device.software);
-    if (gpu && !bounds) return Linear::schur_pcg;
-    if (rest <= kDenseSchur) return Linear::dense_schur;
-    if (!bounds) return Linear::schur_pcg;
+    return gpu || rest > kDenseSchur ? Linear::schur_pcg : Linear::dense_schur;
   }
-  if (bounds || unknowns <= kSparseCholesky) return Linear::cholesky;
+  if (unknowns <= kSparseCholesky) return Linear::cholesky;
   return Linear::pcg;
 }
 
 bool iterative(Linear linear) { return linear == Linear::pcg || linear == Linear::schur_pcg; }
 
 std::unique_ptr<LinearSolver> make_linear_solver(const Run& run) {
+  std::unique_ptr<LinearSolver> solver;
   switch (run.linear()) {
-    case Linear::pcg: return make_pcg_solver(run.options().max_linear_iterations);
-    case Linear::schur_pcg: return make_schur_solver(run.options().max_linear_iterations);
-    default: return make_holding_solver(run.linear());
+    case Linear::pcg: solver = make_pcg_solver(run.options().max_linear_iterations); break;
+    case Linear::schur_pcg: solver = make_schur_solver(run.options().max_linear_iterations); break;
+    default: solver = make_holding_solver(run.linear());
   }
+  if (run.options().damping == Damping::identity) solver->set_damping({1, 1});
+  return solver;
 }
 
 }  // namespace lockstep::solve

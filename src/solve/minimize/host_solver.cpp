@@ -127,7 +127,7 @@ class QrSolver final : public HostSolver {
     largest_.resize(size_t(n), 0);
     scale_.resize(n);
     for (int64_t k = 0; k < n; ++k) {
-      largest_[size_t(k)] = std::max(largest_[size_t(k)], damping(j.col(k).squaredNorm()));
+      largest_[size_t(k)] = std::max(largest_[size_t(k)], damping_(j.col(k).squaredNorm()));
       scale_[k] = std::sqrt(largest_[size_t(k)]);
       j.col(k) /= scale_[k];
     }
@@ -196,7 +196,7 @@ LinearResult NormalSolver::step(double lambda, std::span<const double> gradient,
   size_t k = 0;
   for (int64_t b = 0; b < equations_.pattern().blocks(); ++b)
     for (int64_t i = 0; i < equations_.pattern().width(b); ++i, ++k) {
-      added[k] = lambda * damping(diagonal_[k]);
+      added[k] = lambda * damping_(diagonal_[k]);
       x[k] = -x[k];
       if (is_held(equations_.columns()[size_t(b)] + i)) added[k] = 1, x[k] = 0;
     }
@@ -207,8 +207,6 @@ LinearResult NormalSolver::step(double lambda, std::span<const double> gradient,
   equations_.scatter(x, step);
   return {true, 1, ""};
 }
-
-double damping(double diagonal) { return std::clamp(diagonal, 1e-6, 1e32); }
 
 std::vector<double> to_host(const Device& device, const Buffer& buffer) {
   if (buffer.storage() == Storage::f64) return device.download<double>(buffer);

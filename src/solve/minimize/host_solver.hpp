@@ -10,14 +10,10 @@
 
 namespace lockstep::solve {
 
-/// Damping of a diagonal element of J^T J.
-double damping(double diagonal);
-
-/// A direct solver, which can hold coordinates: their step is 0, as if their blocks were fixed.
+/// A direct solver.
 class HostSolver : public LinearSolver {
  public:
-  /// By tangent coordinate, 1 for held; empty for none. For the prepare() that follows.
-  void hold(std::vector<uint8_t> held) { held_ = std::move(held); }
+  void hold(std::vector<uint8_t> held) final { held_ = std::move(held); }
 
   /// What the damping remembers of earlier linearisations, for a snapshot.
   virtual std::vector<double> memory() const { return {}; }

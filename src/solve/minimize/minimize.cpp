@@ -49,6 +49,7 @@ void check_options(const Options& options) {
                                     {"forcing", options.forcing},
                                     {"learning_rate", options.learning_rate}})
     if (!(value > 0) || !std::isfinite(value)) refuse(fmt::format("{} {}", what, value), "a positive number");
+  if (options.batch_size < 0) refuse(fmt::format("batch_size {}", options.batch_size), "0 or more");
   if (options.lbfgs_history < 1 || options.lbfgs_history > LbfgsLayout::kMostHistory)
     refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 to 1000");
   if (options.max_linear_iterations < 1)
@@ -79,8 +80,6 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
     if (state.values[k] < state.lower[k] || state.values[k] > state.upper[k])
       throw InputError(fmt::format("number {} starts at {}", k, state.values[k]), "solve bounds",
                        fmt::format("a start from {} to {}", state.lower[k], state.upper[k]));
-  if (has_linear_solver(options.method) && iterative(linear))
-    throw InputError(fmt::format("bounds with {}", name(linear)), "solve", "a direct solver");
 }
 
 /// Keeps trace, callback, snapshots and the checkpoint while a method runs.
@@ -112,7 +111,7 @@ class Loop {
     summary_.iterations = int(summary_.trace.size());
     summary_.linear_iterations = run_.linear_iterations;
     summary_.message = run_.message;
-    summary_.device = run_.device().info().name;
+    run_.describe(summary_);
     summary_.seconds["total"] = run_.seconds();
     summary_.seconds["evaluate"] = run_.evaluate_seconds;
     summary_.seconds["linear"] = run_.linear_seconds;

@@ -30,6 +30,7 @@ std::string_view name(Linear linear) {
   }
   return "";
 }
+std::string_view name(Damping damping) { return damping == Damping::diagonal ? "diag" : "identity"; }
 std::string_view name(Precision precision) {
   switch (precision) {
     case Precision::f64: return "f64";

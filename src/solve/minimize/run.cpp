@@ -72,10 +72,38 @@ void Run::stage(const char* name, const std::function<void()>& work) {
   add_time();
 }
 
+unsigned Run::uses() const {
+  switch (options_.method) {
+    case Method::lm:
+    case Method::gn:
+    case Method::dogleg:
+    case Method::newton: return kUseLinearize | kUseProduct | (iterative(linear_) ? 0 : kUseHost);
+    default: return kUseGradient;
+  }
+}
+
+void Run::describe(Summary& summary) const {
+  const Device& device = evaluator_->device();
+  const DeviceCounters now = device.counters();
+  summary.device = device.info().name;
+  summary.batches = evaluator_->batch_reports();
+  summary.scratch_bytes = evaluator_->scratch_bytes();
+  summary.kernel_reports = device.kernels();
+  summary.kernel_reports.erase(summary.kernel_reports.begin(),
+                               summary.kernel_reports.begin() + int64_t(kernels_before_));
+  summary.kernels_compiled = now.kernels_compiled - before_.kernels_compiled;
+  summary.cache_hits = now.cache_hits - before_.cache_hits;
+  summary.bytes_to_device = now.bytes_to_device - before_.bytes_to_device;
+  summary.bytes_from_device = now.bytes_from_device - before_.bytes_from_device;
+}
+
 void Run::open(std::span<const double> state) {
   const auto build = [&](const Device& device) {
     evaluator_.reset();
-    evaluator_ = std::make_unique<Evaluator>(problem_, device, options_.precision);
+    before_ = device.counters();
+    kernels_before_ = device.kernels().size();
+    evaluator_ = std::make_unique<Evaluator>(problem_, device, options_.precision,
+                                             EvaluatorOptions{options_.batch_size, uses()});
     evaluator_->set_state(state);
   };
   const auto start = Clock::now();

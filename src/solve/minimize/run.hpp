@@ -58,11 +58,15 @@ class Run {
 
   /// Seconds since the start, and of a stage.
   double seconds() const;
+  /// Device, batches, kernels and transfers since open().
+  void describe(Summary& summary) const;
   double evaluate_seconds = 0, linear_seconds = 0;
   int64_t linear_iterations = 0;
   std::string message;  // why a method gave up
 
  private:
+  /// What the method asks of the evaluator.
+  unsigned uses() const;
   void stage(const char* name, const std::function<void()>& work);
 
   Problem& problem_;
@@ -70,6 +74,8 @@ class Run {
   const Options& options_;
   Linear linear_;
   std::unique_ptr<Evaluator> evaluator_;
+  DeviceCounters before_;  // at open()
+  size_t kernels_before_ = 0;
   bool on_cpu_;                        // from the outset, or since a device failed
   std::vector<double> lower_, upper_;  // by tangent coordinate; empty without bounds
   std::vector<int64_t> ambient_of_;    // the number that a bounded coordinate moves, else -1

@@ -57,7 +57,7 @@ class LeastSquares : public Minimizer {
     LinearResult result;
     run_.solve([&] {
       if (!prepared_) {
-        if (run_.bounded()) static_cast<HostSolver&>(*solver_).hold(run_.held());
+        if (run_.bounded()) solver_->hold(run_.held());
         solver_->prepare(evaluator());
       }
       prepared_ = true;
@@ -267,7 +267,9 @@ class Dogleg final : public LeastSquares {
     if (!linear.ok) return linear;
     run_.evaluate([&] {
       // Few unknowns: the largest diagonal so far, for the reason that the QR solver gives.
-      if (run_.linear() == Linear::dense_qr)
+      if (options().damping == Damping::identity)
+        to_device(device(), std::vector<double>(size_t(evaluator().tangent_size()), 1.0), scale_);
+      else if (run_.linear() == Linear::dense_qr)
         raise(device(), evaluator().diagonal(), scale_);
       else
         device().copy(evaluator().diagonal(), scale_);

@@ -44,8 +44,9 @@ Problem views_problem(int cameras, int points, int views, uint64_t seed) {
   return problem;
 }
 
-/// The step by a dense Cholesky factorisation in f64; fixed coordinates stay 0.
-std::vector<double> dense_step(Evaluator& evaluator, double lambda) {
+/// The step by a dense Cholesky factorisation in f64; fixed and held coordinates stay 0.
+std::vector<double> dense_step(Evaluator& evaluator, double lambda, const DampingRange& damping = {},
+                               const std::vector<uint8_t>& held = {}) {
   const size_t n = size_t(evaluator.tangent_size());
   std::vector<double> a(n * n, 0.0), g(n, 0.0);
   for (const HostBatch& b : evaluator.host_batches())
@@ -67,7 +68,10 @@ std::vector<double> dense_step(Evaluator& evaluator, double lambda) {
     }
   for (size_t k = 0; k < n; ++k) {
     const double d = a[k * n + k];
-    a[k * n + k] = d == 0 ? 1 : d + lambda * std::min(std::max(d, 1e-6), 1e32);
+    a[k * n + k] = d == 0 ? 1 : d + lambda * damping(d);
+    if (held.empty() || !held[k]) continue;
+    for (size_t c = 0; c < n; ++c) a[k * n + c] = a[c * n + k] = 0;
+    a[k * n + k] = 1, g[k] = 0;
   }
   for (size_t c = 0; c < n; ++c) {
     for (size_t k = 0; k < c; ++k) a[c * n + c] -= a[c * n + k] * a[c * n + k];
@@ -117,6 +121,36 @@ TEST(Linear, SolversAgreeWithADenseFactorisation) {
         EXPECT_LT(relative_error(download_numbers(device, step), dense_step(evaluator, lambda)),
                   wide ? 1e-10 : 2e-3)
             << "lambda " << lambda;
+      }
+    }
+  }
+}
+
+TEST(Linear, HeldCoordinatesTakeNoPartAndTheIdentityDamps) {
+  const Problem problem = views_problem(11, 83, 4, 5);
+  const Device device = Device::open("cpu");
+  Evaluator evaluator(problem, device, Precision::f64);
+  const Buffer step = device.allocate(evaluator.real(), {evaluator.tangent_size()});
+  for (const DampingRange& damping : {DampingRange(), DampingRange{1, 1}}) {
+    for (const auto& make : {make_pcg_solver, make_schur_solver}) {
+      const auto solver = make(3000);
+      solver->set_damping(damping);
+      // Held coordinates change between linearisations, as they do at bounds.
+      for (const size_t every : {3, 5, 1000}) {
+        std::vector<uint8_t> held(size_t(evaluator.tangent_size()), 0);
+        for (size_t k = 1; k < held.size(); k += every) held[k] = 1;
+        evaluator.linearize();
+        solver->hold(held);
+        solver->prepare(evaluator);
+        for (const double lambda : {1e-2, 1.0}) {
+          const LinearResult result = solver->solve(evaluator, lambda, 1e-13, step);
+          EXPECT_TRUE(result.ok) << result.message;
+          const std::vector<double> got = download_numbers(device, step);
+          EXPECT_LT(relative_error(got, dense_step(evaluator, lambda, damping, held)), 1e-10)
+              << "lambda " << lambda << ", every " << every;
+          for (size_t k = 0; k < held.size(); ++k)
+            if (held[k]) EXPECT_EQ(got[k], 0) << k;
+        }
       }
     }
   }

@@ -46,10 +46,11 @@ TEST(ChooseLinear, FollowsSizeAndStructure) {
   EXPECT_EQ(choose_linear(bundle, given, cpu), Linear::pcg);
 }
 
-TEST(ChooseLinear, BoundsNeedADirectSolver) {
+TEST(ChooseLinear, BoundsChangeNothing) {
   Problem bundle = sights(4, 120);
   bundle.bound({1}, 3, 0, 0, 5);
-  EXPECT_EQ(choose_linear(bundle, {}, device(DeviceKind::cuda)), Linear::dense_schur);
+  EXPECT_EQ(choose_linear(bundle, {}, device(DeviceKind::cuda)), Linear::schur_pcg);
+  EXPECT_EQ(choose_linear(bundle, {}, device(DeviceKind::cpu)), Linear::dense_schur);
 }
 
 TEST(ChooseLinear, FixedBlocksDoNotCount) {

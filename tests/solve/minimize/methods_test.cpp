@@ -1,4 +1,5 @@
 // Every method against closed forms, in ordinary and in degenerate cases.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
@@ -248,9 +249,112 @@ TEST(Minimize, BoundsHoldAndStillReachTheLeastCost) {
   Instance outside = test::rosenbrock();
   outside.problem.bound(outside.set, 0, 0, 0, 2);
   EXPECT_THROW(minimize(outside.problem, cpu()), InputError);
-  Instance iterative = test::rosenbrock();
-  iterative.problem.bound(iterative.set, 0, 0, -2, 2);
-  EXPECT_THROW(minimize(iterative.problem, cpu(), precise(Method::lm, Linear::pcg)), InputError);
+}
+
+TEST(Minimize, BoundsHoldWithIterativeSolvers) {
+  for (const Method method : {Method::lm, Method::dogleg, Method::gn}) {
+    SCOPED_TRACE(name(method));
+    Instance r = test::rosenbrock();
+    r.problem.values(r.set)[0] = 0.1, r.problem.values(r.set)[1] = -0.5;
+    r.problem.bound(r.set, 0, 0, 0, 2);
+    r.problem.bound(r.set, 0, 1, -1, 0.25);
+    const Summary summary = minimize(r.problem, cpu(), precise(method, Linear::pcg));
+    EXPECT_EQ(r.problem.values(r.set)[1], 0.25);
+    const double x = r.problem.values(r.set)[0];
+    EXPECT_NEAR(-200 * x * (0.25 - x * x) - (1 - x), 0, 1e-6) << name(summary.termination);
+    EXPECT_TRUE(converged(summary.termination)) << name(summary.termination);
+  }
+  // Points of a net between two planes, some of which press against them; each linear solver ends there.
+  std::vector<double> direct;
+  for (const Linear linear : {Linear::cholesky, Linear::pcg}) {
+    SCOPED_TRACE(name(linear));
+    Instance net = test::net(9);
+    const std::span<double> x = net.problem.values(net.set);
+    for (size_t k = 0; k < x.size(); k += 3) {
+      const double low = std::min(x[k + 2], -0.02), high = std::max(x[k + 2], 0.01);
+      net.problem.bound(net.set, int64_t(k / 3), 2, low, high);
+    }
+    const Summary summary = minimize(net.problem, cpu(), precise(Method::lm, linear));
+    EXPECT_TRUE(converged(summary.termination)) << name(summary.termination);
+    if (direct.empty())
+      direct = {summary.final_cost};
+    else
+      EXPECT_NEAR(summary.final_cost, direct[0], 1e-7 * direct[0] + 1e-14);
+  }
+}
+
+TEST(Minimize, TheIdentityDampsEveryUnknownAlike) {
+  // r = (100 (x - 1), y - 1) from (0, 0): a step of (J^T J + lambda I) with lambda = 1.
+  for (const Linear linear : {Linear::dense_cholesky, Linear::dense_qr, Linear::cholesky, Linear::pcg}) {
+    for (const Damping damping : {Damping::diagonal, Damping::identity}) {
+      SCOPED_TRACE(fmt::format("{} {}", name(linear), name(damping)));
+      Problem problem;
+      const std::vector<double> start{0, 0};
+      const BlockSet set = problem.add_blocks("x", euclidean(2), start);
+      problem.add_terms(
+          {"line",
+           {2},
+           0,
+           [](const TermArguments& a) { return std::vector{100 * (a.x(0, 0) - 1), a.x(0, 1) - 1}; }},
+          {set}, std::vector<int32_t>{0}, {});
+      Options options = precise(Method::lm, linear);
+      options.initial_damping = 1;
+      options.damping = damping;
+      options.max_iterations = 1;
+      options.forcing = 1e-14;
+      minimize(problem, cpu(), options);
+      const double stiff = damping == Damping::identity ? 1e4 / (1e4 + 1) : 0.5;
+      EXPECT_NEAR(problem.values(set)[0], stiff, 1e-12);
+      EXPECT_NEAR(problem.values(set)[1], 0.5, 1e-12);
+      options.max_iterations = 100;
+      EXPECT_TRUE(converged(minimize(problem, cpu(), options).termination));
+      EXPECT_NEAR(problem.values(set)[0], 1, 1e-9);
+    }
+  }
+  for (const Method method : {Method::dogleg, Method::lm}) {
+    Options options = precise(method);
+    options.damping = Damping::identity;
+    options.initial_radius = 0.5;
+    Instance r = test::rosenbrock();
+    const Summary summary = minimize(r.problem, cpu(), options);
+    EXPECT_TRUE(converged(summary.termination));
+    if (method == Method::dogleg) EXPECT_LE(summary.trace[0].step_norm, 0.5 * (1 + 1e-12));
+    EXPECT_NEAR(r.problem.values(r.set)[0], 1, 1e-8);
+  }
+}
+
+TEST(Minimize, BatchesOfAnySizeTakeTheSameStepsAndTellWhatTheyDid) {
+  const auto run = [](int64_t batch_size, Linear linear) {
+    Instance circle = test::net(5);  // fewer springs than groups take
+    Options options = precise(Method::lm, linear);
+    options.batch_size = batch_size;
+    options.max_iterations = 12;
+    const Summary summary = minimize(circle.problem, cpu(), options);
+    const auto x = circle.problem.values(circle.set);
+    return std::pair(summary, std::vector<double>(x.begin(), x.end()));
+  };
+  for (const Linear linear : {Linear::cholesky, Linear::pcg}) {
+    const auto [whole, x] = run(0, linear);
+    const auto [split, y] = run(13, linear);
+    EXPECT_EQ(x, y);
+    EXPECT_EQ(whole.final_cost, split.final_cost);
+    EXPECT_GT(split.batches.size(), whole.batches.size());
+    int64_t instances = 0;
+    for (const BatchReport& b : split.batches) {
+      EXPECT_LE(b.instances, 13);
+      EXPECT_GT(b.launch_s, 0);
+      instances += b.instances * b.residuals;
+    }
+    EXPECT_EQ(instances, split.residuals);
+    EXPECT_LT(split.scratch_bytes, whole.scratch_bytes);
+    EXPECT_EQ(split.kernels, whole.kernels);  // topologies
+    EXPECT_GT(split.bytes_to_device, 0);
+    EXPECT_GT(split.bytes_from_device, 0);
+  }
+  Instance bad = test::rosenbrock();
+  Options options;
+  options.batch_size = -1;
+  EXPECT_THROW(minimize(bad.problem, cpu(), options), InputError);
 }
 
 TEST(Minimize, RobustLossesIgnoreAnOutlier) {

@@ -1,0 +1,54 @@
+// Work that is done ahead on threads of its own: tables of the batches to come, kernels that will be
+// launched.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lockstep::solve {
+
+/// Pieces of work begin in the order in which they were added. They count as work of the stage in which they
+/// were added, also for injected faults.
+class Preparation {
+ public:
+  struct Work;
+  using Handle = std::shared_ptr<Work>;
+
+  explicit Preparation(int threads);
+  /// Drops what has not begun and waits for the rest.
+  ~Preparation();
+  Preparation(const Preparation&) = delete;
+  Preparation& operator=(const Preparation&) = delete;
+
+  /// Threads that this machine has for it, one at least.
+  static int default_threads();
+
+  Handle add(std::function<void()> work);
+  /// Until the work is done, by this thread where none has begun it. Throws what the work threw.
+  void wait(const Handle& handle);
+  /// Until all work is done.
+  void wait_all();
+  /// Throws the first DeviceError of work that nobody waited for, once.
+  void check();
+
+ private:
+  void run(std::unique_lock<std::mutex>& lock, const Handle& handle);
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Handle> queue_;
+  int running_ = 0;
+  bool ends_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace lockstep::solve
