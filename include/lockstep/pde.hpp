@@ -181,13 +181,15 @@ struct Inputs {
   int64_t members = 1;
 };
 
-/// Data of T time levels: for each field T arrays, shaped as those of Inputs.
+/// Data of T time levels: for each field T arrays, shaped as those of Inputs, or T arrays of rows.
 struct TrajectoryInputs {
   std::map<std::string, std::vector<Buffer>> fields;
   std::map<std::string, double> parameters;
   Buffer mask;
   double seed = 1;
 };
+  std::vector<Buffer> rows;
+  int64_t members = 1;
 
 struct LossOptions {
   Gradients gradients = Gradients::all;
@@ -201,6 +203,8 @@ struct LossOptions {
   /// share a multiprocessor (bounds the registers on CUDA); 0: by the device.
   int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0, groups = 0;
 };
+  /// Residual levels of a trajectory that one fused sweep takes; 0: by the device.
+  int levels = 0;
 
 /// A loss with its buffers on a device: results and scratch are allocated once.
 class BoundLoss {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/error.hpp"
 
 namespace lockstep::pde {
@@ -35,21 +37,25 @@ double BoundLoss::loss() const {
   return total;
 }
 
-Buffer BoundLoss::gradient_rows(int level) const {
-  if (!state_->rows) return {};
-  const std::vector<int> levels = FieldArrays::levels(state_->outputs);
-  for (size_t k = 0; k < levels.size(); ++k)
-    if (levels[k] == level) return state_->gradients[k];
+Buffer BoundLoss::State::gradient_of(int field, int64_t level) const {
+  if (rows) {
+    const std::vector<int> levels = FieldArrays::levels(outputs);
+    const auto at = std::find(levels.begin(), levels.end(), int(level));
+    return at == levels.end() ? Buffer() : gradients[size_t(at - levels.begin())];
+  }
+  for (size_t k = 0; k < outputs.size(); ++k)
+    if (outputs[k].field_index == field && outputs[k].level == level) return gradients[k];
   return {};
 }
 
+Buffer BoundLoss::gradient_rows(int level) const {
+  return state_->rows ? state_->gradient_of(-1, level) : Buffer();
+}
+
 Buffer BoundLoss::gradient(std::string_view field, int level) const {
-  if (state_->rows) return {};
-  for (size_t k = 0; k < state_->outputs.size(); ++k) {
-    const FieldLevel& o = state_->outputs[k];
-    if (o.level == level && state_->d->plan->fields[size_t(o.field_index)].name == field)
-      return state_->gradients[k];
-  }
+  const std::vector<FieldInfo>& fields = state_->d->plan->fields;
+  for (size_t f = 0; f < fields.size() && !state_->rows; ++f)
+    if (fields[f].name == field) return state_->gradient_of(int(f), level);
   return {};
 }
 

@@ -25,6 +25,9 @@ struct BoundLoss::State {
   Buffer totals;                    // one sum per residual
   std::vector<double> total_scale;  // from that sum to the weighted mean square
   double bytes = 0;
+
+  /// Gradient of a field at a level, or of all fields where the inputs are rows; empty where not asked for.
+  Buffer gradient_of(int field, int64_t level) const;
 };
 
 }  // namespace lockstep::pde

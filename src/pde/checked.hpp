@@ -15,17 +15,25 @@ struct Loss::State {
   std::shared_ptr<const Discretisation> d;
   std::mutex mutex;
   std::map<std::string, Kernel> kernels;
+  std::map<std::string, std::shared_ptr<const Discretisation>> parts;  // of trajectories
 
   const Kernel& kernel(const std::string& key, const std::function<Kernel()>& make) {
     std::lock_guard lock(mutex);
     const auto found = kernels.find(key);
     return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
   }
+  std::shared_ptr<const Discretisation> part(
+      const std::string& key, const std::function<std::shared_ptr<const Discretisation>()>& make) {
+    std::lock_guard lock(mutex);
+    auto& found = parts[key];
+    if (!found) found = make();
+    return found;
+  }
 };
 
 inline std::string form_key(const char* what, const KernelForm& form) {
-  return fmt::format("{} {} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
-                     form.batch, form.whole, form.keep);
+  return fmt::format("{} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
+                     form.batch, form.whole);
 }
 
 /// Checks inputs against the plan and turns them into arrays of rank 4.
@@ -58,9 +66,6 @@ class Checked {
         if (!plan_.fields[f].used[level + 1]) continue;
         const auto found = inputs.fields.find(plan_.fields[f].name);
         const Buffer given = found == inputs.fields.end() ? Buffer() : found->second[size_t(level + 1)];
-        if (!given)
-          throw InputError(fmt::format("field {} at level {:+} missing", plan_.fields[f].name, level),
-                           "pde inputs", "an array");
         check(given, int(f), fmt::format("field {} at level {:+}", plan_.fields[f].name, level));
         arrays_[{int(f), level}] = given;
       }
@@ -104,11 +109,26 @@ class Checked {
     throw InputError(fmt::format("unknown field {}", name), "pde inputs", known);
   }
   void check(const Buffer& b, int field, const std::string& what) {
+    require(b, what);
     take_storage(b, what);
     check_shape(b, plan_.fields[size_t(field)].components, what);
   }
+  void check_rows(const Buffer& b, const std::string& what) {
+    require(b, what);
+    take_storage(b, what);
+    const int64_t width = FieldArrays::width(plan_), cells = members_ * d_.mesh.count();
+    const int rank = b.shape().rank();
+    const bool fits = rank >= 1 && b.shape()[rank - 1] == width && b.elements() == cells * width &&
+                      (rank != 4 || (b.shape()[2] == d_.mesh.cells[0] && b.shape()[1] == d_.mesh.cells[1]));
+    if (!fits)
+      throw InputError(fmt::format("{} of shape {}", what, to_string(b.shape())), "pde inputs",
+                       fmt::format("({}, {}) or (nz, ny, nx, {})", cells, width, width));
+  }
 
  private:
+  static void require(const Buffer& b, const std::string& what) {
+    if (!b) throw InputError(what + " missing", "pde inputs", "an array");
+  }
   void take_storage(const Buffer& b, const std::string& what) {
     if (!have_storage_) {
       const Storage s = b.storage();
@@ -126,21 +146,12 @@ class Checked {
   }
   void take_rows(const Inputs& inputs) {
     if (!inputs.fields.empty()) throw InputError("rows and fields", "pde inputs", "one or the other");
-    const int64_t width = FieldArrays::width(plan_), cells = members_ * d_.mesh.count();
     for (int level = -1; level <= 1; ++level) {
       bool used = false;
       for (const FieldInfo& f : plan_.fields) used |= f.used[level + 1];
       if (!used) continue;
       const Buffer& b = inputs.rows[size_t(level + 1)];
-      const std::string what = fmt::format("rows at level {:+}", level);
-      if (!b) throw InputError(what + " missing", "pde inputs", "an array");
-      take_storage(b, what);
-      const int rank = b.shape().rank();
-      const bool fits = rank >= 1 && b.shape()[rank - 1] == width && b.elements() == cells * width &&
-                        (rank != 4 || (b.shape()[2] == d_.mesh.cells[0] && b.shape()[1] == d_.mesh.cells[1]));
-      if (!fits)
-        throw InputError(fmt::format("{} of shape {}", what, to_string(b.shape())), "pde inputs",
-                         fmt::format("({}, {}) or (nz, ny, nx, {})", cells, width, width));
+      check_rows(b, fmt::format("rows at level {:+}", level));
       arrays_[{-1, level}] = b;
     }
   }

@@ -125,13 +125,16 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
   options.group = {shape.x, shape.y, 1};
   options.min_blocks = shape.blocks;
   return Kernel::trace(
-      fmt::format("pde.fused.{}.{}.{}", variant(*d, form), outputs.size(), lockstep::name(sum)),
+      fmt::format("pde.fused.{}.{}{}.{}", variant(*d, form), outputs.size(), part, lockstep::name(sum)),
       ir::Domain::groups, 3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
 }
 
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
                              const KernelForm& form, const std::vector<FieldLevel>& outputs,
                              const FusedShape& shape, Type sum, const FusedArguments& a,
+  const int levels = int(d->plan->carry.level) + 1;
+  const bool whole = d->plan->carry.rows() == 0;
+  const std::string part = whole ? "" : fmt::format(".levels{}", levels);
                              const KernelStore& store) {
   std::string key = fmt::format("{} {} {}", form_key("fused", form), int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
@@ -146,7 +149,8 @@ FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Devi
   std::vector<Argument> list = a.fields;
   if (a.mask) list.push_back(a.mask);
   list.insert(list.end(), a.gradients.begin(), a.gradients.end());
-  if (a.cotangents) list.push_back(a.cotangents);
+  if (a.carried_in) list.push_back(a.carried_in);
+  if (a.carried_out) list.push_back(a.carried_out);
   list.push_back(partial);
   for (int axis = 0; axis < 3; ++axis) list.push_back(d->mesh.cells[size_t(axis)]);
   list.push_back(int64_t(shape.chunk));

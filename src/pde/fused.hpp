@@ -11,7 +11,7 @@ struct FusedArguments {
   Buffer mask;
   std::vector<Argument> gradients;  // of rank 4
   std::vector<Argument> scalars;    // scales, parameters, seeds
-  Buffer cotangents;                // where they are written too, or empty
+  Buffer carried_in, carried_out;   // of parts of a trajectory
   Buffer totals;
   int64_t members = 1;
 };

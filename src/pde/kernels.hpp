@@ -23,7 +23,6 @@ struct KernelForm {
   bool rows = false;      // all components of a level side by side in one array
   bool batch = false;     // several members, one after the other in every array
   bool whole = false;     // two kernels: cotangents of the whole grid, not of a ring of planes
-  bool keep = false;      // fused: cotangents are written to memory too
   Type type() const { return storage == Storage::f64 ? Type::f64 : Type::f32; }
   Storage scratch() const { return storage == Storage::f64 ? Storage::f64 : Storage::f32; }
 };
@@ -101,12 +100,6 @@ Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm&
 /// by `fields`, z_first, ring, shift, cells along z, scales, parameters.
 Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                          std::vector<int> fields);
-
-/// What the residuals one level before and after add to the gradient at a level, in the order of
-/// trajectory_kernel. `fresh`: the level has no residual of its own. Arguments: cotangents before, after
-/// (rank 4), gradients by `fields`, scales, parameters.
-Kernel time_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, std::vector<int> fields,
-                   bool fresh);
 
 inline constexpr int kReduceLanes = 256, kReduceChunk = 4096;
 /// Sums of c^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents

@@ -46,14 +46,18 @@ void Sweep::trace() {
   for (size_t k = 0; k < plan_.residuals.size(); ++k)
     sums_.push_back(sum_of_[k] == k ? b_.variable(b_.number(sum_, 0)) : kNone);
   const Id zero = b_.number(form_.type(), 0);
-  for (int q = 0; q < shape_.rows; ++q)
+  const auto expect = [&](int row, size_t output, const Target& t, int carried) {
+    Pending p{row, output, &t, {}, t.point && !t.terms.empty() ? b_.variable(zero) : kNone, carried};
+    for (int k = 0; swept(t) && k < 2 * back_; ++k) p.planes.push_back(b_.variable(zero));
+    pending_.push_back(std::move(p));
+  };
+  for (int q = 0; q < shape_.rows; ++q) {
     for (size_t o = 0; o < outputs_.size(); ++o)
-      for (const Target* t : targets_of(plan_, outputs_[o])) {
-        Pending p{q, o, t, {}, t->point && !t->terms.empty() ? b_.variable(zero) : kNone};
-        if (swept(*t))
-          for (int k = 0; k < 2 * back_; ++k) p.planes.push_back(b_.variable(zero));
-        pending_.push_back(std::move(p));
-      }
+      for (const Target* t : targets_of(plan_, outputs_[o]))
+        if (plan_.carry.row_left(*t) < 0) expect(q, o, *t, -1);
+    for (const Target& t : plan_.targets)
+      if (const int row = plan_.carry.row_left(t); row >= 0) expect(q, 0, t, row);
+  }
 
   // Planes around the first one; slot k of the ring holds plane first - forward + k.
   for (int k = -forward_; k < forward_ + shape_.ahead; ++k)
@@ -70,6 +74,8 @@ void Sweep::trace() {
   for (size_t q = 0; q < rows; ++q) {
     next_.push_back(variables(own));
     load_next(rows_[q], first_plane, next_.back());
+    carried_.push_back(variables(plan_.carry.reads ? size_t(plan_.carry.rows()) : 0));
+    load_carried(int(q), first_plane, kNone);
   }
   for (RingPass& pass : ring_) {
     pass.next = variables(own);
@@ -91,7 +97,12 @@ void Sweep::trace() {
     }
   }
 
-  for (size_t q = 0; q < rows; ++q) kept_cotangent_.push_back(variables(plan_.residuals.size()));
+  for (size_t q = 0; q < rows; ++q) {
+    kept_cotangent_.push_back(variables(plan_.residuals.size()));
+    older_cotangent_.emplace_back();
+    for (int k = 0; follows() && back_ > 1 && k < back_; ++k)
+      older_cotangent_.back().push_back(variables(plan_.residuals.size()));
+  }
   find_slots();
   fetch(plus(first_, forward_ + shape_.ahead), slot(forward_ + shape_.ahead));
   begin_residuals(first_);
@@ -115,7 +126,8 @@ void Sweep::declare() {
   arrays_.emplace(plan_, fields_, form_, "", ir::Access::read);
   if (form_.mask) mask_.emplace("mask", form_.storage, 3, ir::Access::read);
   gradients_.emplace(plan_, outputs_, form_, "d_", ir::Access::write);
-  if (form_.keep) kept_.emplace("cotangents", form_.scratch(), 4, ir::Access::write);
+  if (plan_.carry.reads) carried_in_.emplace("carried_in", form_.scratch(), 4, ir::Access::read);
+  if (plan_.carry.writes) carried_out_.emplace("carried_out", form_.scratch(), 4, ir::Access::write);
   partial_.emplace("partial", sum_ == Type::f64 ? Storage::f64 : Storage::f32, 2, ir::Access::write);
   for (size_t a = 0; a < 3; ++a) cells_[a] = add_scalar(fmt::format("n{}", char('x' + a)), Type::i32);
   chunk_ = add_scalar("chunk", Type::i32);
@@ -173,11 +185,19 @@ Id Sweep::mask_offset(Id plane, Id in_plane) {
   return plus(times(b_.convert(b_.function().index_type, member_plane(plane)), plane_cells_), in_plane);
 }
 
-Id Sweep::cotangent_offset(int residual, Id plane, Id in_plane) {
+Id Sweep::carried_offset(int row, Id plane, Id in_plane) {
   const Type index = b_.function().index_type;
-  return plus(plus(times(volume_, b_.convert(index, constant(residual))),
-                   times(b_.convert(index, plane), plane_cells_)),
-              in_plane);
+  const Id number =
+      member_ == kNone ? constant(row) : plus(times(member_, plan_.carry.rows()), row);
+  return plus(
+      plus(times(volume_, b_.convert(index, number)), times(b_.convert(index, plane), plane_cells_)),
+      in_plane);
+}
+
+bool Sweep::follows() const {
+  for (const Pending& p : pending_)
+    if (!p.target->after.empty()) return true;
+  return false;
 }
 
 const RawBuffer& Sweep::buffer_of(const Channel& c) const {
@@ -314,6 +334,17 @@ void Sweep::load_next(const Cell& c, Id plane, Values& next) {
            buffer_of(channel).load_at(offset(channel.field_index, channel.component, plane, c.offset)));
   }
   if (mask_) b_.set(next.back(), mask_->load_at(mask_offset(plane, c.offset)));
+}
+
+/// Loads what the part of a trajectory before this one left: gradients at the plane that comes next,
+/// cotangents at the one that will be done then.
+void Sweep::load_carried(int row, Id above, Id below) {
+  for (size_t k = 0; k < carried_[size_t(row)].size(); ++k) {
+    const Id plane = k < plan_.carry.gradients.size() ? above : below;
+    if (plane == kNone) continue;
+    b_.set(carried_[size_t(row)][k],
+           carried_in_->load_at(carried_offset(int(k), plane, rows_[size_t(row)].offset)));
+  }
 }
 
 }  // namespace lockstep::pde

@@ -9,8 +9,8 @@
 namespace lockstep::pde {
 
 /// Traces the sweep into the current kernel. Arguments: fields (rank 4), [mask], gradients by `outputs`,
-/// partial sums, cells along x, y, z, planes of a chunk, scales, parameters, seeds. All volumes are
-/// contiguous.
+/// [what is carried in], [what is carried out], partial sums, cells along x, y, z, planes of a chunk, scales,
+/// parameters, seeds. All volumes are contiguous.
 class Sweep {
  public:
   Sweep(const Discretisation& d, const KernelForm& form, const std::vector<FieldLevel>& outputs,
@@ -26,6 +26,7 @@ class Sweep {
     const Target* target;
     std::vector<Id> planes;  // [0] = plane z-back, …; the newest plane begins in its first step
     Id point;                // the pointwise part of the plane below the current slot, or none
+    int carried;             // row of what the next part of a trajectory takes up, or -1
   };
   /// A cell of the tile or around it.
   struct Cell {
@@ -58,9 +59,10 @@ class Sweep {
   Id offset(int field_index, int component, Id plane, Id in_plane);
   Id member_plane(Id plane);
   Id mask_offset(Id plane, Id in_plane);
-  Id cotangent_offset(int residual, Id plane, Id in_plane);
+  Id carried_offset(int row, Id plane, Id in_plane);
   const RawBuffer& buffer_of(const Channel& c) const;
   void load_next(const Cell& c, Id plane, Values& next);
+  void load_carried(int row, Id above, Id below);
   void fetch(Id plane, Id slot);
   void find_slots();
   Id slot(int dz) const { return slots_.at(dz); }
@@ -76,6 +78,8 @@ class Sweep {
   Id shared(Id place);
   Id staged_value(int channel, int row, const Offset& at, int plane);
   Id cotangent_value(int residual, int row, const Offset& at);
+  Id own_cotangent(int residual, int row, int below);
+  Id complete(const Pending& p, Id sum, Id plane, int below);
   void residuals(int row);
   Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width);
   Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
@@ -93,6 +97,7 @@ class Sweep {
 
   bool direct() const { return form_.storage == form_.scratch(); }
   static bool swept(const Target& t);
+  bool follows() const;  // whether other levels add to complete sums
 
   ir::Builder& b_;
   const Discretisation& d_;
@@ -107,7 +112,7 @@ class Sweep {
   std::vector<FieldLevel> fields_;
   std::vector<size_t> sum_of_;  // residuals of one term and weight share a sum
   std::optional<FieldArrays> arrays_, gradients_;
-  std::optional<RawBuffer> mask_, partial_, kept_;
+  std::optional<RawBuffer> mask_, partial_, carried_in_, carried_out_;
   uint32_t staged_ = 0, cotangents_ = 0;
   std::array<Id, 3> cells_{};
   Id plane_cells_, volume_, lane_x_, lane_y_, lane_, group_, tile_x_, tile_y_, chunk_, chunks_, begin_, end_,
@@ -123,6 +128,8 @@ class Sweep {
   std::vector<std::vector<Values>>
       queue_;  // by row and staged channel: variables of planes z-forward … z+forward-1
   std::vector<Values> kept_cotangent_;  // by row: cotangents of the plane below the current slot
+  std::vector<std::vector<Values>> older_cotangent_;  // by row and carry: of the planes below that one
+  std::vector<Values> carried_;  // by row: gradients of the plane that comes next, cotangents of the done one
   std::vector<Pending> pending_;
 
   // of the current step
@@ -131,7 +138,7 @@ class Sweep {
   std::map<std::tuple<int, int, int, int>, Id> staged_memo_;
   std::map<std::tuple<int, int, int>, Id> cotangent_memo_;
   std::vector<std::vector<Values>> column_;  // by row and staged channel: planes z-forward … z+forward
-  std::vector<Values> own_, cotangent_, neighbour_;
+  std::vector<Values> own_, cotangent_, neighbour_, carried_own_;
   std::vector<std::unique_ptr<Tracer>> tracers_;
 };
 

@@ -53,6 +53,32 @@ Id Sweep::cotangent_value(int residual, int row, const Offset& at) {
   return entry->second;
 }
 
+/// A cotangent of one of the lane's cells, `below` planes below that one. Of two planes only their own lane
+/// overwrites them, later in this step.
+Id Sweep::own_cotangent(int residual, int row, int below) {
+  if (below == 0) return b_.get(kept_cotangent_[size_t(row)][size_t(residual)]);
+  if (back_ > 1) return b_.get(older_cotangent_[size_t(row)][size_t(below - 1)][size_t(residual)]);
+  return b_.emit(
+      ir::Op::shared_load, form_.type(),
+      {plus(plus(b_.get(cotangent_head_), rows_[size_t(row)].cotangent), residual * layout_.inner())},
+      cotangents_);
+}
+
+/// Adds to the sum of a plane, `below` planes below that of the back phase, what other levels give.
+Id Sweep::complete(const Pending& p, Id sum, Id plane, int below) {
+  if (p.target->after.empty()) return sum;
+  const size_t q = size_t(p.row);
+  std::array<Id, 3> own = rows_[q].own;
+  own[2] = inside_plane(plane);
+  Tracer tracer(d_, form_.type(), scalars_, own, cells_, [&](const Datum& x) -> Id {
+    if (x.kind == Access::cotangent) return own_cotangent(x.component, p.row, below);
+    if (below == back_) return b_.get(carried_[q][size_t(x.component)]);
+    return carried_in_->load_at(carried_offset(x.component, own[2], rows_[q].offset));
+  });
+  for (const Value& v : p.target->after) sum = b_.op(ir::Op::fadd, {sum, tracer.value(v)});
+  return sum;
+}
+
 /// Cells whose rows along an axis differ from the inner ones.
 Id Sweep::at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width) {
   Id edge = width.low > 0 ? less(own[size_t(axis)], constant(width.low)) : kNone;
@@ -111,6 +137,10 @@ void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const
 Tracer::Load Sweep::residual_load(int row) {
   return [this, row, q = size_t(row)](const Datum& x) -> Id {
     if (x.kind == Access::cotangent) return cotangent_[q][size_t(x.component)];
+    if (x.kind == Access::carried && size_t(x.component) < carried_own_[q].size())
+      return carried_own_[q][size_t(x.component)];
+    if (x.kind == Access::carried)
+      return carried_in_->load_at(carried_offset(x.component, inside_plane(z_), rows_[q].offset));
     if (const int k = Channels::find(channels_.staged, x); k >= 0) return staged_value(k, row, x.at, 0);
     return own_[q][size_t(Channels::find(channels_.own, x))];
   };
@@ -177,11 +207,14 @@ void Sweep::begin_residuals(Id z) {
       column_[q][size_t(c)].push_back(
           shared(plus(plus(slot(forward_), rows_[q].staged), c * layout_.plane())));
   own_.assign(rows, {});
+  carried_own_.assign(rows, {});
   cotangent_.assign(rows, {});
   tracers_.clear();
   next_plane_ = inside_plane(b_.op(ir::Op::imin, {plus(z, 1), plus(last_, -1)}));
   for (size_t q = 0; q < rows; ++q) {
     for (Id variable : next_[q]) own_[q].push_back(b_.get(variable));
+    for (size_t k = 0; plan_.carry.reads && k < plan_.carry.gradients.size(); ++k)
+      carried_own_[q].push_back(b_.get(carried_[q][k]));
     std::array<Id, 3> own = rows_[q].own;
     own[2] = inside_plane(z);
     tracers_.push_back(
@@ -204,23 +237,28 @@ void Sweep::residual_phase(Id z) {
   // The next plane's values take the registers of those that were used.
   for (size_t q = 0; q < rows; ++q) {
     load_next(rows_[q], next_plane_, next_[q]);
+    load_carried(int(q), next_plane_, inside_plane(plus(z, -back_)));
     store_cotangents(rows_[q], neighbour_[q]);
   }
   for (int q = 0; q < shape_.rows; ++q) add_loss(q);
   for (int q = 0; q < shape_.rows; ++q) {
-    std::vector<std::pair<const Pending*, Id>> complete;  // what no neighbour adds to
+    std::vector<std::pair<const Pending*, Id>> done;  // what no neighbour adds to
     for (const Pending& p : pending_)
       if (p.row == q && p.target->terms.empty()) {
-        const Id total = p.target->point ? tracers_[size_t(q)]->value(*p.target->point) : kNone;
-        complete.push_back({&p, total == kNone ? b_.number(form_.type(), 0) : total});
+        Tracer& tracer = *tracers_[size_t(q)];
+        Id total = p.target->point ? tracer.value(*p.target->point) : b_.number(form_.type(), 0);
+        for (const Value& v : p.target->after) total = b_.op(ir::Op::fadd, {total, tracer.value(v)});
+        done.push_back({&p, total});
       }
-    if (complete.empty() && !kept_) continue;
+    if (done.empty() && !carried_out_) continue;
     b_.if_(both(owns_plane_, owned_[size_t(q)]), [&] {
       const Id plane = inside_plane(z);
-      store(complete, plane, rows_[size_t(q)]);
-      for (size_t k = 0; kept_ && k < plan_.residuals.size(); ++k)
-        kept_->store_at(cotangent_offset(int(k), plane, rows_[size_t(q)].offset), cotangent_[size_t(q)][k],
-                        form_.streaming);
+      store(done, plane, rows_[size_t(q)]);
+      const Carry& carry = plan_.carry;
+      for (size_t k = 0; carried_out_ && k < carry.cotangents.size(); ++k)
+        carried_out_->store_at(
+            carried_offset(int(carry.gradients.size() + k), plane, rows_[size_t(q)].offset),
+            cotangent_[size_t(q)][size_t(carry.residual + carry.cotangents[k])], form_.streaming);
     });
   }
   ring();
@@ -231,6 +269,10 @@ void Sweep::keep() {
   for (size_t q = 0; q < size_t(shape_.rows); ++q) {
     for (size_t c = 0; c < queue_[q].size(); ++c)
       for (size_t k = 0; k < queue_[q][c].size(); ++k) b_.set(queue_[q][c][k], column_[q][c][k + 1]);
+    for (size_t k = older_cotangent_[q].size(); k-- > 0;)
+      for (size_t c = 0; c < kept_cotangent_[q].size(); ++c)
+        b_.set(older_cotangent_[q][k][c],
+               b_.get(k > 0 ? older_cotangent_[q][k - 1][c] : kept_cotangent_[q][c]));
     for (size_t k = 0; k < kept_cotangent_[q].size(); ++k) b_.set(kept_cotangent_[q][k], neighbour_[q][k]);
   }
   for (Pending& p : pending_)
@@ -347,7 +389,7 @@ void Sweep::back(int row) {
     if (p.row != row || p.target->terms.empty()) continue;
     if (p.planes.empty()) {
       const Id total = own_plane(p, kNone);
-      here.push_back({&p, total == kNone ? zero : total});
+      here.push_back({&p, complete(p, total == kNone ? zero : total, z_, 0)});
       continue;
     }
     Values sums;  // of the planes z-back … z+back
@@ -357,7 +399,7 @@ void Sweep::back(int row) {
       Id& sum = sums[size_t(to + back_)];
       sum = to == 0 ? own_plane(p, sum) : tracer.add_to_plane(*p.target, to, sum);
     }
-    finished.push_back({&p, sums[0]});
+    finished.push_back({&p, complete(p, sums[0], plus(z_, -back_), back_)});
     for (size_t k = 0; k < p.planes.size(); ++k) b_.set(p.planes[k], sums[k + 1]);
   }
   if (!here.empty()) b_.if_(both(owns_plane_, owned_[q]), [&] { store(here, plane, rows_[q]); });
@@ -375,7 +417,8 @@ void Sweep::flush(int row) {
       const Id plane = plus(z_, k - back_);
       std::vector<std::pair<const Pending*, Id>> list;
       for (const Pending& p : pending_)
-        if (p.row == row && !p.planes.empty()) list.push_back({&p, b_.get(p.planes[size_t(k - 1)])});
+        if (p.row == row && !p.planes.empty())
+          list.push_back({&p, complete(p, b_.get(p.planes[size_t(k - 1)]), plane, back_ - k)});
       b_.if_(both(at_most(begin_, plane), less(plane, end_)),
              [&] { store(list, plane, rows_[size_t(row)]); });
     }
@@ -383,10 +426,14 @@ void Sweep::flush(int row) {
 }
 
 void Sweep::store(const std::vector<std::pair<const Pending*, Id>>& list, Id plane, const Cell& c) {
-  for (const auto& [p, value] : list)
-    gradients_->buffer(outputs_[p->output])
-        .store_at(offset(p->target->field_index, p->target->component, plane, c.offset), value,
-                  form_.streaming);
+  for (const auto& [p, value] : list) {
+    const Target& t = *p->target;
+    if (p->carried >= 0)
+      carried_out_->store_at(carried_offset(p->carried, plane, c.offset), value, form_.streaming);
+    else
+      gradients_->buffer(outputs_[p->output])
+          .store_at(offset(t.field_index, t.component, plane, c.offset), value, form_.streaming);
+  }
 }
 
 }  // namespace lockstep::pde

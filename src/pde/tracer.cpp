@@ -181,6 +181,7 @@ Id Tracer::difference(const Access& a, const Offset& at, bool edges) {
 Id Tracer::access(const Access& a, const Offset& at) {
   switch (a.kind) {
     case Access::parameter: return scalars_.parameters[size_t(a.number)];
+    case Access::carried:
     case Access::cotangent: return datum({a.kind, 0, a.number, 0, at});
     default: break;
   }

@@ -36,10 +36,11 @@ class RawBuffer : public lockstep::detail::BufferRef {
 };
 ir::Id add_scalar(std::string name, Type type);
 
-/// What a tracer asks for a value in memory: a field, a tangent or a cotangent at a neighbour.
+/// What a tracer asks for a value in memory: a field, a tangent, a cotangent or a carried value at a
+/// neighbour.
 struct Datum {
   Access::Kind kind;
-  int field_index, component, level;  // component: the residual's number for cotangents
+  int field_index, component, level;  // component: the number of a cotangent or of a carried row
   Offset at;
   auto key() const { return std::make_tuple(int(kind), field_index, component, level, at[0], at[1], at[2]); }
 };

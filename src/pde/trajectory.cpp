@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "pde/checked.hpp"
-#include "pde/fused.hpp"
+#include "pde/levels.hpp"
 
 namespace lockstep::pde {
 
@@ -49,43 +49,9 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
   });
 }
 
-Kernel time_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, std::vector<int> fields,
-                   bool fresh) {
-  std::string name = fmt::format("pde.time.{}.{}{}", variant(*d, form), fields.size(), fresh ? ".fresh" : "");
-  return Kernel::trace(std::move(name), ir::Domain::points, 3, {}, [d, form, fields, fresh](ir::Builder& b) {
-    const Plan& plan = *d->plan;
-    const RawBuffer cotangents[] = {RawBuffer("before", form.scratch(), 4, ir::Access::read),
-                                    RawBuffer("after", form.scratch(), 4, ir::Access::read)};
-    std::vector<RawBuffer> gradients;
-    for (int f : fields)
-      gradients.emplace_back("d_" + plan.fields[size_t(f)].name, form.storage, 4,
-                             fresh ? ir::Access::write : ir::Access::read_write);
-    std::array<Id, 3> own, size;
-    for (size_t a = 0; a < 3; ++a) {
-      own[a] = b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a));
-      size[a] = b.emit(ir::Op::extent, Type::i32, {}, uint64_t(a));
-    }
-    const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-    std::optional<Tracer> tracers[2];
-    for (int which = 0; which < 2; ++which)
-      tracers[which].emplace(*d, form.type(), scalars, own, size, [&, which](const Datum& x) {
-        return cotangents[which].load({b.i32(x.component), own[2], own[1], own[0]});
-      });
-    for (size_t k = 0; k < fields.size(); ++k)
-      for (int c = 0; c < plan.fields[size_t(fields[k])].components; ++c) {
-        const auto at = {b.i32(c), own[2], own[1], own[0]};
-        Id sum = fresh ? b.number(form.type(), 0) : gradients[k].load(at);
-        for (int level : {1, -1})
-          for (const Target* t : targets_of(plan, {fields[k], level}))
-            if (t->component == c && t->point)
-              sum = b.op(ir::Op::fadd, {sum, tracers[level > 0 ? 0 : 1]->value(*t->point)});
-        gradients[k].store(at, sum, form.streaming);
-      }
-  });
-}
-
 namespace {
 
+/// Inputs that passed their checks.
 struct Trajectory {
   const TrajectoryInputs& inputs;
   const Checked& checked;
@@ -95,92 +61,185 @@ struct Trajectory {
   Type sum;
   double count;
 
+  /// A field at a level, or all fields of the level where the inputs are rows.
+  const Buffer& given(const Plan& plan, int field, int64_t level) const {
+    return form.rows ? inputs.rows[size_t(level)]
+                     : inputs.fields.at(plan.fields[size_t(field)].name)[size_t(level)];
+  }
   Buffer volume(const Plan& plan, int field, int64_t level) const {
-    return checked.as_volume(inputs.fields.at(plan.fields[size_t(field)].name)[size_t(level)], field);
+    return checked.as_volume(given(plan, field, level), field);
   }
 };
 
-/// One sweep a level leaves the spatial part of its gradient and its cotangents; a pointwise kernel adds what
-/// the levels beside it give.
+/// Sweeps over several levels each. What a part of the levels cannot finish, it carries to the next one.
 void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
                  const LossOptions& options) {
-  const std::shared_ptr<const Discretisation> d = bound.d;
-  const Plan& plan = *d->plan;
+  const std::shared_ptr<const Discretisation> whole = bound.d;
+  const Plan& plan = *whole->plan;
   const Device& device = bound.device;
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
-                residuals = int64_t(plan.residuals.size());
-  KernelForm form = t.form, pointwise = t.form;
-  form.keep = true;
-  form.streaming = pointwise.streaming = bound.bytes > double(32 << 20);
-  pointwise.mask = false;
-  std::vector<FieldLevel> outputs;
-  std::string key;
-  for (int f : t.wanted) {
-    outputs.push_back({f, 0});
-    key += fmt::format(" {}", f);
-  }
-  Buffer cotangents[3];
-  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, nz, ny, nx});
-  const Buffer nothing = device.allocate(form.scratch(), {residuals, nz, ny, nx});
-  device.clear(nothing);
-  const auto gradient = [&](int64_t n, size_t k) {
-    return t.checked.as_volume(bound.gradients[size_t(n) * t.wanted.size() + k], t.wanted[k]);
-  };
-  const auto launch_time = [&](int64_t n) {
-    const bool fresh = n == 0 || n == t.levels - 1;
-    const Kernel& kernel = loss.kernel(fmt::format("{} {}{}", form_key("time", pointwise), fresh, key),
-                                       [&] { return time_kernel(d, pointwise, t.wanted, fresh); });
-    std::vector<Argument> list;
-    for (int64_t k : {n - 1, n + 1})
-      list.push_back(k >= 1 && k <= t.levels - 2 ? cotangents[k % 3] : nothing);
-    for (size_t k = 0; k < t.wanted.size(); ++k) list.push_back(gradient(n, k));
-    push_scalars(list, *d, t.checked.parameters());
-    bound.launches.push_back({kernel, {nz, ny, nx}, std::move(list)});
-  };
-  FusedShape shape = choose_shape(*d, device, form, outputs, 1, options);
-  for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
-    for (int64_t n = 0; n < t.levels; ++n)
-      if (t.volume(plan, f.field_index, n).offset() % shape.wide != 0) shape.wide = 1;
-  for (int64_t n = 1; n < t.levels - 1; ++n) {
+  const int64_t nx = whole->mesh.cells[0], ny = whole->mesh.cells[1], nz = whole->mesh.cells[2],
+                residuals = int64_t(plan.residuals.size()), members = t.checked.members();
+  KernelForm form = t.form;
+  form.streaming = bound.bytes > double(32 << 20);
+  const LevelShape chosen = choose_levels(plan, whole->mesh, device, form, t.wanted, t.levels - 2, options);
+  std::string fields_key;
+  for (int f : t.wanted) fields_key += fmt::format(" {}", f);
+  Buffer carried[2];
+  for (int64_t first = 1, number = 0; first < t.levels - 1; first += chosen.levels, ++number) {
+    TrajectoryPart part;
+    part.levels = int(std::min<int64_t>(chosen.levels, t.levels - 1 - first));
+    part.first = first == 1;
+    part.last = first + part.levels == t.levels - 1;
+    const std::string key = fmt::format("part {} {} {}{} ", part.levels, part.first, part.last, fields_key);
+    const std::shared_ptr<const Discretisation> d = loss.part(key, [&] {
+      return std::make_shared<const Discretisation>(part_plan(plan, part, t.wanted), whole->mesh);
+    });
+    const std::vector<FieldLevel> outputs = part_outputs(*d->plan);
+    FusedShape shape = choose_shape(*d, device, form, outputs, members, chosen.options);
     FusedArguments a;
-    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
-      a.fields.push_back(t.volume(plan, f.field_index, n + f.level));
+    a.members = members;
+    for (const FieldLevel& f : t.checked.arrays(fields_of(*d->plan, d->plan->residuals, Access::field))) {
+      a.fields.push_back(t.volume(plan, f.field_index, first + f.level));
+      if (t.given(plan, f.field_index, first + f.level).offset() % shape.wide != 0) shape.wide = 1;
+    }
     if (form.mask) a.mask = t.checked.mask();
-    for (size_t k = 0; k < t.wanted.size(); ++k) a.gradients.push_back(gradient(n, k));
+    for (const FieldLevel& f : t.checked.arrays(outputs))
+      a.gradients.push_back(
+          t.checked.as_volume(bound.gradient_of(f.field_index, first + f.level), f.field_index));
+    const Carry& carry = d->plan->carry;
+    if (carry.writes && !carried[number % 2])
+      carried[number % 2] = device.allocate(form.scratch(), {members * carry.rows(), nz, ny, nx});
+    if (carry.reads) a.carried_in = carried[(number + 1) % 2];
+    if (carry.writes) a.carried_out = carried[number % 2];
     push_scalars(a.scalars, *d, t.checked.parameters());
-    for (double w : plan.weights) a.scalars.push_back(2 * w / t.count * t.inputs.seed);
-    a.cotangents = cotangents[n % 3];
-    a.totals = bound.totals.rows(n - 1, 1).reshape({residuals});
+    for (double w : d->plan->weights) a.scalars.push_back(2 * w / t.count * t.inputs.seed);
+    a.totals = bound.totals.rows(first - 1, part.levels).reshape({part.levels * residuals});
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, t.sum, a,
                        [&](const std::string& k, const std::function<Kernel()>& make) -> const Kernel& {
-                         return loss.kernel(k, make);
+                         return loss.kernel(k.starts_with("total") ? k : key + k, make);
                        });
     bound.launches.push_back(std::move(launches.sweep));
     bound.totals_launches.push_back(std::move(launches.total));
-    launch_time(n - 1);
   }
-  launch_time(t.levels - 2);
-  launch_time(t.levels - 1);
-}
-
-/// Whether every gradient begins with a sum along z, so that levels without a residual begin with 0 too.
-bool all_swept(const Plan& plan, const std::vector<int>& fields) {
-  for (int f : fields)
-    for (const Target* t : targets_of(plan, {f, 0})) {
-      bool swept = false;
-      for (const Term& term : t->terms) swept |= term.axis == 2;
-      if (!swept) return false;
-    }
-  return true;
 }
 
 }  // namespace
 
-BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
-                                const LossOptions& options) const {
-  const std::shared_ptr<const Discretisation> d = state_->d;
+namespace {
+
+/// Slabs of planes pass through all levels while their cotangents stay in the cache.
+void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t, const LossOptions& options) {
+  const std::shared_ptr<const Discretisation> d = bound.d;
   const Plan& plan = *d->plan;
+  const Device& device = bound.device;
+  KernelForm form = t.form;
+  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
+                residuals = int64_t(plan.residuals.size()), members = t.checked.members();
+  const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
+  const bool whole = form.whole = slab >= nz;
+  // Whole grids of all members stand in memory at once; slabs take one member after the other.
+  const int64_t held = whole ? members : 1;
+  const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
+                chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
+  const Kernel& residual = loss.kernel(form_key("cotangent", form),
+                                       [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
+  const Kernel& partial =
+      loss.kernel(fmt::format("partial {} {} {}", int(form.storage), form.mask, int(t.sum)),
+                  [&] { return partial_kernel(form, t.sum); });
+  const Kernel& total = loss.kernel(fmt::format("total {}", int(t.sum)), [&] { return total_kernel(t.sum); });
+  KernelForm back_form = form;
+  back_form.mask = false;
+  back_form.streaming = bound.bytes > double(32 << 20);
+  std::string key = form_key("trajectory", back_form);
+  for (int f : t.wanted) key += fmt::format(" {}", f);
+
+  Buffer cotangents[3];
+  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
+  const Buffer nothing = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
+  device.clear(nothing);
+  std::vector<Buffer> sums;
+  for (int64_t n = 1; n < t.levels - 1; ++n)
+    sums.push_back(device.allocate(bound.totals.storage(), {residuals, members * nz, chunks}));
+
+  std::vector<Argument> scalars;
+  push_scalars(scalars, *d, t.checked.parameters());
+  const auto append_place = [&](std::vector<Argument>& list, int64_t member, int64_t from, int64_t planes) {
+    list.insert(list.end(), {Argument(from), Argument(ring), Argument(shift), Argument(nz)});
+    if (form.batch) list.insert(list.end(), {Argument(member), Argument(planes)});
+    list.insert(list.end(), scalars.begin(), scalars.end());
+  };
+  const auto launch_residual = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
+    const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
+    const int64_t high = whole ? nz : d->wraps[2] ? to + reach : std::min(to + reach, nz);
+    std::vector<Argument> list;
+    for (const FieldLevel& f : t.checked.arrays(fields_of(plan, plan.residuals, Access::field)))
+      list.push_back(t.volume(plan, f.field_index, n + f.level));
+    if (form.mask) list.push_back(t.checked.mask());
+    list.push_back(cotangents[n % 3]);
+    append_place(list, member, low, high - low);
+    for (double w : plan.weights) list.push_back(2 * w / t.count * t.inputs.seed);
+    bound.launches.push_back({residual, {held * (high - low), ny, nx}, std::move(list)});
+    std::vector<Argument> reduce{cotangents[n % 3].reshape({residuals, held * ring, ny * nx})};
+    if (form.mask)
+      reduce.push_back(t.checked.mask().reshape({members * nz, ny * nx}).rows(member * nz, held * nz));
+    reduce.insert(reduce.end(),
+                  {Argument(sums[size_t(n - 1)].window({0, member * nz, 0}, {residuals, held * nz, chunks})),
+                   Argument(from), Argument(held * ring), Argument(whole ? held * nz : shift)});
+    bound.launches.push_back({partial, {residuals, held * (to - from), chunks}, std::move(reduce)});
+  };
+  const auto launch_adjoint = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
+    if (t.wanted.empty()) return;
+    const Kernel& kernel = loss.kernel(key, [&] { return trajectory_kernel(d, back_form, t.wanted); });
+    std::vector<FieldLevel> outputs;
+    for (int f : t.wanted) outputs.push_back({f, 0});
+    std::vector<Argument> list;
+    for (const FieldLevel& f : t.checked.arrays(adjoint_fields(plan, outputs)))
+      list.push_back(t.volume(plan, f.field_index, n));
+    for (int64_t k = n - 1; k <= n + 1; ++k)
+      list.push_back(k >= 1 && k <= t.levels - 2 ? cotangents[k % 3] : nothing);
+    for (const FieldLevel& f : t.checked.arrays(outputs))
+      list.push_back(t.checked.as_volume(bound.gradient_of(f.field_index, n), f.field_index));
+    append_place(list, member, from, to - from);
+    bound.launches.push_back({kernel, {held * (to - from), ny, nx}, std::move(list)});
+  };
+  for (int64_t member = 0; member < members; member += held)
+    for (int64_t from = 0; from < nz; from += slab) {
+      const int64_t to = std::min(from + slab, nz);
+      for (int64_t n = 0; n < t.levels; ++n) {
+        if (n + 1 <= t.levels - 2) launch_residual(member, n + 1, from, to);
+        launch_adjoint(member, n, from, to);
+      }
+    }
+  for (int64_t n = 0; n < t.levels - 2; ++n)
+    bound.totals_launches.push_back({total,
+                                     {residuals},
+                                     {sums[size_t(n)].reshape({residuals, members * nz * chunks}),
+                                      bound.totals.rows(n, 1).reshape({residuals})}});
+}
+
+/// The first three levels, which stand for all in the checks of names, parameters, mask and type.
+Inputs first_levels(const TrajectoryInputs& inputs, int64_t& levels) {
+  levels = inputs.rows.empty() ? -1 : int64_t(inputs.rows.size());
+  for (const auto& [name, list] : inputs.fields) {
+    if (levels < 0) levels = int64_t(list.size());
+    if (int64_t(list.size()) != levels)
+      throw InputError(fmt::format("field {} has {} levels", name, list.size()), "pde trajectory",
+                       fmt::format("{} as the other fields", levels));
+  }
+  if (levels < 3)
+    throw InputError(fmt::format("{} levels", std::max<int64_t>(levels, 0)), "pde trajectory", "3 or more");
+  Inputs first;
+  first.parameters = inputs.parameters;
+  first.mask = inputs.mask;
+  first.seed = inputs.seed;
+  first.members = inputs.members;
+  for (const auto& [name, list] : inputs.fields) first.fields[name] = {list[0], list[1], list[2]};
+  for (size_t l = 0; l < 3 && !inputs.rows.empty(); ++l) first.rows[l] = inputs.rows[l];
+  return first;
+}
+
+void refuse_nonlinear_levels(const Plan& plan) {
   for (const Target& t : plan.targets) {
     if (t.level == 0) continue;
     bool simple = t.terms.empty();
@@ -192,142 +251,70 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
                                          plan.fields[size_t(t.field_index)].name, t.level),
                              "pde trajectory", "residuals linear in the levels before and after");
   }
-  int64_t levels = -1;
-  for (const auto& [name, list] : inputs.fields) {
-    if (levels < 0) levels = int64_t(list.size());
-    if (int64_t(list.size()) != levels)
-      throw InputError(fmt::format("field {} has {} levels", name, list.size()), "pde trajectory",
-                       fmt::format("{} as the other fields", levels));
-  }
-  if (levels < 3)
-    throw InputError(fmt::format("{} levels", std::max<int64_t>(levels, 0)), "pde trajectory", "3 or more");
-  // The first three levels stand for all in the checks of names, parameters, mask and type.
-  Inputs first;
-  first.parameters = inputs.parameters;
-  first.mask = inputs.mask;
-  first.seed = inputs.seed;
-  for (const auto& [name, list] : inputs.fields) first.fields[name] = {list[0], list[1], list[2]};
+}
+
+}  // namespace
+
+BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
+                                const LossOptions& options) const {
+  const std::shared_ptr<const Discretisation> d = state_->d;
+  const Plan& plan = *d->plan;
+  refuse_nonlinear_levels(plan);
+  int64_t levels = 0;
+  const Inputs first = first_levels(inputs, levels);
   Checked checked(*d, device, first);
   for (const auto& [name, list] : inputs.fields)
     for (size_t n = 0; n < list.size(); ++n)
       checked.check(list[n], checked.field_number(name), fmt::format("field {} at level {}", name, n));
-  KernelForm form = checked.form();
-  const auto volume = [&](int field, int64_t level) {
-    return checked.as_volume(inputs.fields.at(plan.fields[size_t(field)].name)[size_t(level)], field);
-  };
+  for (size_t n = 0; n < inputs.rows.size(); ++n)
+    checked.check_rows(inputs.rows[n], fmt::format("rows at level {}", n));
+  if (checked.form().rows && !options.wanted.empty())
+    throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");
 
-  std::vector<int> wanted;
+  Trajectory t{inputs, checked, checked.form(), levels, {}, Type::f32, 0};
   if (options.gradients != Gradients::none)
     for (int f = 0; f < int(plan.fields.size()); ++f) {
       const FieldInfo& info = plan.fields[size_t(f)];
       const bool asked = options.wanted.empty() || std::find(options.wanted.begin(), options.wanted.end(),
                                                              info.name) != options.wanted.end();
-      if (asked && (info.used[0] || info.used[1] || info.used[2])) wanted.push_back(f);
+      if (asked && (info.used[0] || info.used[1] || info.used[2])) t.wanted.push_back(f);
     }
-  const Type sum = device.info().limits.f64 ? Type::f64 : Type::f32;
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
-                residuals = int64_t(plan.residuals.size());
-  const double count = double(d->mesh.count()), norm = count / (2 * inputs.seed);
+  if (device.info().limits.f64) t.sum = Type::f64;
+  t.count = double(d->mesh.count()) * double(checked.members());
+  const int64_t residuals = int64_t(plan.residuals.size());
+  const double norm = t.count / (2 * inputs.seed);
   auto bound = std::make_shared<BoundLoss::State>();
   bound->d = d;
   bound->device = device;
-  for (int64_t n = 0; n < levels; ++n)
-    for (int f : wanted) {
+  bound->rows = t.form.rows;
+  for (int64_t n = 0; n < levels; ++n) {
+    for (int f : t.wanted) {
       bound->outputs.push_back({f, int(n)});
-      bound->gradients.push_back(like(device, inputs.fields.at(plan.fields[size_t(f)].name)[size_t(n)]));
+      if (!t.form.rows) bound->gradients.push_back(like(device, t.given(plan, f, n)));
     }
+    if (t.form.rows && !t.wanted.empty()) bound->gradients.push_back(like(device, inputs.rows[size_t(n)]));
+  }
+  // What no residual reaches stays 0: columns of rows, levels at the ends.
+  for (const Buffer& g : bound->gradients) device.clear(g);
   for (const auto& [name, list] : inputs.fields)
     for (const Buffer& b : list) bound->bytes += double(b.bytes());
+  for (const Buffer& b : inputs.rows) bound->bytes += double(b.bytes());
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
 
-  const Storage sum_storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
-  bound->totals = device.allocate(sum_storage, {levels - 2, residuals});
+  bound->totals = device.allocate(t.sum == Type::f64 ? Storage::f64 : Storage::f32, {levels - 2, residuals});
   for (int64_t n = 1; n < levels - 1; ++n)
-    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
+    for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * t.count));
   std::vector<FieldLevel> spatial;
-  for (int f : wanted) spatial.push_back({f, 0});
-  // Narrow storage would round a gradient once more between the kernels.
-  const bool sweeps = form.storage == form.scratch() && all_swept(plan, wanted) && !wanted.empty();
+  for (int f : t.wanted) spatial.push_back({f, 0});
+  const bool sweeps = can_sweep_levels(plan, t.wanted);
   if (options.path == Path::fused && !sweeps)
     throw UnsupportedError("the fused path: a trajectory of this kind", "pde options", "the two-kernel path");
-  if (sweeps && choose_path(*d, device, form, spatial, options) == Path::fused) {
+  if (sweeps && choose_path(*d, device, t.form, spatial, options) == Path::fused) {
     bound->path = Path::fused;
-    bind_sweeps(*bound, *state_, {inputs, checked, form, levels, wanted, sum, count}, options);
-    return BoundLoss(bound);
+    bind_sweeps(*bound, *state_, t, options);
+  } else {
+    bind_slabs(*bound, *state_, t, options);
   }
-
-  const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
-  const bool whole = form.whole = slab >= nz;
-  const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
-                chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
-  const Kernel& residual = state_->kernel(form_key("cotangent", form),
-                                          [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
-  const Kernel& partial = state_->kernel(fmt::format("{} {}", form_key("partial", form), int(sum)),
-                                         [&] { return partial_kernel(form, sum); });
-  const Kernel& total = state_->kernel(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
-  KernelForm back_form = form;
-  back_form.mask = false;
-  back_form.streaming = bound->bytes > double(32 << 20);
-  std::string key = form_key("trajectory", back_form);
-  for (int f : wanted) key += fmt::format(" {}", f);
-
-  Buffer cotangents[3];
-  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, ring, ny, nx});
-  const Buffer nothing = device.allocate(form.scratch(), {residuals, ring, ny, nx});
-  device.clear(nothing);
-  std::vector<Buffer> sums;
-  for (int64_t n = 1; n < levels - 1; ++n)
-    sums.push_back(device.allocate(sum_storage, {residuals, nz, chunks}));
-
-  std::vector<Argument> scalars;
-  push_scalars(scalars, *d, checked.parameters());
-  const auto append_place = [&](std::vector<Argument>& list, int64_t z_first) {
-    list.insert(list.end(), {Argument(z_first), Argument(ring), Argument(shift), Argument(nz)});
-    list.insert(list.end(), scalars.begin(), scalars.end());
-  };
-  const auto launch_residual = [&](int64_t n, int64_t from, int64_t to) {
-    const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
-    const int64_t high = whole ? nz : d->wraps[2] ? to + reach : std::min(to + reach, nz);
-    std::vector<Argument> list;
-    for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
-      list.push_back(volume(f.field_index, n + f.level));
-    if (form.mask) list.push_back(checked.mask());
-    list.push_back(cotangents[n % 3]);
-    append_place(list, low);
-    for (double w : plan.weights) list.push_back(2 * w / count * inputs.seed);
-    bound->launches.push_back({residual, {high - low, ny, nx}, std::move(list)});
-    std::vector<Argument> reduce{cotangents[n % 3].reshape({residuals, ring, ny * nx})};
-    if (form.mask) reduce.push_back(checked.mask().reshape({nz, ny * nx}));
-    reduce.insert(reduce.end(),
-                  {Argument(sums[size_t(n - 1)]), Argument(from), Argument(ring), Argument(shift)});
-    bound->launches.push_back({partial, {residuals, to - from, chunks}, std::move(reduce)});
-  };
-  const auto launch_adjoint = [&](int64_t n, int64_t from, int64_t to) {
-    if (wanted.empty()) return;
-    const Kernel& kernel = state_->kernel(key, [&] { return trajectory_kernel(d, back_form, wanted); });
-    std::vector<Argument> list;
-    std::vector<FieldLevel> outputs;
-    for (int f : wanted) outputs.push_back({f, 0});
-    for (const FieldLevel& f : adjoint_fields(plan, outputs)) list.push_back(volume(f.field_index, n));
-    for (int64_t k = n - 1; k <= n + 1; ++k)
-      list.push_back(k >= 1 && k <= levels - 2 ? cotangents[k % 3] : nothing);
-    for (size_t k = 0; k < wanted.size(); ++k)
-      list.push_back(checked.as_volume(bound->gradients[size_t(n) * wanted.size() + k], wanted[k]));
-    append_place(list, from);
-    bound->launches.push_back({kernel, {to - from, ny, nx}, std::move(list)});
-  };
-  for (int64_t from = 0; from < nz; from += slab) {
-    const int64_t to = std::min(from + slab, nz);
-    for (int64_t n = 0; n < levels; ++n) {
-      if (n + 1 <= levels - 2) launch_residual(n + 1, from, to);
-      launch_adjoint(n, from, to);
-    }
-  }
-  for (int64_t n = 0; n < levels - 2; ++n)
-    bound->totals_launches.push_back(
-        {total,
-         {residuals},
-         {sums[size_t(n)].reshape({residuals, nz * chunks}), bound->totals.rows(n, 1).reshape({residuals})}});
   return BoundLoss(bound);
 }
 
