@@ -199,7 +199,7 @@ int run_trajectory(const CommonOptions& common, const PdeOptions& options) {
   const pde::TransportOptions terms = parse_terms(options);
   if (terms.pressure || terms.forcing)
     throw InputError("pressure or forcing in a trajectory", "--terms", "terms of sigma and u");
-  if (options.kernel == "reference")
+  if (options.kernel == "reference" || options.kernel == "two-sweep")
     throw InputError(fmt::format("kernel {}", options.kernel), "--kernel", "auto, fused or two-kernel");
   pde::Mesh mesh = parse_mesh(options);
   const io::NpzArrays file = session.host_stage("read", [&] { return io::read_npz(options.input); });

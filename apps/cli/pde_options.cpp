@@ -24,7 +24,7 @@ void add_pde_options(CLI::App& app, PdeOptions& o) {
            "divergence:W, speed:W",
            "LIST");
   add_choice(app, "--kernel", o.kernel, "auto (default), or one path",
-             {"auto", "fused", "two-kernel", "reference"});
+             {"auto", "fused", "two-sweep", "two-kernel", "reference"});
   add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)",
              {"all", "t1", "t1t2", "none"});
   add_file(app, "--out", o.out, "where the gradients go (.npz)");
@@ -121,6 +121,7 @@ pde::Gradients parse_gradients(const std::string& text) {
 }
 pde::Path parse_path(const std::string& text) {
   return text == "fused"        ? pde::Path::fused
+         : text == "two-sweep"  ? pde::Path::two_sweep
          : text == "two-kernel" ? pde::Path::two_kernel
                                 : pde::Path::automatic;
 }

@@ -116,6 +116,8 @@ void measure_row(const Device& device, const pde::Loss& loss, const pde::Inputs&
   } catch (const UnsupportedError& e) { row.skipped = e.what(); }
 }
 
+bool tiled(const std::string& kernel) { return kernel == "fused" || kernel == "two-sweep"; }
+
 int run(const CommonOptions& common, const StudyCommand& options) {
   Session session(common);
   const Device device = session.open_device();
@@ -137,8 +139,9 @@ int run(const CommonOptions& common, const StudyCommand& options) {
   }
   const std::vector<std::string> kernels = split_list(options.kernels, "--kernels");
   for (const std::string& k : kernels)
-    if (k != "two-kernel" && k != "fused" && k != "trajectory")
-      throw InputError(fmt::format("kernel '{}'", k), "--kernels", "two-kernel, fused, trajectory");
+    if (k != "two-kernel" && k != "two-sweep" && k != "fused" && k != "trajectory")
+      throw InputError(fmt::format("kernel '{}'", k), "--kernels",
+                       "two-kernel, two-sweep, fused, trajectory");
   const std::vector<std::string> wanted = split_list(options.gradients, "--gradients");
   for (const std::string& g : wanted)
     if (g != "all" && g != "t1" && g != "t1t2" && g != "none")
@@ -158,7 +161,7 @@ int run(const CommonOptions& common, const StudyCommand& options) {
   const double copy = measure_copy_gbps(device);
   std::vector<Row> rows;
   size_t variants = 0;
-  for (const std::string& k : kernels) variants += k == "fused" ? tiles.size() : 1;
+  for (const std::string& k : kernels) variants += tiled(k) ? tiles.size() : 1;
   Progress progress("pde study",
                     int64_t(cubes.size() * boundaries.size() * variants * orders.size() * wanted.size()));
   for (int64_t n : cubes) {
@@ -179,7 +182,7 @@ int run(const CommonOptions& common, const StudyCommand& options) {
         const pde::Loss loss(pde::transport(3), mesh);
         for (const std::string& gradients : wanted)
           for (const std::string& kernel : kernels)
-            for (const std::string& tile : kernel == "fused" ? tiles : std::vector<std::string>{""}) {
+            for (const std::string& tile : tiled(kernel) ? tiles : std::vector<std::string>{""}) {
               rows.push_back(
                   {fmt::format("{0}x{0}x{0}", n), boundary, kernel, tile, gradients, order, {}, 0, {}});
               measure_row(device, loss, inputs, options, rows.back());
@@ -245,12 +248,13 @@ void add_pde_study(CommandList& commands, CLI::App& pde) {
   add_text(app, "--sizes", options->sizes, "cells along each axis (default by the device)", "N,N…");
   add_text(app, "--boundaries", options->boundaries, "boundary specifications between semicolons",
            "SPEC;SPEC…");
-  add_text(app, "--kernels", options->kernels, "two-kernel,fused (default), trajectory (time of a level)",
-           "K,K…");
+  add_text(app, "--kernels", options->kernels,
+           "two-kernel,fused (default), two-sweep, trajectory (time of a level)", "K,K…");
   add_text(app, "--orders", options->orders, "default 2", "N,N…");
   add_text(app, "--gradients", options->gradients, "all (default), t1, t1t2, none", "G,G…");
   add_text(app, "--tiles", options->tiles,
-           "tiles of the fused kernel: lanes along x and y, rows of a lane, planes of a chunk, groups a "
+           "tiles of the fused kernel and the two sweeps: lanes along x and y, rows of a lane, planes of a "
+           "chunk, groups a "
            "multiprocessor "
            "(default by the device)",
            "XxYxROWS[xPLANES[xGROUPS]],…");

@@ -160,6 +160,7 @@ enum class Path : uint8_t {
   automatic,
   two_kernel,  // cotangents of the residuals pass through memory
   fused,       // one sweep along z with planes in shared memory
+  two_sweep,   // a sweep for each kernel: columns in registers, cotangents through memory
 };
 std::string_view name(Path path);
 

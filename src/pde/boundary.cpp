@@ -114,7 +114,12 @@ std::string Boundary::text() const {
 }
 
 std::string_view name(Path path) {
-  return path == Path::fused ? "fused" : path == Path::two_kernel ? "two-kernel" : "automatic";
+  switch (path) {
+    case Path::fused: return "fused";
+    case Path::two_kernel: return "two-kernel";
+    case Path::two_sweep: return "two-sweep";
+    default: return "automatic";
+  }
 }
 
 }  // namespace lockstep::pde

@@ -9,6 +9,7 @@
 #include "pde/fused.hpp"
 #include "pde/kernels.hpp"
 #include "pde/reference.hpp"
+#include "pde/stream.hpp"
 
 namespace lockstep {
 
@@ -27,6 +28,7 @@ struct CaseForm {
   int levels = 0;  // of a trajectory; 0: three levels, one loss
   std::vector<std::string> small{"5x4x6", "33x7x12", "9x8x65"}, bench;  // z x y x x
   FusedShape shape{16, 8, 1, 8, 1, 4};  // of the kernel to show: one that every device holds
+  StreamShape stream{16, 4, 1, 8, 1, 1};
 };
 
 Mesh case_mesh(const CaseForm& form, const std::string& size) {
@@ -215,6 +217,12 @@ Case make_case(const CaseForm& form) {
         list.push_back(partial_kernel(kernel, sum));
     }
     if (form.path == Path::fused) return list;
+    if (form.path == Path::two_sweep) {
+      for (StreamStage stage : {StreamStage::residual, StreamStage::adjoint})
+        list.push_back(stream_kernel(d, {kernel.storage, form.mask && stage == StreamStage::residual}, stage,
+                                     outputs, form.stream));
+      return list;
+    }
     list.push_back(residual_kernel(d, kernel, ResidualKind::cotangent));
     if (form.levels > 0)
       list.push_back(trajectory_kernel(d, {kernel.storage, false}, {0, 1}));
@@ -285,6 +293,24 @@ void add_pde_cases(CaseRegistry& registry) {
        .path = Path::fused,
        .small = {"10x11x12", "12x10x37"},
        .bench = {"128x128x128", "256x256x256"}});
+  for (int order : {4, 6, 8})
+    add({.name = fmt::format("pde.two_sweep.order{}", order),
+         .order = order,
+         .path = Path::two_sweep,
+         .small = {"9x10x12", "17x9x37", "12x40x36"},
+         .bench = {"128x128x128", "256x256x256"}});
+  add({.name = "pde.two_sweep.mixed",
+       .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=one_sided2",
+       .path = Path::two_sweep,
+       .mask = true,
+       .small = {"6x7x12", "9x8x65", "13x21x36"},
+       .bench = {"128x128x128", "256x256x256"}});
+  add({.name = "pde.two_sweep.large",
+       .order = 8,
+       .path = Path::two_sweep,
+       .small = {"19x37x72"},
+       .bench = {"256x256x256", "512x512x512"},
+       .stream = {32, 16, 1, 64, 4, 1}});
   add({.name = "pde.trajectory.16",
        .reference = false,
        .levels = 16,

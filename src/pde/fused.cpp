@@ -7,6 +7,7 @@
 #include "lockstep/error.hpp"
 #include "pde/checked.hpp"
 #include "pde/sweep.hpp"
+#include "pde/two_sweeps.hpp"
 
 namespace lockstep::pde {
 
@@ -78,6 +79,13 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, const LossOptions& options) {
   if (options.path == Path::two_kernel) return Path::two_kernel;
+  if (options.path == Path::two_sweep) {
+    const std::string no = two_sweep_refusal(d, device, form, outputs);
+    if (!no.empty())
+      throw UnsupportedError(fmt::format("the two-sweep path: {}", no), "pde options",
+                             "a problem that it can do, or the two-kernel path");
+    return Path::two_sweep;
+  }
   const std::string why = fused_refusal(d, device, form);
   if (options.path == Path::fused) {
     if (!why.empty())

@@ -150,7 +150,7 @@ Id Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, i
   }
   if (const double centre = weight_at(taps, 0); centre != 0) sum = accumulate(type_, sum, centre, get(0));
   for (const Row& row : rows) {
-    if (!edges || (clamping_gives(row, taps) && (affine || row.constant == 0))) continue;
+    if (!edges || !edges_ || (clamping_gives(row, taps) && (affine || row.constant == 0))) continue;
     Id value = kNone;
     for (const Tap& t : row.taps) value = accumulate(type_, value, t.weight, get(t.offset));
     if (affine && row.constant != 0) value = add(value, builder().number(type_, row.constant));
@@ -223,7 +223,7 @@ Id Tracer::plane_weight(const Target& target, const Term& term, int k, int row_o
   ir::Builder& b = builder();
   const Id scale = scalars_.scales[size_t(d_.scale_index(term.stencil, 2))];
   bool special = false;
-  for (const Row& r : op.rows_t) special |= weight_at(r.taps, k) != regular;
+  for (const Row& r : op.rows_t) special |= edges_ && weight_at(r.taps, k) != regular;
   if (!special) {
     if (regular == 0) return kNone;
     return regular == 1 ? scale : multiply(scale, b.number(type_, regular));
@@ -264,7 +264,7 @@ Id Tracer::add_to_plane(const Target& target, int to, Id sum) {
   return sum;
 }
 
-Id Tracer::gradient(const Target& target) {
+Id Tracer::gradient(const Target& target, const std::function<Id(const Term&)>& difference) {
   const int reach = d_.reach[2];
   // From 0 where z takes part: planes outside the grid then change no bit by their weight of 0.
   Id sum = starts_at_zero(target) ? builder().number(type_, 0) : kNone;
@@ -277,7 +277,7 @@ Id Tracer::gradient(const Target& target) {
       }
   };
   planes(-reach, -1);
-  sum = add_own_plane(target, sum);
+  sum = add_own_plane(target, sum, kNone, difference);
   planes(1, reach);
   return sum == kNone ? builder().number(type_, 0) : sum;
 }

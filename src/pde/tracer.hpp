@@ -75,7 +75,10 @@ class Tracer {
   /// A value of the plan's graph at a neighbour.
   ir::Id value(const Value& v, const Offset& at = {0, 0, 0});
   /// Gradient of a target, summed in the canonical order: planes below, the own plane, planes above.
-  ir::Id gradient(const Target& target);
+  /// `difference` gives differences along x and y where they are known already.
+  ir::Id gradient(const Target& target, const std::function<ir::Id(const Term&)>& difference = {});
+  /// From now on for inner cells only: no rows that boundaries change.
+  void without_edges() { edges_ = false; }
 
   /// The parts of `gradient` for kernels that sweep along z: what the own plane adds to `sum` (kNone: nothing
   /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` and `difference`
@@ -113,6 +116,7 @@ class Tracer {
   std::map<std::tuple<int, int, int, int, int, int, int>, ir::Id> data_;
   std::map<Offset, std::unique_ptr<autodiff::Lowering>> at_;
   std::map<uint32_t, ir::Id> known_;
+  bool edges_ = true;
 };
 
 }  // namespace lockstep::pde

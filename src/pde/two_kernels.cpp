@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pde/two_sweeps.hpp"
+
 namespace lockstep::pde {
 
 std::string outputs_key(const std::vector<FieldLevel>& outputs) {
@@ -18,7 +20,8 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const Device& device = bound.device;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
                 members = checked.members(), residuals = int64_t(plan.residuals.size()), reach = d->reach[2];
-  const int64_t slab = choose_slab(*d, device, form, options.slab);
+  const bool sweeps = bound.path == Path::two_sweep;
+  const int64_t slab = sweeps ? nz : choose_slab(*d, device, form, options.slab);
   form.whole = slab >= nz;
   const int64_t shift = form.whole ? nz : reach;
   const int64_t ring = form.whole ? nz : std::min(nz + 2 * reach, slab + 2 * reach);
@@ -45,11 +48,29 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
     if (form.batch) list.insert(list.end(), {Argument(member), Argument(planes)});
     list.insert(list.end(), scalars.begin(), scalars.end());
   };
+  bool aligned = true;
+  const std::vector<FieldLevel> read = checked.arrays(fields_of(plan, plan.residuals, Access::field));
+  for (const FieldLevel& f : read) aligned &= checked.given(f).offset() * size_of(form.storage) % 16 == 0;
+  const auto launch_sweep = [&](StreamStage stage, const KernelForm& as, std::vector<Argument> list) {
+    const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned, options);
+    const bool forward = stage == StreamStage::residual;
+    const Kernel& kernel = loss.kernel(
+        form_key(forward ? "stream residual" : "stream adjoint", as) + " " + shape.key() +
+            (forward ? "" : outputs_key(outputs)),
+        [&] { return stream_kernel(d, as, stage, forward ? std::vector<FieldLevel>() : outputs, shape); });
+    list.insert(list.end(), {Argument(nx), Argument(ny), Argument(nz), Argument(int64_t(shape.chunk))});
+    if (as.batch) list.push_back((nz + shape.chunk - 1) / shape.chunk);
+    list.insert(list.end(), scalars.begin(), scalars.end());
+    for (double s : seeds)
+      if (forward) list.push_back(s);
+    bound.launches.push_back({kernel, stream_extent(*d, shape, members), std::move(list)});
+  };
   const auto launch_residual = [&](int64_t member, int64_t from, int64_t to) {
     if (to <= from) return;
     std::vector<Argument> list = fields;
     if (form.mask) list.push_back(checked.mask());
     list.push_back(cotangents);
+    if (sweeps) return launch_sweep(StreamStage::residual, form, std::move(list));
     place(list, from, to - from, member);
     for (double s : seeds) list.push_back(s);
     bound.launches.push_back({residual, {held * (to - from), ny, nx}, std::move(list)});
@@ -66,13 +87,14 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   };
   const auto launch_adjoint = [&](int64_t member, int64_t from, int64_t to) {
     if (outputs.empty()) return;
-    const Kernel& adjoint = loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
-                                        [&] { return adjoint_kernel(d, back, outputs); });
     std::vector<Argument> list;
     for (const FieldLevel& f : checked.arrays(adjoint_fields(plan, outputs)))
       list.push_back(checked.volume(f));
     list.push_back(cotangents);
     list.insert(list.end(), gradients.begin(), gradients.end());
+    if (sweeps) return launch_sweep(StreamStage::adjoint, back, std::move(list));
+    const Kernel& adjoint = loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
+                                        [&] { return adjoint_kernel(d, back, outputs); });
     place(list, from, to - from, member);
     bound.launches.push_back({adjoint, {held * (to - from), ny, nx}, std::move(list)});
   };
