@@ -60,15 +60,17 @@ pde::Inputs random_inputs(const Device& device, int64_t n) {
   return in;
 }
 
-/// A tile of the fused path: "64x4x2" or with planes of a chunk and groups a multiprocessor, "64x4x2x64x2".
+/// A tile of the fused path: "64x4x2" or with planes of a chunk, groups a multiprocessor and residual levels
+/// of a trajectory, "64x4x2x64x2x3". A 0 leaves the choice to the device.
 void parse_tile(const std::string& text, pde::LossOptions& o) {
-  int* const parts[] = {&o.tile_x, &o.tile_y, &o.tile_rows, &o.chunk, &o.groups};
+  int* const parts[] = {&o.tile_x, &o.tile_y, &o.tile_rows, &o.chunk, &o.groups, &o.levels};
   std::vector<int64_t> numbers;
   try {
     numbers = parse_size(text);
   } catch (const InputError&) {}
-  if (numbers.size() < 3 || numbers.size() > 5 || *std::max_element(numbers.begin(), numbers.end()) > 4096)
-    throw InputError(fmt::format("tile '{}'", text), "--tiles", "LANESxLANESxROWS[xPLANES[xGROUPS]]");
+  if (numbers.size() < 3 || numbers.size() > 6 || *std::max_element(numbers.begin(), numbers.end()) > 4096)
+    throw InputError(fmt::format("tile '{}'", text), "--tiles",
+                     "LANESxLANESxROWS[xPLANES[xGROUPS[xLEVELS]]]");
   for (size_t k = 0; k < numbers.size(); ++k) *parts[k] = int(numbers[k]);
 }
 
@@ -101,10 +103,14 @@ void measure_row(const Device& device, const pde::Loss& loss, const pde::Inputs&
     pde::LossOptions o;
     o.gradients = parse_gradients(row.gradients);
     if (row.kernel == "trajectory") {
-      // Levels take turns in three arrays; each level has gradients of its own.
       pde::TrajectoryInputs all;
       for (const auto& [name, levels] : inputs.fields)
-        for (int64_t n = 0; n < options.levels; ++n) all.fields[name].push_back(levels[size_t(n % 3)]);
+        for (int64_t n = 0; n < options.levels; ++n) {
+          const Buffer& from = levels[size_t(n % 3)];
+          all.fields[name].push_back(device.allocate(from.storage(), from.shape()));
+          device.copy(from, all.fields[name].back());
+        }
+      if (!row.tile.empty()) parse_tile(row.tile, o);
       measure(device, loss.bind_trajectory(device, all, o), options, row);
       for (double& ms : row.ms) ms /= double(options.levels);
       row.bytes /= double(options.levels);
@@ -116,7 +122,7 @@ void measure_row(const Device& device, const pde::Loss& loss, const pde::Inputs&
   } catch (const UnsupportedError& e) { row.skipped = e.what(); }
 }
 
-bool tiled(const std::string& kernel) { return kernel == "fused" || kernel == "two-sweep"; }
+bool tiled(const std::string& kernel) { return kernel != "two-kernel"; }
 
 int run(const CommonOptions& common, const StudyCommand& options) {
   Session session(common);
@@ -256,8 +262,8 @@ void add_pde_study(CommandList& commands, CLI::App& pde) {
            "tiles of the fused kernel and the two sweeps: lanes along x and y, rows of a lane, planes of a "
            "chunk, groups a "
            "multiprocessor "
-           "(default by the device)",
-           "XxYxROWS[xPLANES[xGROUPS]],…");
+           "(default by the device), residual levels a sweep of a trajectory takes",
+           "XxYxROWS[xPLANES[xGROUPS[xLEVELS]]],…");
   add_flag(app, "--graph", options->graph, "time the replay of a recording");
   add_integer(app, "--levels", options->levels, "levels of a trajectory (default 16)", "T", 3, 1000);
   add_integer(app, "--iterations", options->iterations, "runs of each row (default: half a second, 5 to 50)",

@@ -132,6 +132,9 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
   KernelOptions options;
   options.group = {shape.x, shape.y, 1};
   options.min_blocks = shape.blocks;
+  const int levels = int(d->plan->carry.level) + 1;
+  const bool whole = d->plan->carry.rows() == 0;
+  const std::string part = whole ? "" : fmt::format(".levels{}", levels);
   return Kernel::trace(
       fmt::format("pde.fused.{}.{}{}.{}", variant(*d, form), outputs.size(), part, lockstep::name(sum)),
       ir::Domain::groups, 3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
@@ -140,9 +143,6 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
                              const KernelForm& form, const std::vector<FieldLevel>& outputs,
                              const FusedShape& shape, Type sum, const FusedArguments& a,
-  const int levels = int(d->plan->carry.level) + 1;
-  const bool whole = d->plan->carry.rows() == 0;
-  const std::string part = whole ? "" : fmt::format(".levels{}", levels);
                              const KernelStore& store) {
   std::string key = fmt::format("{} {} {}", form_key("fused", form), int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
