@@ -1,21 +1,22 @@
 #include "solve/minimize/sparse_cholesky.hpp"
 
+#include <tbb/parallel_invoke.h>
 #include <tbb/task_group.h>
 
-#include <Eigen/OrderingMethods>
-#include <Eigen/SparseCore>
 #include <algorithm>
 #include <atomic>
 #include <functional>
 #include <numeric>
 
 #include "solve/minimize/dense_kernels.hpp"
+#include "solve/minimize/nested_dissection.hpp"
 
 namespace lockstep::solve {
 namespace {
 
-constexpr double kTaskFlops = 2e6;      // subtrees below this run as one task
-constexpr double kParallelFlops = 2e7;  // fronts above this spread over threads
+constexpr int32_t kFewestDissected = 1000;  // blocks; minimum degree alone orders fewer
+constexpr double kTaskFlops = 2e6;          // subtrees below this run as one task
+constexpr double kParallelFlops = 2e7;      // fronts above this spread over threads
 
 /// One supernode: pivot blocks that are next to each other in the order and share their rows.
 struct Front {
@@ -57,8 +58,6 @@ struct SparseCholesky::State {
   std::vector<std::unique_ptr<double[]>> updates;  // fronts whose parent has yet to take them
 
   int64_t width(int64_t place) const { return begins[size_t(place + 1)] - begins[size_t(place)]; }
-  void order();
-  std::vector<std::vector<int32_t>> structures(const std::vector<std::vector<int32_t>>& lower) const;
   void amalgamate(const std::vector<std::vector<int32_t>>& below);
   void connect();
   void place();
@@ -126,30 +125,30 @@ std::vector<int32_t> postorder(const std::vector<int32_t>& parent) {
   return out;
 }
 
-}  // namespace
-
-void SparseCholesky::State::order() {
-  const int n = int(pattern.blocks());
-  std::vector<Eigen::Triplet<double, int>> entries;
+/// The graph of the blocks.
+OrderingGraph ordering_graph(const BlockPattern& pattern) {
+  OrderingGraph graph;
+  const size_t n = size_t(pattern.blocks());
+  graph.first.assign(n + 1, 0);
   for (size_t e = 0; e < pattern.rows.size(); ++e)
-    entries.emplace_back(pattern.rows[e], pattern.columns[e], 1.0);
-  Eigen::SparseMatrix<double> graph(n, n);
-  graph.setFromTriplets(entries.begin(), entries.end());
-  Eigen::PermutationMatrix<Eigen::Dynamic, Eigen::Dynamic, int> ordered;
-  Eigen::AMDOrdering<int> amd;
-  amd(graph.selfadjointView<Eigen::Lower>(), ordered);
-  old_of.assign(ordered.indices().data(), ordered.indices().data() + n);
-  const std::vector<int32_t> post = postorder(elimination_tree(lower_blocks(pattern, inverse(old_of))));
-  std::vector<int32_t> renumbered;
-  for (const int32_t k : post) renumbered.push_back(old_of[size_t(k)]);
-  old_of = std::move(renumbered);
-  begins = {0};
-  for (const int32_t block : old_of) begins.push_back(begins.back() + pattern.width(block));
+    if (pattern.rows[e] != pattern.columns[e])
+      ++graph.first[size_t(pattern.rows[e]) + 1], ++graph.first[size_t(pattern.columns[e]) + 1];
+  std::partial_sum(graph.first.begin(), graph.first.end(), graph.first.begin());
+  graph.adjacent.resize(size_t(graph.first.back()));
+  std::vector<int32_t> next(graph.first.begin(), graph.first.end() - 1);
+  for (size_t e = 0; e < pattern.rows.size(); ++e) {
+    const int32_t a = pattern.rows[e], b = pattern.columns[e];
+    if (a != b) graph.adjacent[size_t(next[size_t(a)]++)] = b, graph.adjacent[size_t(next[size_t(b)]++)] = a;
+  }
+  for (size_t v = 0; v < n; ++v) {
+    std::sort(graph.adjacent.begin() + graph.first[v], graph.adjacent.begin() + graph.first[v + 1]);
+    graph.weight.push_back(int32_t(pattern.width(int64_t(v))));
+  }
+  return graph;
 }
 
 /// Block rows of each column of the factor, below its diagonal.
-std::vector<std::vector<int32_t>> SparseCholesky::State::structures(
-    const std::vector<std::vector<int32_t>>& lower) const {
+std::vector<std::vector<int32_t>> structures(const std::vector<std::vector<int32_t>>& lower) {
   const size_t n = lower.size();
   std::vector<std::vector<int32_t>> below(n), children(n);
   std::vector<int32_t> seen(n, -1);
@@ -166,6 +165,39 @@ std::vector<std::vector<int32_t>> SparseCholesky::State::structures(
   }
   return below;
 }
+
+/// An order in postorder of its elimination tree, and what it costs.
+struct Ordered {
+  std::vector<int32_t> old_of;              // block of the pattern by place
+  std::vector<std::vector<int32_t>> below;  // block rows of each column of the factor
+  double flops = 0;
+};
+Ordered evaluated(const BlockPattern& pattern, const std::vector<int32_t>& old_of) {
+  Ordered out;
+  for (const int32_t k : postorder(elimination_tree(lower_blocks(pattern, inverse(old_of)))))
+    out.old_of.push_back(old_of[size_t(k)]);
+  out.below = structures(lower_blocks(pattern, inverse(out.old_of)));
+  for (size_t k = 0; k < out.below.size(); ++k) {
+    double height = 0;
+    for (const int32_t row : out.below[k]) height += double(pattern.width(out.old_of[size_t(row)]));
+    for (int64_t i = pattern.width(out.old_of[k]); i > 0; --i)
+      out.flops += (height + double(i)) * (height + double(i));
+  }
+  return out;
+}
+
+/// The cheaper one of two orders: minimum degree suits long thin problems, dissection surfaces and solids.
+Ordered best_order(const BlockPattern& pattern) {
+  const OrderingGraph graph = ordering_graph(pattern);
+  Ordered best;
+  if (graph.vertices() < kFewestDissected) return evaluated(pattern, minimum_degree(graph));
+  Ordered other;
+  tbb::parallel_invoke([&] { best = evaluated(pattern, minimum_degree(graph)); },
+                       [&] { other = evaluated(pattern, nested_dissection(graph)); });
+  return other.flops < best.flops ? std::move(other) : std::move(best);
+}
+
+}  // namespace
 
 /// Columns join the front before them where it is their child and few zeros come in.
 void SparseCholesky::State::amalgamate(const std::vector<std::vector<int32_t>>& below) {
@@ -321,8 +353,11 @@ bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> val
 SparseCholesky::SparseCholesky(const BlockPattern& pattern) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.pattern = pattern;
-  s.order();
-  s.amalgamate(s.structures(lower_blocks(pattern, inverse(s.old_of))));
+  Ordered order = best_order(pattern);
+  s.old_of = std::move(order.old_of);
+  s.begins = {0};
+  for (const int32_t block : s.old_of) s.begins.push_back(s.begins.back() + pattern.width(block));
+  s.amalgamate(order.below);
   s.connect();
   s.place();
 }
