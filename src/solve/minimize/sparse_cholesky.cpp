@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "solve/minimize/dense_kernels.hpp"
@@ -31,6 +33,38 @@ struct Front {
   int64_t subtree_first = 0;  // first front of its subtree
 };
 
+/// Memory of large fronts, kept from one to the next: fresh pages would cost a third of a factorisation.
+class FrontMemory {
+ public:
+  struct Block {
+    std::unique_ptr<double[]> numbers;
+    size_t size = 0;
+  };
+  /// At least `size` numbers with any values.
+  Block take(size_t size) {
+    if (size < kKept) return {std::unique_ptr<double[]>(new double[size]), size};
+    const std::scoped_lock lock(guard_);
+    const auto found = free_.lower_bound(size);
+    if (found == free_.end() || found->first > 2 * size)
+      return {std::unique_ptr<double[]>(new double[size]), size};
+    Block block{std::move(found->second), found->first};
+    free_.erase(found);
+    return block;
+  }
+  void give(Block&& block) {
+    if (block.size >= kKept) {
+      const std::scoped_lock lock(guard_);
+      free_.emplace(block.size, std::move(block.numbers));
+    }
+    block = {};
+  }
+
+ private:
+  static constexpr size_t kKept = 8192;
+  std::mutex guard_;
+  std::multimap<size_t, std::unique_ptr<double[]>> free_;
+};
+
 /// A block of the matrix in its front.
 struct Placed {
   int64_t values, row, column;  // offset of its numbers; place in the front
@@ -54,8 +88,9 @@ struct SparseCholesky::State {
   std::vector<std::vector<Placed>> placed;
   std::vector<std::vector<int64_t>> diagonal;  // for each front, unknown of the pattern by pivot
   std::vector<double> factor;
-  std::vector<double> least;                       // least pivot of each front over its diagonal element
-  std::vector<std::unique_ptr<double[]>> updates;  // fronts whose parent has yet to take them
+  std::vector<double> least;                // least pivot of each front over its diagonal element
+  std::vector<FrontMemory::Block> updates;  // fronts whose parent has yet to take them
+  FrontMemory memory;
 
   int64_t width(int64_t place) const { return begins[size_t(place + 1)] - begins[size_t(place)]; }
   void amalgamate(const std::vector<std::vector<int32_t>>& below);
@@ -304,8 +339,8 @@ bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> val
                                       std::span<const double> added) {
   const Front& front = fronts[size_t(index)];
   const int64_t n = front.size;
-  std::unique_ptr<double[]> matrix(new double[size_t(n * n)]);
-  double* const a = matrix.get();
+  FrontMemory::Block matrix = memory.take(size_t(n * n));
+  double* const a = matrix.numbers.get();
   for (int64_t j = 0; j < n; ++j) std::fill(a + j * n + j, a + (j + 1) * n, 0.0);
   for (const Placed& block : placed[size_t(index)]) {
     const double* from = values.data() + block.values;
@@ -322,7 +357,7 @@ bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> val
     whole[size_t(k)] = a[k * n + k] += added[size_t(diagonal[size_t(index)][size_t(k)])];
   for (const int64_t c : front.children) {
     const Front& child = fronts[size_t(c)];
-    const double* update = updates[size_t(c)].get();
+    const double* update = updates[size_t(c)].numbers.get();
     for (size_t bj = 0, j0 = size_t(child.pivots); bj < child.rows.size(); ++bj) {
       const int64_t wj = width(child.rows[bj]);
       for (int64_t j = 0; j < wj; ++j) {
@@ -339,14 +374,17 @@ bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> val
       }
       j0 += size_t(wj);
     }
-    updates[size_t(c)].reset();
+    memory.give(std::move(updates[size_t(c)]));
   }
   if (partial_cholesky(a, n, front.pivots, front.flops > kParallelFlops) < front.pivots) return false;
   double& ratio = least[size_t(index)] = 1;
   for (int64_t k = 0; k < front.pivots; ++k)
     ratio = std::min(ratio, a[k * n + k] * a[k * n + k] / whole[size_t(k)]);
   std::copy(a, a + n * front.pivots, factor.data() + front.panel);
-  if (front.parent >= 0) updates[size_t(index)] = std::move(matrix);
+  if (front.parent >= 0)
+    updates[size_t(index)] = std::move(matrix);
+  else
+    memory.give(std::move(matrix));
   return true;
 }
 
