@@ -30,12 +30,17 @@ int run_g2o(const CommonOptions& common, const G2oCommand& options) {
   });
   solve::PoseGraphProblem made = solve::build(graph, options.input, robust_option(options.solve));
   const solve::Summary summary = run_solve(session, made.problem, options.solve);
+  const int64_t edges = graph.edge_count() + graph.sight_count() + graph.link_count();
   ordered_json document{{"dimension", graph.dimension},
-                        {"vertices", graph.vertex_count()},
-                        {"edges", graph.edge_count()},
-                        {"fixed", std::max<size_t>(graph.fixed.size(), 1)}};
-  std::string text = fmt::format("{} vertices, {} edges in {} dimensions\n{}\n", graph.vertex_count(),
-                                 graph.edge_count(), graph.dimension, outcome(summary));
+                        {"vertices", graph.vertex_count() + graph.landmark_count()},
+                        {"landmarks", graph.landmark_count()},
+                        {"edges", edges},
+                        {"fixed", std::max<size_t>(graph.fixed.size() + graph.landmarks.fixed.size(), 1)}};
+  const std::string landmarks =
+      graph.landmark_count() > 0 ? fmt::format(", {} of them landmarks", graph.landmark_count()) : "";
+  std::string text = fmt::format("{} vertices{}, {} edges in {} dimensions\n{}\n",
+                                 graph.vertex_count() + graph.landmark_count(), landmarks, edges,
+                                 graph.dimension, outcome(summary));
   if (!options.out.empty()) {
     session.host_stage("write", [&] { io::write_g2o(options.out, solve::with_poses(graph, made)); });
     document["out"] = options.out;
@@ -111,7 +116,7 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
   Command& command = add_command(commands, solve, "g2o", "a pose graph in 2 or 3 dimensions");
   auto options = std::make_shared<G2oCommand>();
   add_positional(*command.app, "FILE", options->input,
-                 "VERTEX_SE2, EDGE_SE2 or VERTEX_SE3:QUAT, EDGE_SE3:QUAT, and FIX", true);
+                 "g2o: poses and landmarks in 2 or 3 dimensions, edges between them, FIX", true);
   add_choice(*command.app, "--start", options->start,
              "file: the file's poses; tree: those that edges give, breadth first (file)", {"file", "tree"});
   add_file(*command.app, "--out", options->out, "the graph with the poses that were found");

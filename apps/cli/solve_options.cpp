@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/log.hpp"
@@ -45,6 +46,12 @@ const Choices<solve::Precision>& precisions() {
 const Choices<solve::Backend>& backends() {
   using B = solve::Backend;
   static const Choices<B> all = {{"auto", B::automatic}, {"cpu", B::cpu}, {"gpu", B::gpu}};
+  return all;
+}
+
+const Choices<solve::Damping>& dampings() {
+  using D = solve::Damping;
+  static const Choices<D> all = {{"diag", D::diagonal}, {"identity", D::identity}};
   return all;
 }
 
@@ -106,6 +113,42 @@ io::Image convergence_plot(const solve::Summary& summary, std::string_view title
   return io::stack_images(parts);
 }
 
+/// Lines of telemetry: what was evaluated as one, every kernel, and the bytes that went each way. Occupancy
+/// is null where the back end does not tell it.
+void record_evaluation(const solve::Summary& summary) {
+  Telemetry& telemetry = Telemetry::global();
+  if (!telemetry.enabled()) return;
+  for (const solve::BatchReport& b : summary.batches)
+    telemetry.event("solve.batch", {{"name", b.name},
+                                    {"program", b.program},
+                                    {"instances", b.instances},
+                                    {"residuals", b.residuals},
+                                    {"grouped", b.grouped},
+                                    {"bytes", b.bytes},
+                                    {"tables_begin_s", b.tables_begin_s},
+                                    {"tables_end_s", b.tables_end_s},
+                                    {"upload_begin_s", b.upload_begin_s},
+                                    {"upload_end_s", b.upload_end_s},
+                                    {"first_launch_s", b.launch_s}});
+  for (const KernelReport& k : summary.kernel_reports)
+    telemetry.event("solve.kernel", {{"kernel", k.name},
+                                     {"from_cache", k.from_cache},
+                                     {"begin_s", k.begin_s},
+                                     {"end_s", k.end_s},
+                                     {"group_lanes", k.group_lanes},
+                                     {"groups_at_once", k.groups_at_once},
+                                     {"registers", k.registers},
+                                     {"shared_bytes", k.shared_bytes},
+                                     {"local_bytes", k.local_bytes},
+                                     {"occupancy", k.occupancy > 0 ? k.occupancy : std::nan("")}});
+  telemetry.event("solve.transfers", {{"device", summary.device},
+                                      {"kernels_compiled", summary.kernels_compiled},
+                                      {"cache_hits", summary.cache_hits},
+                                      {"scratch_bytes", summary.scratch_bytes},
+                                      {"bytes_to_device", summary.bytes_to_device},
+                                      {"bytes_from_device", summary.bytes_from_device}});
+}
+
 void add_contract(ordered_json& document, const solve::Summary& summary) {
   document["method"] = solve::name(summary.method);
   document["linear"] = solve::name(summary.linear_used);
@@ -121,6 +164,16 @@ void add_contract(ordered_json& document, const solve::Summary& summary) {
   document["residuals"] = summary.residuals;
   document["variables"] = summary.variables;
   document["kernels"] = summary.kernels;
+  document["kernels_compiled"] = summary.kernels_compiled;
+  document["cache_hits"] = summary.cache_hits;
+  ordered_json batches = ordered_json::array();
+  for (const solve::BatchReport& b : summary.batches)
+    batches.push_back({{"name", b.name},
+                       {"instances", b.instances},
+                       {"residuals", b.residuals},
+                       {"grouped", b.grouped},
+                       {"bytes", b.bytes}});
+  document["batches"] = std::move(batches);
   ordered_json trace = ordered_json::array();
   for (const solve::Iteration& i : summary.trace)
     trace.push_back({{"iteration", i.iteration},
@@ -184,6 +237,10 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_number(app, "--initial-damping", o.initial_damping,
              fmt::format("lambda at the start ({})", shown(o.initial_damping)), "X",
              {.low = 0, .low_open = true});
+  add_named(app, "--damping", o.damping, "what lambda multiplies: diag(J^T J) or the identity", dampings());
+  add_integer(app, "--batch-size", o.batch_size,
+              "instances of a residual that are evaluated at once, for less memory; 0: all (0)", "N", 0,
+              INT32_MAX);
   add_number(app, "--learning-rate", o.learning_rate,
              fmt::format("of sgd, adam, adamw ({})", shown(o.learning_rate)), "X",
              {.low = 0, .low_open = true});
@@ -191,10 +248,11 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_file(app, "--checkpoint", o.checkpoint,
            "keeps the state after each iteration; where it exists, the run goes on from it");
   add_file(app, "--plot", o.plot, "PNG of cost and gradient over the iterations");
-  for (const char* name : {"--method", "--linear", "--robust", "--max-iterations", "--function-tolerance",
-                           "--gradient-tolerance", "--parameter-tolerance", "--precision", "--backend",
-                           "--threshold", "--max-linear-iterations", "--initial-damping", "--learning-rate",
-                           "--require-convergence", "--checkpoint", "--plot"})
+  for (const char* name :
+       {"--method", "--linear", "--robust", "--max-iterations", "--function-tolerance",
+        "--gradient-tolerance", "--parameter-tolerance", "--precision", "--backend", "--threshold",
+        "--max-linear-iterations", "--initial-damping", "--damping", "--batch-size", "--learning-rate",
+        "--require-convergence", "--checkpoint", "--plot"})
     app.get_option(name)->group("Minimisation");
 }
 
@@ -212,6 +270,8 @@ solve::Options minimize_options(Session& session, const SolveOptions& options,
   if (o.backend == solve::Backend::automatic && session.options().device != "auto")
     o.backend = solve::Backend::gpu;
   o.threshold = options.threshold;
+  o.damping = chosen(options.damping, dampings());
+  o.batch_size = options.batch_size;
   o.max_iterations = int(options.max_iterations);
   o.max_linear_iterations = int(options.max_linear_iterations);
   o.function_tolerance = options.function_tolerance;
@@ -253,6 +313,7 @@ int finish_solve(Session& session, const SolveOptions& options, const solve::Sum
     document["plot"] = options.plot;
   }
   add_contract(document, summary);
+  record_evaluation(summary);
   if (!session.options().quiet) logging::line(solve::report(summary));
   const bool failed = options.require_convergence && !solve::converged(summary.termination);
   if (failed)

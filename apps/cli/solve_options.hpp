@@ -15,8 +15,8 @@ namespace lockstep::cli {
 /// As typed. A command sets other defaults before add_solve_options(), whose help shows them.
 struct SolveOptions {
   std::string method = "lm", linear = "auto", robust = "none", precision = "f64", backend = "auto",
-              checkpoint, plot;
-  int64_t threshold = -1;
+              damping = "diag", checkpoint, plot;
+  int64_t threshold = -1, batch_size = 0;
   int64_t max_iterations = 100, max_linear_iterations = 500;
   double function_tolerance = 1e-9, gradient_tolerance = 1e-12, parameter_tolerance = 1e-12;
   double initial_damping = 1e-4, learning_rate = 1e-2;

@@ -1,4 +1,5 @@
-// Pose graphs in g2o's text format: VERTEX_SE2, VERTEX_SE3:QUAT, EDGE_SE2, EDGE_SE3:QUAT, FIX.
+// Pose graphs in g2o's text format: VERTEX_SE2, VERTEX_SE3:QUAT, EDGE_SE2, EDGE_SE3:QUAT, FIX; landmarks by
+// VERTEX_XY, EDGE_SE2_XY, EDGE_POINTXY, VERTEX_TRACKXYZ, EDGE_SE3_TRACKXYZ, PARAMS_SE3OFFSET.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,22 @@
 #include <vector>
 
 namespace lockstep::io {
+
+/// Points that are seen from poses. d is the graph's dimension.
+struct Landmarks {
+  std::vector<int64_t> ids;
+  std::vector<double> points;            // (n, d)
+  std::vector<int32_t> fixed;            // of FIX lines, ascending, by their place
+  std::vector<int32_t> sights;           // (m, 2): pose, landmark
+  std::vector<double> seen;              // (m, d): the landmark in the frame of the pose, or of its sensor
+  std::vector<double> information;       // (m, d, d)
+  std::vector<int32_t> sensors;          // (m): place in sensor_ids; 3-D only
+  std::vector<int64_t> sensor_ids;       // 3-D only
+  std::vector<double> sensor_poses;      // (k, 7): in the frame of the robot's pose
+  std::vector<int32_t> links;            // (l, 2): landmarks; 2-D only
+  std::vector<double> differences;       // (l, 2): second minus first
+  std::vector<double> link_information;  // (l, 2, 2)
+};
 
 /// A graph of poses in 2 or 3 dimensions. Angles are radians; quaternions are (w, x, y, z) of unit length,
 /// whatever length and order the file had. Information matrices are positive definite.
@@ -18,17 +35,21 @@ struct PoseGraph {
   std::vector<double> measurements;  // (m, 3) or (m, 7): pose of the second vertex seen from the first
   std::vector<double> information;   // (m, 3, 3) or (m, 6, 6): of translation, then of angle or vec(q)
   std::vector<int32_t> fixed;        // vertices of FIX lines, ascending, by their place
+  Landmarks landmarks;
 
   int pose_size() const { return dimension == 2 ? 3 : 7; }
   int error_size() const { return dimension == 2 ? 3 : 6; }
-  int64_t vertex_count() const { return int64_t(ids.size()); }
-  int64_t edge_count() const { return int64_t(edges.size()) / 2; }
+  int64_t vertex_count() const { return int64_t(ids.size()); }      // poses
+  int64_t edge_count() const { return int64_t(edges.size()) / 2; }  // between poses
+  int64_t landmark_count() const { return int64_t(landmarks.ids.size()); }
+  int64_t sight_count() const { return int64_t(landmarks.sights.size()) / 2; }
+  int64_t link_count() const { return int64_t(landmarks.links.size()) / 2; }
 };
 
-/// Throws InputError that names file and line: unknown tags, poses of both dimensions, vertices twice, edges
-/// to unknown vertices or to themselves, numbers that are not finite, zero quaternions, information that is
-/// not positive definite, a graph without vertices or edges. PARAMS_SE3OFFSET lines are passed over: no edge
-/// that is read uses them.
+/// Throws InputError that names file and line: unknown tags, both dimensions, vertices or sensors twice,
+/// edges to unknown vertices, to vertices of the other kind or to themselves, unknown sensors, numbers that
+/// are not finite, zero quaternions, information that is not positive definite, a graph without vertices or
+/// edges.
 PoseGraph parse_g2o(std::string_view text, std::string_view where);
 PoseGraph read_g2o(const std::filesystem::path& path);
 /// Numbers keep all their digits. Appears whole or not at all.

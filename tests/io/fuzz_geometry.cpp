@@ -35,9 +35,31 @@ TEST(Fuzz, G2o) {
            "0.5 -0.3 10 1 0 10 0 20\nEDGE_SE2 12 1 1 0 0 10 0 0 10 0 20\n"),
        bytes_of(
            "VERTEX_SE3:QUAT 0 0 0 0 0 0 0 1\r\nVERTEX_SE3:QUAT 5 1 2 3 0.1 0.2 0.3 0.9\nEDGE_SE3:QUAT 0 5" +
-           edge3 + "PARAMS_SE3OFFSET 0 0 0 0 0 0 0 1\nEDGE_SE3:QUAT 5 0" + edge3)},
+           edge3 + "PARAMS_SE3OFFSET 0 0 0 0 0 0 0 1\nEDGE_SE3:QUAT 5 0" + edge3),
+       bytes_of("VERTEX_SE2 0 0 0 0\nVERTEX_XY 9 1 2\nVERTEX_XY 4 3 -1\nEDGE_SE2_XY 0 9 1.5 2.5 4 1 9\n"
+                "EDGE_SE2_XY 0 4 3 -1 1 0 1\nEDGE_POINTXY 9 4 2 -3 5 0.5 6\nFIX 0 4\n"),
+       bytes_of("EDGE_SE3_TRACKXYZ 2 7 3 0.1 0.2 0.3 4 1 0 5 0 6\nPARAMS_SE3OFFSET 3 1 2 3 0 0 0 2\n"
+                "VERTEX_SE3:QUAT 2 0 0 0 0 0 0 1\nVERTEX_TRACKXYZ 7 4 5 6\n")},
       [](const Bytes& bytes) {
         const PoseGraph graph = parse_g2o(text_of(bytes), "fuzz");
+        const Landmarks& l = graph.landmarks;
+        const size_t d = size_t(graph.dimension);
+        ASSERT_EQ(l.points.size(), l.ids.size() * d);
+        ASSERT_EQ(l.seen.size(), size_t(graph.sight_count()) * d);
+        ASSERT_EQ(l.information.size(), size_t(graph.sight_count()) * d * d);
+        ASSERT_EQ(l.sensors.size(), d == 3 ? size_t(graph.sight_count()) : 0);
+        ASSERT_EQ(l.sensor_poses.size(), l.sensor_ids.size() * 7);
+        ASSERT_EQ(l.differences.size(), l.links.size());
+        ASSERT_EQ(l.link_information.size(), l.links.size() * 2);
+        for (size_t k = 0; k < l.sights.size(); k += 2) {
+          ASSERT_LT(l.sights[k], graph.vertex_count());
+          ASSERT_LT(l.sights[k + 1], graph.landmark_count());
+        }
+        ASSERT_TRUE(all_within(l.sensors, int64_t(l.sensor_ids.size())) &&
+                    all_within(l.links, graph.landmark_count()) &&
+                    all_within(l.fixed, graph.landmark_count()));
+        ASSERT_TRUE(all_finite(l.points) && all_finite(l.seen) && all_finite(l.information) &&
+                    all_finite(l.sensor_poses) && all_finite(l.differences));
         ASSERT_EQ(graph.poses.size(), graph.ids.size() * size_t(graph.pose_size()));
         ASSERT_EQ(graph.measurements.size(), size_t(graph.edge_count()) * size_t(graph.pose_size()));
         ASSERT_TRUE(all_within(graph.edges, graph.vertex_count()));

@@ -78,8 +78,8 @@ TEST(G2o, RefusesWithTheLine) {
   const auto edge = [&](const std::string& rest) { return two + "EDGE_SE2 " + rest + "\n"; };
   EXPECT_EQ(
       g2o_refusal("VERTEX_SE2 0 0 0 0\nVERTEX_CAM 1 0 0 0\n"),
-      "unknown tag 'VERTEX_CAM' [p.g2o:2]: expected VERTEX_SE2, VERTEX_SE3:QUAT, EDGE_SE2, EDGE_SE3:QUAT or "
-      "FIX");
+      "unknown tag 'VERTEX_CAM' [p.g2o:2]: expected VERTEX_SE2, VERTEX_XY, VERTEX_SE3:QUAT, VERTEX_TRACKXYZ, "
+      "EDGE_SE2, EDGE_SE2_XY, EDGE_POINTXY, EDGE_SE3:QUAT, EDGE_SE3_TRACKXYZ, PARAMS_SE3OFFSET or FIX");
   EXPECT_EQ(g2o_refusal(two + "VERTEX_SE2 1 5 5 5\n"),
             "vertex 1 a second time [p.g2o:3]: expected each vertex once");
   EXPECT_EQ(g2o_refusal("\n" + edge("0 9 1 0 0 " + kIdentity3)),
@@ -114,6 +114,86 @@ TEST(G2o, RefusesWithTheLine) {
             "vertex 8 is not in the file [p.g2o:4]: expected the id of a VERTEX line");
   EXPECT_EQ(g2o_refusal(""), "no vertices [p.g2o]: expected a pose graph in g2o's text format");
   EXPECT_EQ(g2o_refusal(two), "no edges [p.g2o]: expected a pose graph in g2o's text format");
+}
+
+const std::string kFlatMarks =
+    "VERTEX_SE2 0 0 0 0\nVERTEX_XY 9 1 2\nVERTEX_XY 4 3 -1\nEDGE_SE2_XY 0 9 1.5 2.5 4 1 9\n"
+    "EDGE_SE2_XY 0 4 3 -1 1 0 1\nEDGE_POINTXY 9 4 2 -3 5 0.5 6\nFIX 0 4\n";
+const std::string kSpaceMarks =
+    "EDGE_SE3_TRACKXYZ 2 7 3 0.1 0.2 0.3 4 1 0 5 0 6\nPARAMS_SE3OFFSET 3 1 2 3 0 0 0 2\n"
+    "VERTEX_SE3:QUAT 2 0 0 0 0 0 0 1\nVERTEX_TRACKXYZ 7 4 5 6\n";
+
+TEST(G2o, ReadsLandmarks) {
+  const PoseGraph flat = parse_g2o(kFlatMarks, "p.g2o");
+  EXPECT_EQ(flat.dimension, 2);
+  EXPECT_EQ(flat.ids, std::vector<int64_t>{0});
+  EXPECT_EQ(flat.fixed, std::vector<int32_t>{0});
+  const Landmarks& l = flat.landmarks;
+  EXPECT_EQ(l.ids, (std::vector<int64_t>{9, 4}));
+  EXPECT_EQ(l.points, (std::vector<double>{1, 2, 3, -1}));
+  EXPECT_EQ(l.fixed, std::vector<int32_t>{1});
+  EXPECT_EQ(l.sights, (std::vector<int32_t>{0, 0, 0, 1}));
+  EXPECT_EQ(l.seen, (std::vector<double>{1.5, 2.5, 3, -1}));
+  EXPECT_EQ(l.information, (std::vector<double>{4, 1, 1, 9, 1, 0, 0, 1}));
+  EXPECT_EQ(l.links, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(l.differences, (std::vector<double>{2, -3}));
+  EXPECT_EQ(l.link_information, (std::vector<double>{5, 0.5, 0.5, 6}));
+
+  const PoseGraph space = parse_g2o(kSpaceMarks, "p.g2o");
+  EXPECT_EQ(space.dimension, 3);
+  EXPECT_EQ(space.landmarks.sensor_ids, std::vector<int64_t>{3});
+  EXPECT_EQ(space.landmarks.sensor_poses, (std::vector<double>{1, 2, 3, 1, 0, 0, 0}));
+  EXPECT_EQ(space.landmarks.sensors, std::vector<int32_t>{0});
+  EXPECT_EQ(space.landmarks.points, (std::vector<double>{4, 5, 6}));
+  EXPECT_EQ(space.landmarks.information, (std::vector<double>{4, 1, 0, 1, 5, 0, 0, 0, 6}));
+}
+
+TEST(G2o, WritesLandmarks) {
+  TemporaryFolder folder;
+  for (const std::string& text : {kFlatMarks, kSpaceMarks}) {
+    const PoseGraph graph = parse_g2o(text, "p.g2o");
+    write_g2o(folder / "out.g2o", graph);
+    const PoseGraph back = read_g2o(folder / "out.g2o");
+    const Landmarks &got = back.landmarks, &want = graph.landmarks;
+    EXPECT_EQ(got.ids, want.ids);
+    EXPECT_EQ(got.points, want.points);
+    EXPECT_EQ(got.fixed, want.fixed);
+    EXPECT_EQ(got.sights, want.sights);
+    EXPECT_EQ(got.seen, want.seen);
+    EXPECT_EQ(got.information, want.information);
+    EXPECT_EQ(got.sensors, want.sensors);
+    EXPECT_EQ(got.sensor_ids, want.sensor_ids);
+    EXPECT_EQ(got.sensor_poses, want.sensor_poses);
+    EXPECT_EQ(got.links, want.links);
+    EXPECT_EQ(got.differences, want.differences);
+    EXPECT_EQ(got.link_information, want.link_information);
+  }
+}
+
+TEST(G2o, RefusesLandmarksWithTheLine) {
+  const std::string flat = "VERTEX_SE2 0 0 0 0\nVERTEX_XY 1 1 0\n", unit = " 1 0 1\n";
+  EXPECT_EQ(g2o_refusal(flat + "VERTEX_XY 0 5 5\n"),
+            "vertex 0 a second time [p.g2o:3]: expected each vertex once");
+  EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2_XY 1 0 1 0" + unit),
+            "vertex 1 is a landmark [p.g2o:3]: expected a pose");
+  EXPECT_EQ(g2o_refusal(flat + "EDGE_POINTXY 1 0 1 0" + unit),
+            "vertex 0 is a pose [p.g2o:3]: expected a landmark");
+  EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2 0 1 1 0 0 " + kIdentity3 + "\n"),
+            "vertex 1 is a landmark [p.g2o:3]: expected a pose");
+  EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2_XY 0 8 1 0" + unit),
+            "vertex 8 is not in the file [p.g2o:3]: expected the id of a VERTEX line");
+  EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2_XY 0 1 1 0 1 2 1\n"),
+            "the information matrix of edge 0 1 [p.g2o:3]: expected a positive definite matrix");
+  EXPECT_EQ(g2o_refusal(flat + "VERTEX_XY 3 1\n"), "y is missing [p.g2o:3]: expected a number");
+  EXPECT_EQ(g2o_refusal(flat + "VERTEX_TRACKXYZ 3 1 2 3\n"),
+            "VERTEX_TRACKXYZ in a graph of 2 dimensions [p.g2o:3]: expected poses of one dimension only");
+  const std::string space = "VERTEX_SE3:QUAT 0 0 0 0 0 0 0 1\nVERTEX_TRACKXYZ 1 1 2 3\n";
+  EXPECT_EQ(g2o_refusal(space + "EDGE_SE3_TRACKXYZ 0 1 5 1 2 3 1 0 0 1 0 1\n"),
+            "sensor 5 is not in the file [p.g2o:3]: expected the id of a PARAMS_SE3OFFSET line");
+  EXPECT_EQ(g2o_refusal(space + "PARAMS_SE3OFFSET 0 0 0 0 0 0 0 1\nPARAMS_SE3OFFSET 0 0 0 0 0 0 0 1\n"),
+            "sensor 0 a second time [p.g2o:4]: expected each sensor once");
+  EXPECT_EQ(g2o_refusal(space + "PARAMS_SE3OFFSET 0 0 0 0 0 0 0 0\n"),
+            "a zero quaternion [p.g2o:3]: expected a rotation");
 }
 
 TEST(G2o, WhiteningFactor) {

@@ -65,7 +65,9 @@ std::string report(const Summary& summary) {
                       summary.method == Method::dogleg || summary.method == Method::newton;
   line("Residuals", fmt::format("{}", summary.residuals));
   line("Variables", fmt::format("{}", summary.variables));
-  line("Kernels", fmt::format("{}", summary.kernels));
+  line("Topologies", fmt::format("{}", summary.kernels));
+  line("Batches", fmt::format("{}", summary.batches.size()));
+  line("Kernels compiled, cached", fmt::format("{}, {}", summary.kernels_compiled, summary.cache_hits));
   line("Method", std::string(name(summary.method)));
   line("Precision", std::string(name(summary.precision)));
   line("Device", summary.device);
