@@ -188,9 +188,9 @@ struct TrajectoryInputs {
   std::map<std::string, double> parameters;
   Buffer mask;
   double seed = 1;
-};
   std::vector<Buffer> rows;
   int64_t members = 1;
+};
 
 struct LossOptions {
   Gradients gradients = Gradients::all;
@@ -203,9 +203,9 @@ struct LossOptions {
   /// Lanes of a fused tile along x and y, adjacent rows of a lane, planes of a chunk, groups that should
   /// share a multiprocessor (bounds the registers on CUDA); 0: by the device.
   int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0, groups = 0;
-};
   /// Residual levels of a trajectory that one fused sweep takes; 0: by the device.
   int levels = 0;
+};
 
 /// A loss with its buffers on a device: results and scratch are allocated once.
 class BoundLoss {
