@@ -36,11 +36,13 @@ Val<bool> is_semidefinite(int w, const LocalArray<T>& a, const LocalArray<T>& l,
   return ok;
 }
 
-/// One rotation that makes a[p][q] zero, also of the eigenvectors v.
+/// One rotation that makes a[p][q] zero, also of the eigenvectors v, where it is larger than `least`.
 template <class T>
-void rotate(int w, const LocalArray<T>& a, const LocalArray<T>& v, const Val<i32>& p, const Val<i32>& q) {
+void rotate(int w, const LocalArray<T>& a, const LocalArray<T>& v, const Val<i32>& p, const Val<i32>& q,
+            const Val<T>& least, Var<bool>& rotated) {
   const Val<T> off = a[p * w + q];
-  if_(off != T(0), [&] {
+  if_(abs(off) > least, [&] {
+    rotated = Val<bool>(true);
     const Val<T> theta = (Val<T>(a[q * w + q]) - Val<T>(a[p * w + p])) / (T(2) * off);
     const Val<T> t =
         select(theta < T(0), Val<T>(T(-1)), Val<T>(T(1))) / (abs(theta) + sqrt(fma(theta, theta, T(1))));
@@ -75,9 +77,13 @@ void project(int w, const LocalArray<T>& a) {
         scratch[row * w + column] = select(row == column, Val<T>(T(1)), Val<T>(T(0)));
       });
     });
-    for_(0, kJacobiSweeps, [&](Val<i32>) {
-      for_(0, w - 1,
-           [&](Val<i32> p) { for_(p + 1, w, [&](Val<i32> q) { rotate<T>(w, a, scratch, p, q); }); });
+    const Val<T> least = trace * (std::numeric_limits<T>::epsilon() / T(w));
+    for_(0, kMostJacobiSweeps, [&](Val<i32>) {
+      Var<bool> rotated = Val<bool>(false);
+      for_(0, w - 1, [&](Val<i32> p) {
+        for_(p + 1, w, [&](Val<i32> q) { rotate<T>(w, a, scratch, p, q, least, rotated); });
+      });
+      break_if(!Val<bool>(rotated));
     });
     const LocalArray<T> values(w);
     for_(0, w, [&](Val<i32> k) {
