@@ -7,6 +7,7 @@
 #include "lockstep/case.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluator_state.hpp"
+#include "solve/lbfgs_memory.hpp"
 #include "solve/linear_solver.hpp"
 #include "solve/reference.hpp"
 
@@ -23,6 +24,7 @@ enum class Work : uint8_t {
   linearize,  // cost, gradient and diagonal of J^T J
   pcg,        // a damped step by 8 iterations
   schur,      // the same by the implicit Schur complement
+  lbfgs,      // an iteration of L-BFGS with ten pairs: direction, trial, what the host reads of it
 };
 
 struct CaseForm {
@@ -52,9 +54,48 @@ double least_bytes(const Problem& problem, const CaseForm& form) {
                state = form.precision == Precision::f32 ? 4 : 8;
   const Problem::State& s = problem.state();
   double bytes = double(s.ambient) * state + double(s.tangent) * real * (form.work <= Work::recorded ? 1 : 2);
+  // Ten pairs read, one written; the step, the gradient before it and the accepted point.
+  if (form.work == Work::lbfgs) bytes += double(s.tangent) * real * (20 + 2 + 2) + double(s.ambient) * state;
   for (const Batch& b : s.batches)
     bytes += double(b.instances) * (4.0 * double(b.topology->slots.size()) + state * b.topology->data);
   return bytes;
+}
+
+constexpr int kHistory = 10;
+
+/// An iteration from a point with a full history, which it leaves as it is: the accepted step goes to buffers
+/// of its own.
+CaseRun bind_lbfgs(const std::shared_ptr<Evaluator>& evaluator) {
+  const Device device = evaluator->device();
+  const Evaluator::State& s = evaluator->internals();
+  const auto memory = std::make_shared<LbfgsMemory>(*evaluator, kHistory, false);
+  double cost = evaluator->value_and_gradient();
+  memory->begin();
+  for (int k = 0; k <= kHistory; ++k) {
+    LbfgsTrial trial = memory->advance();
+    for (double t = 0.5; !(trial.cost < cost) && t > 1e-4; t *= 0.5) trial = memory->trial(t);
+    cost = trial.cost;
+    memory->accept();
+  }
+  const auto copy_of = [&](const Buffer& from) {
+    const Buffer to = device.allocate(from.storage(), from.shape());
+    device.copy(from, to);
+    return to;
+  };
+  const Buffer numbers = copy_of(memory->numbers()), products = copy_of(memory->products()),
+               x = copy_of(s.candidate), gradient = copy_of(s.gradient);
+  return {[=] {
+            const Evaluator::State& state = evaluator->internals();
+            device.copy(state.candidate, x);
+            device.copy(state.gradient, gradient);
+            device.copy(numbers, memory->numbers());
+            device.copy(products, memory->products());
+            memory->advance();
+          },
+          [=] {
+            return std::vector<HostArray>{HostArray::of(device, memory->step()),
+                                          HostArray::of(download_numbers(device, memory->numbers()))};
+          }};
 }
 
 CaseRun bind(const CaseForm& form, const std::shared_ptr<const Problem>& problem, uint64_t seed,
@@ -92,6 +133,7 @@ CaseRun bind(const CaseForm& form, const std::shared_ptr<const Problem>& problem
                    q = device.allocate(real, {n});
       return {[=] { evaluator->multiply(p, q); }, [=] { return download(*evaluator, {q}); }};
     }
+    case Work::lbfgs: return bind_lbfgs(evaluator);
     case Work::pcg:
     case Work::schur: {
       constexpr int kIterations = 8;
@@ -114,7 +156,7 @@ CaseProblem problem_of(const CaseForm& form, const std::string& size, uint64_t s
   CaseProblem p;
   p.bytes = least_bytes(*problem, form);
   p.bind = [=](const Device& device) { return bind(form, problem, seed, device); };
-  if (form.work == Work::pcg || form.work == Work::schur || problem->residual_count() > 20000) return p;
+  if (form.work >= Work::pcg || problem->residual_count() > 20000) return p;
   p.reference = [=] {
     const reference::Linearized r =
         reference::linearize(*problem, problem->state().values, direction(*problem, seed));
@@ -136,6 +178,12 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
   const Storage real = form.precision == Precision::f64 ? Storage::f64 : Storage::f32;
   const Form values{compute, storage_of(compute), real, storage_of(compute)};
   std::vector<Kernel> kernels;
+  if (form.work == Work::lbfgs) {  // with sums in the type of the vectors, as devices without f64 have them
+    const LbfgsLayout layout{kHistory, false, real, real, values.state, 0, 0};
+    return {
+        lbfgs_coefficients(layout), lbfgs_direction(layout),      lbfgs_products(layout, LbfgsPass::trial),
+        lbfgs_accept(layout),       lbfgs_squares(layout, false), lbfgs_totals(layout)};
+  }
   for (const Batch& batch : problem.state().batches) {
     const auto program = program_of(batch);
     switch (form.work) {
@@ -154,6 +202,7 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
       case Work::product:
       case Work::pcg:
       case Work::schur: kernels.push_back(product_kernel(program, real, {})); break;
+      case Work::lbfgs: break;
     }
   }
   return kernels;
@@ -212,6 +261,7 @@ void add_solve_cases(CaseRegistry& registry) {
   };
   // Sizes: subdivisions of the icosphere; 0 has 30 edges, 3 is assembled in groups, 8 has 655,362 vertices.
   const std::vector<std::string> spheres{"0", "1", "3"}, more{"4", "6"}, large{"5", "8"};
+  const std::vector<std::string> moving{"1", "2", "3"};  // not at their minimum after a dozen iterations
   // Cameras x points x views; blocks x terms.
   const std::vector<std::string> bundles{"2x1x1", "5x37x3", "7x401x4"},
       big_bundles{"49x7776x4", "1000x200000x5"}, graphs{"1x1", "3x2", "37x211", "700x1500"},
@@ -275,6 +325,9 @@ void add_solve_cases(CaseRegistry& registry) {
                     Bound::exact()},
            CaseForm{"bal.pcg_step", Work::pcg, Precision::f32, bundle, bundles, {}, big_bundles, loose},
            CaseForm{"mesh.pcg_step", Work::pcg, Precision::f32, mesh(true), spheres, more, large, loose},
+           CaseForm{"lbfgs.iteration", Work::lbfgs, Precision::f32, mesh(true), moving, more, large, loose},
+           CaseForm{"lbfgs.iteration.f64", Work::lbfgs, Precision::f64, mesh(true), moving, more, large,
+                    Bound::exact()},
            CaseForm{"random.gradient", Work::gradient, Precision::f32, random, graphs, more_graphs, {}},
            CaseForm{"random.linearize.f64",
                     Work::linearize,

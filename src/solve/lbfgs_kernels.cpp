@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "solve/batch_kernels.hpp"
@@ -11,7 +13,7 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr int kLanes = 256, kUnroll = 2, kTurn = kLanes * kUnroll;
+constexpr int kLanes = 256;
 constexpr int64_t kMostChunks = 264;
 constexpr int kSlot = 0, kPairs = 1;       // head of the memory
 constexpr int kUnrolledPairs = 12;         // pairs whose coefficients stay in registers
@@ -39,11 +41,42 @@ std::string named(const LbfgsLayout& l, const char* what, const std::string& var
 /// Calls `turn(first of the lane's elements, how many)` for the elements of a chunk; they are kLanes apart.
 template <class Turn>
 void over_chunk(const Val<i32>& chunk, const Val<i32>& lane, const Val<i32>& length, const Val<i32>& size,
-                Turn turn) {
+                int unroll, Turn turn) {
   const Val<i32> begin = chunk * length, end = min(begin + length, size);
-  const Val<i32> whole = begin + (end - begin) / kTurn * kTurn;
-  for_(begin, whole, kTurn, [&](Val<i32> at) { turn(at + lane, kUnroll); });
+  const Val<i32> whole = begin + (end - begin) / (kLanes * unroll) * (kLanes * unroll);
+  for_(begin, whole, kLanes * unroll, [&](Val<i32> at) { turn(at + lane, unroll); });
   for_(whole, end, kLanes, [&](Val<i32> at) { if_(at + lane < end, [&] { turn(at + lane, 1); }); });
+}
+
+/// Sums of each value over the lanes, by columns of 32 and of 8; lane k gives the k-th to `put(k, sum)`. At
+/// most 32 values. Cheaper than a group_sum for each.
+template <class A, class Put>
+void sum_over_lanes(const Val<i32>& lane, const std::vector<Var<A>>& values, Put put) {
+  constexpr int kRows = kLanes / 32;
+  const int count = int(values.size());
+  SharedArray<A> tile(kRows * kLanes), columns(count * 32), rest(count * 8);
+  const Val<i32> row = lane / 32, column = lane % 32;
+  for (int first = 0; first < count; first += kRows) {
+    const int rows = std::min(kRows, count - first);
+    for (int r = 0; r < rows; ++r) tile[lane + r * kLanes] = Val<A>(values[size_t(first + r)]);
+    barrier();
+    if_(row < rows, [&] {
+      Val<A> sum = tile[row * kLanes + column];
+      for (int k = 32; k < kLanes; k += 32) sum = sum + tile[row * kLanes + column + k];
+      columns[(row + first) * 32 + column] = sum;
+    });
+    barrier();
+  }
+  if_(lane < count * 8, [&] {
+    const Val<i32> at = lane / 8 * 32 + lane % 8;
+    rest[lane] = (columns[at] + columns[at + 8]) + (columns[at + 16] + columns[at + 24]);
+  });
+  barrier();
+  if_(lane < count, [&] {
+    Val<A> sum = rest[lane * 8];
+    for (int k = 1; k < 8; ++k) sum = sum + rest[lane * 8 + k];
+    put(lane, sum);
+  });
 }
 
 // ── coefficients ──
@@ -100,7 +133,8 @@ void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1
   const auto y_y = [&](const Val<i32>& i, const Val<i32>& j) -> Val<A> {
     return cached ? Val<A>(cache[i * m + j + m * m]) : Val<A>(memory[yy_at(slot_of(i), slot_of(j))]);
   };
-  SharedArray<A> p(m), q(m), alpha(m), change(m);  // s_i and y_i times the vector of the loop
+  SharedArray<A> p(m), q(m);  // s_i and y_i times the vector of the loop
+  SharedArray<A> alpha(m), change(m), inverse(m);
   const Val<A> none = A(0), one = A(1);
   for_(lane, m, lanes, [&](Val<i32> age) {
     const Val<bool> is_new = kept && age == 0;
@@ -108,11 +142,12 @@ void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1
     const Val<bool> used = age < pairs;
     p[age] = select(used, select(is_new, numbers[kLbfgsGS], numbers[row]), none);
     q[age] = select(used, select(is_new, numbers[kLbfgsYWG], numbers[row + 1]), none);
+    const Val<i32> own = slot_of(age);
+    inverse[age] = select(used, one / select(used, Val<A>(memory[sy_at(own, own)]), one), none);
   });
   barrier();
   for_(0, m, [&](Val<i32> j) {
-    const Val<bool> used = j < pairs;
-    const Val<A> a = select(used, Val<A>(p[j]) / select(used, s_y(j, j), one), none);
+    const Val<A> a = p[j] * inverse[j];
     for_(lane, pairs, lanes, [&](Val<i32> i) {
       if_(i > j, [&] { p[i] = fma(-a, s_y(i, j), Val<A>(p[i])); });
       q[i] = fma(-a, y_y(i, j), Val<A>(q[i]));
@@ -127,8 +162,7 @@ void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1
   barrier();
   for_(0, m, [&](Val<i32> turn) {
     const Val<i32> j = m - 1 - turn;
-    const Val<bool> used = j < pairs;
-    const Val<A> c = select(used, Val<A>(alpha[j]) - Val<A>(q[j]) / select(used, s_y(j, j), one), none);
+    const Val<A> c = fma(-Val<A>(q[j]), Val<A>(inverse[j]), Val<A>(alpha[j]));
     for_(lane, min(j, pairs), lanes, [&](Val<i32> i) { q[i] = fma(c, s_y(j, i), Val<A>(q[i])); });
     if_(lane == 0, [&] { change[j] = c; });
     barrier();
@@ -150,7 +184,7 @@ Kernel coefficients_kernel(const LbfgsLayout& l) {
                 [l](Group<1> g, Grid<A, 1> numbers, InOut<A, 1> memory, Out<A, 1> coefficients) {
                   trace_coefficients<A>(l, g, numbers, memory, coefficients);
                 },
-                {{64, 1, 1}, 0});
+                {{32, 1, 1}, 0});
 }
 
 // ── direction ──
@@ -226,7 +260,9 @@ struct DirectionTrace {
         finish(at, g_at, scaled, plain);
       }
     };
-    const auto pass = [&](const auto& turn) { over_chunk(g.id(), g.lane(), length, gradient.size(0), turn); };
+    const auto pass = [&](const auto& turn) {
+      over_chunk(g.id(), g.lane(), length, gradient.size(0), LbfgsLayout::kDirectionUnroll, turn);
+    };
     if_(
         pairs > 0,
         [&] {
@@ -258,7 +294,7 @@ template <class T, class A>
 struct ProductsTrace {
   static constexpr int kOwn = kLbfgsGradientMax - kLbfgsSS, kMany = LbfgsLayout::kPairsOfGroup;
   LbfgsLayout l;
-  bool stored;
+  LbfgsPass pass;
   Group<2> g;
   Grid<T, 1> gradient, earlier, step, diagonal;
   InOut<T, 2> s, y;
@@ -277,13 +313,15 @@ struct ProductsTrace {
     const Val<bool> first_part = part == 0;
     // What is not there is read from a slot that nobody writes, and its products by nobody.
     std::vector<Val<i32>> rows;
-    for (int k = 0; k < kMany; ++k) {
+    const bool stored = pass == LbfgsPass::stored;
+    for (int k = 0; k < kMany && pass != LbfgsPass::probe; ++k) {
       const Val<i32> age = part * kMany + k;
       rows.push_back(uniform(before(own, select(age < pairs, age + 1, Val<i32>(l.history)), l.slots())));
     }
+    const size_t count = kOwn + 5 * rows.size();
     std::vector<Var<A>> sums;
-    sums.reserve(kOwn + 5 * kMany);
-    for (int k = 0; k < kOwn + 5 * kMany; ++k) sums.emplace_back(A(0));
+    sums.reserve(count);
+    for (size_t k = 0; k < count; ++k) sums.emplace_back(A(0));
     Var<T> largest = T(0);
 
     const auto load = [&](const Val<i32>& at) {
@@ -301,7 +339,7 @@ struct ProductsTrace {
     };
     const auto take = [&](const Loaded& v, const Val<i32>& at) {
       const Val<T> change = stored ? v.y : v.g - v.y;
-      if (!stored)
+      if (pass == LbfgsPass::trial)
         if_(first_part, [&] {
           s(own, at) = v.s;
           y(own, at) = change;
@@ -316,36 +354,39 @@ struct ProductsTrace {
       };
       add(s_at, s_at), add(g_at, s_at), add(y_at, s_at), add(g_at, wg), add(y_at, wy), add(y_at, wg);
       largest = max(Val<T>(largest), abs(v.g));
-      for (int r = 0; r < kMany; ++r) {
-        const Val<A> older_s = cast<A>(v.older_s[size_t(r)]), older_y = cast<A>(v.older_y[size_t(r)]);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        const Val<A> older_s = cast<A>(v.older_s[r]), older_y = cast<A>(v.older_y[r]);
         add(g_at, older_s), add(wg, older_y), add(y_at, older_s), add(wy, older_y), add(s_at, older_y);
       }
     };
-    over_chunk(chunk, g.lane(), length, gradient.size(0), [&](const Val<i32>& first, int count) {
-      std::vector<Loaded> loaded;  // all loads first, so that they overlap
-      for (int u = 0; u < count; ++u) loaded.push_back(load(first + u * kLanes));
-      for (int u = 0; u < count; ++u) take(loaded[size_t(u)], first + u * kLanes);
-    });
+    over_chunk(chunk, g.lane(), length, gradient.size(0), LbfgsLayout::kProductsUnroll,
+               [&](const Val<i32>& first, int turns) {
+                 std::vector<Loaded> loaded;  // all loads first, so that they overlap
+                 for (int u = 0; u < turns; ++u) loaded.push_back(load(first + u * kLanes));
+                 for (int u = 0; u < turns; ++u) take(loaded[size_t(u)], first + u * kLanes);
+               });
 
-    if_(first_part, [&] {
-      for (int k = 0; k < kOwn; ++k) put(Val<i32>(kLbfgsSS + k), chunk, group_sum(Val<A>(sums[size_t(k)])));
-      put(Val<i32>(kLbfgsGradientMax), chunk, cast<A>(group_max(Val<T>(largest))));
+    sum_over_lanes<A>(g.lane(), sums, [&](const Val<i32>& k, const Val<A>& total) {
+      if_(
+          k < kOwn,
+          [&] { if_(first_part, [&] { partial(k + (kLbfgsSS - kLbfgsFirstRow), chunk) = total; }); },
+          [&] { partial(part * (5 * kMany) + k + (kLbfgsOlder - kLbfgsFirstRow - kOwn), chunk) = total; });
     });
-    for (int k = 0; k < 5 * kMany; ++k)
-      put(part * (5 * kMany) + (kLbfgsOlder + k), chunk, group_sum(Val<A>(sums[size_t(kOwn + k)])));
-  }
-  void put(const Val<i32>& number, const Val<i32>& chunk, const Val<A>& total) const {
-    if_(g.lane() == 0, [&] { partial(number - kLbfgsFirstRow, chunk) = total; });
+    if_(first_part, [&] {
+      const Val<A> most = cast<A>(group_max(Val<T>(largest)));
+      if_(g.lane() == 0, [&] { partial(kLbfgsGradientMax - kLbfgsFirstRow, chunk) = most; });
+    });
   }
 };
 
 template <class T, class A>
-Kernel products_kernel(const LbfgsLayout& l, bool stored) {
+Kernel products_kernel(const LbfgsLayout& l, LbfgsPass pass) {
+  static constexpr const char* kVariants[] = {"", ".stored", ".probe"};
   return kernel(
-      named<T, A>(l, "products", stored ? ".stored" : ""),
-      [l, stored](Group<2> g, Grid<T, 1> gradient, Grid<T, 1> earlier, Grid<T, 1> step, Grid<T, 1> diagonal,
-                  InOut<T, 2> s, InOut<T, 2> y, Grid<A, 1> memory, Out<A, 2> partial, Param<i32> length) {
-        ProductsTrace<T, A>{l, stored, g, gradient, earlier, step, diagonal, s, y, memory, partial, length}();
+      named<T, A>(l, "products", kVariants[int(pass)]),
+      [l, pass](Group<2> g, Grid<T, 1> gradient, Grid<T, 1> earlier, Grid<T, 1> step, Grid<T, 1> diagonal,
+                InOut<T, 2> s, InOut<T, 2> y, Grid<A, 1> memory, Out<A, 2> partial, Param<i32> length) {
+        ProductsTrace<T, A>{l, pass, g, gradient, earlier, step, diagonal, s, y, memory, partial, length}();
       },
       {{kLanes, 1, 1}, 0});
 }
@@ -358,15 +399,44 @@ Kernel squares_kernel(bool masked) {
                             name(lockstep::detail::kType<A>), masked ? ".masked" : ""),
                 [masked](Group<1> g, Grid<T, 1> x, Grid<T, 1> mask, Out<A, 2> partial, Param<i32> length) {
                   Var<A> sum = A(0);
-                  over_chunk(g.id(), g.lane(), length, x.size(0), [&](const Val<i32>& first, int count) {
-                    for (int u = 0; u < count; ++u) {
-                      const Val<i32> at = first + u * kLanes;
-                      const Val<A> v = cast<A>(masked ? x[at] * mask[at] : x[at]);
-                      sum = fma(v, v, Val<A>(sum));
-                    }
-                  });
+                  over_chunk(g.id(), g.lane(), length, x.size(0), LbfgsLayout::kProductsUnroll,
+                             [&](const Val<i32>& first, int count) {
+                               for (int u = 0; u < count; ++u) {
+                                 const Val<i32> at = first + u * kLanes;
+                                 const Val<A> v = cast<A>(masked ? x[at] * mask[at] : x[at]);
+                                 sum = fma(v, v, Val<A>(sum));
+                               }
+                             });
                   const Val<A> total = group_sum(Val<A>(sum));
                   if_(g.lane() == 0, [&] { partial(kLbfgsStateSquare - kLbfgsFirstRow, g.id()) = total; });
+                },
+                {{kLanes, 1, 1}, 0});
+}
+
+template <class T>
+Kernel step_kernel() {
+  return kernel(
+      fmt::format("solve.lbfgs.step.{}", name(lockstep::detail::kType<T>)),
+      [](At<1> at, Grid<T, 1> direction, Out<T, 1> step, Param<T> t) { step[at] = t * direction[at]; });
+}
+
+template <class T, class S>
+Kernel accept_kernel() {
+  return kernel(fmt::format("solve.lbfgs.accept.{}.{}", name(lockstep::detail::kType<T>),
+                            name(lockstep::detail::kType<S>)),
+                [](Group<1> g, Grid<T, 1> gradient, Out<T, 1> earlier, Grid<S, 1> candidate, Out<S, 1> state,
+                   Param<i32> length) {
+                  const auto copy = [&](const auto& from, const auto& to) {
+                    over_chunk(g.id(), g.lane(), length, from.size(0), LbfgsLayout::kProductsUnroll,
+                               [&](const Val<i32>& first, int count) {
+                                 using V = typename std::remove_cvref_t<decltype(from)>::T;
+                                 std::vector<Val<V>> v;
+                                 for (int u = 0; u < count; ++u) v.push_back(from[first + u * kLanes]);
+                                 for (int u = 0; u < count; ++u) to[first + u * kLanes] = v[size_t(u)];
+                               });
+                  };
+                  copy(gradient, earlier);
+                  copy(candidate, state);
                 },
                 {{kLanes, 1, 1}, 0});
 }
@@ -403,15 +473,15 @@ Kernel by_types(Storage real, Storage sums, Work work) {
   if (real == Storage::f64) return work(f64(), f64());
   return sums == Storage::f64 ? work(f32(), f64()) : work(f32(), f32());
 }
-std::string key(const LbfgsLayout& l, const char* what) {
+std::string key(const LbfgsLayout& l, const std::string& what) {
   return fmt::format("lbfgs {} {} {} {} {}", what, name(l.real), name(l.sums), l.history, l.scaled);
 }
 
 }  // namespace
 
-int64_t LbfgsLayout::chunk(int64_t count) {
-  const int64_t turns = (count + kTurn - 1) / kTurn;
-  return std::max<int64_t>(1, (turns + kMostChunks - 1) / kMostChunks) * kTurn;
+int64_t LbfgsLayout::chunk(int64_t count, int unroll) {
+  const int64_t turn = int64_t(kLanes) * unroll, turns = (count + turn - 1) / turn;
+  return std::max<int64_t>(1, (turns + kMostChunks - 1) / kMostChunks) * turn;
 }
 
 Kernel lbfgs_coefficients(const LbfgsLayout& l) {
@@ -419,19 +489,29 @@ Kernel lbfgs_coefficients(const LbfgsLayout& l) {
     return l.sums == Storage::f64 ? coefficients_kernel<f64>(l) : coefficients_kernel<f32>(l);
   });
 }
+Kernel lbfgs_step(const LbfgsLayout& l) {
+  return cached_kernel(fmt::format("lbfgs step {}", name(l.real)),
+                       [&] { return l.real == Storage::f64 ? step_kernel<f64>() : step_kernel<f32>(); });
+}
 Kernel lbfgs_direction(const LbfgsLayout& l) {
   return cached_kernel(key(l, "direction"), [&] {
     return by_types(l.real, l.sums, [&]<class T, class A>(T, A) { return direction_kernel<T, A>(l); });
   });
 }
-Kernel lbfgs_products(const LbfgsLayout& l, bool stored) {
-  return cached_kernel(key(l, stored ? "products of stored pairs" : "products"), [&] {
-    return by_types(l.real, l.sums, [&]<class T, class A>(T, A) { return products_kernel<T, A>(l, stored); });
+Kernel lbfgs_products(const LbfgsLayout& l, LbfgsPass pass) {
+  return cached_kernel(key(l, fmt::format("products {}", int(pass))), [&] {
+    return by_types(l.real, l.sums, [&]<class T, class A>(T, A) { return products_kernel<T, A>(l, pass); });
   });
 }
 Kernel lbfgs_squares(const LbfgsLayout& l, bool masked) {
   return cached_kernel(fmt::format("lbfgs squares {} {} {}", name(l.state), name(l.sums), masked), [&] {
     return by_types(l.state, l.sums, [&]<class T, class A>(T, A) { return squares_kernel<T, A>(masked); });
+  });
+}
+Kernel lbfgs_accept(const LbfgsLayout& l) {
+  return cached_kernel(fmt::format("lbfgs accept {} {}", name(l.real), name(l.state)), [&] {
+    if (l.real == Storage::f64) return accept_kernel<f64, f64>();
+    return l.state == Storage::f64 ? accept_kernel<f32, f64>() : accept_kernel<f32, f32>();
   });
 }
 Kernel lbfgs_totals(const LbfgsLayout& l) {

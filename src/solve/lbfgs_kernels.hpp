@@ -25,32 +25,44 @@ inline constexpr int kLbfgsOlder = 11;
 struct LbfgsLayout {
   static constexpr int kPairsOfGroup = 3;    // older pairs that one group multiplies with
   static constexpr int kMostHistory = 1000;  // pairs
+  static constexpr int kDirectionUnroll = 2, kProductsUnroll = 4;  // elements of a lane in one turn
   int history = 1;
   bool scaled = false;
   Storage real = Storage::f32, sums = Storage::f64, state = Storage::f32;
   int64_t size = 0, ambient = 0;
 
   int slots() const { return history + 1; }  // pairs, and the one that a trial makes
-  int parts() const { return history <= 2 ? 1 : (history - 1 + kPairsOfGroup - 1) / kPairsOfGroup; }
+  int parts() const { return std::max(1, (history - 1 + kPairsOfGroup - 1) / kPairsOfGroup); }
   int numbers() const { return kLbfgsOlder + 5 * kPairsOfGroup * parts(); }
   int rows() const { return numbers() - kLbfgsFirstRow; }
   int head() const { return 2; }  // of the memory: the slot that the next trial fills, pairs before it
   int memory() const { return head() + 2 * slots() * slots(); }  // then s_a y_b and y_a W y_b by slot
   int coefficients() const { return 1 + 2 * history; }  // of g, then s and y of each pair, the newest first
-  /// Elements of a chunk: a multiple of what a group takes in one turn, at most kMostChunks chunks.
-  static int64_t chunk(int64_t count);
-  static int64_t chunks(int64_t count) { return (count + chunk(count) - 1) / chunk(count); }
-  int64_t columns() const { return std::max(chunks(size), chunks(ambient)); }
+  /// Elements of a chunk: a multiple of what a group takes in one turn, and few enough chunks that their sums
+  /// cost little.
+  static int64_t chunk(int64_t count, int unroll);
+  static int64_t chunks(int64_t count, int unroll) {
+    return (count + chunk(count, unroll) - 1) / chunk(count, unroll);
+  }
+  int64_t columns() const {
+    return std::max(
+        {chunks(size, kDirectionUnroll), chunks(size, kProductsUnroll), chunks(ambient, kProductsUnroll)});
+  }
 };
 
+/// step = t direction.
+Kernel lbfgs_step(const LbfgsLayout& layout);
 /// One group: takes the pair of the accepted trial into `memory` where it has curvature, and turns the two
 /// loops into coefficients.
 Kernel lbfgs_coefficients(const LbfgsLayout& layout);
 /// step = combination of gradient and pairs; partial sums of gradient times step.
 Kernel lbfgs_direction(const LbfgsLayout& layout);
-/// y = gradient - earlier; s and y into their slot; partial sums of all products. `stored`: s and y are those
-/// of the slot already.
-Kernel lbfgs_products(const LbfgsLayout& layout, bool stored);
+/// trial: y = gradient - earlier; s and y into their slot; partial sums of all products. stored: s and y are
+/// those of the slot already. probe: products without older pairs, and no slot written.
+enum class LbfgsPass : uint8_t { trial, stored, probe };
+Kernel lbfgs_products(const LbfgsLayout& layout, LbfgsPass pass);
+/// earlier = gradient; state = candidate.
+Kernel lbfgs_accept(const LbfgsLayout& layout);
 /// Partial sums of the squares of the state, where `masked` of those with a mask.
 Kernel lbfgs_squares(const LbfgsLayout& layout, bool masked);
 /// Sums of the rows of partial sums, beside the cost and the number of pairs.

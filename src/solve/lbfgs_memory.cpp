@@ -1,9 +1,9 @@
 #include "solve/lbfgs_memory.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "lockstep/primitives.hpp"
 #include "solve/evaluator_state.hpp"
 
 namespace lockstep::solve {
@@ -33,21 +33,24 @@ void LbfgsMemory::begin() {
 void LbfgsMemory::begin_again() {
   device().copy(earlier_, evaluator_.gradient());
   for (const Buffer& b : {step_, memory_, numbers_}) device().clear(b);
-  launch_products(evaluator_.gradient(), false);
+  launch_products(evaluator_.gradient(), LbfgsPass::trial);
   launch_totals();
 }
 
 void LbfgsMemory::launch_direction(const Buffer& gradient) {
+  constexpr int kUnroll = LbfgsLayout::kDirectionUnroll;
   device().launch(lbfgs_coefficients(layout_), {1}, numbers_, memory_, coefficients_);
-  device().launch(lbfgs_direction(layout_), {LbfgsLayout::chunks(layout_.size)}, gradient,
+  device().launch(lbfgs_direction(layout_), {LbfgsLayout::chunks(layout_.size, kUnroll)}, gradient,
                   layout_.scaled ? diagonal_ : gradient, s_, y_, memory_, coefficients_, step_, partial_,
-                  LbfgsLayout::chunk(layout_.size));
+                  LbfgsLayout::chunk(layout_.size, kUnroll));
 }
 
-void LbfgsMemory::launch_products(const Buffer& gradient, bool stored) {
-  device().launch(lbfgs_products(layout_, stored), {LbfgsLayout::chunks(layout_.size), layout_.parts()},
+void LbfgsMemory::launch_products(const Buffer& gradient, LbfgsPass pass) {
+  constexpr int kUnroll = LbfgsLayout::kProductsUnroll;
+  const int64_t parts = pass == LbfgsPass::probe ? 1 : layout_.parts();
+  device().launch(lbfgs_products(layout_, pass), {LbfgsLayout::chunks(layout_.size, kUnroll), parts},
                   gradient, earlier_, step_, layout_.scaled ? diagonal_ : gradient, s_, y_, memory_, partial_,
-                  LbfgsLayout::chunk(layout_.size));
+                  LbfgsLayout::chunk(layout_.size, kUnroll));
 }
 
 void LbfgsMemory::launch_totals() {
@@ -55,15 +58,18 @@ void LbfgsMemory::launch_totals() {
                   numbers_);
 }
 
-void LbfgsMemory::launch_trial() {
+void LbfgsMemory::launch_trial(LbfgsPass pass) {
+  constexpr int kUnroll = LbfgsLayout::kProductsUnroll;
   const Evaluator::State& s = evaluator_.internals();
   s.launch_retract(step_);
   s.launch_gradient(s.candidate, false);
   s.sum_cost();
-  device().launch(lbfgs_squares(layout_, s.any_fixed), {LbfgsLayout::chunks(layout_.ambient)}, s.candidate,
-                  s.any_fixed ? s.free_numbers : s.candidate, partial_, LbfgsLayout::chunk(layout_.ambient));
-  launch_products(s.gradient, false);
+  device().launch(lbfgs_squares(layout_, s.any_fixed), {LbfgsLayout::chunks(layout_.ambient, kUnroll)},
+                  s.candidate, s.any_fixed ? s.free_numbers : s.candidate, partial_,
+                  LbfgsLayout::chunk(layout_.ambient, kUnroll));
+  launch_products(s.gradient, pass);
   launch_totals();
+  probed_ = pass == LbfgsPass::probe;
 }
 
 LbfgsTrial LbfgsMemory::read() const {
@@ -81,10 +87,10 @@ LbfgsTrial LbfgsMemory::read() const {
 }
 
 LbfgsTrial LbfgsMemory::advance() {
-  has_direction_ = false;
+  has_direction_ = probed_ = false;
   const auto work = [&] {
     launch_direction(earlier_);
-    launch_trial();
+    launch_trial(LbfgsPass::trial);
   };
   if (recorded_) {
     device().replay(graph_);
@@ -102,26 +108,35 @@ LbfgsTrial LbfgsMemory::trial(double t) {
     device().copy(step_, direction_);
     has_direction_ = true;
   }
-  device().copy(direction_, step_);
-  primitives::scale(device(), t, step_);
-  launch_trial();
+  device().launch(lbfgs_step(layout_), {layout_.size}, direction_, step_,
+                  layout_.real == Storage::f64 ? t : double(float(t)));
+  launch_trial(LbfgsPass::probe);
   return read();
 }
 
 void LbfgsMemory::accept() {
-  evaluator_.accept();
-  device().copy(evaluator_.gradient(), earlier_);
+  Evaluator::State& s = evaluator_.internals();
+  if (probed_) {
+    launch_products(s.gradient, LbfgsPass::trial);
+    launch_totals();
+    probed_ = false;
+  }
+  constexpr int kUnroll = LbfgsLayout::kProductsUnroll;
+  const int64_t most = std::max(layout_.size, layout_.ambient);
+  device().launch(lbfgs_accept(layout_), {LbfgsLayout::chunks(most, kUnroll)}, s.gradient, earlier_,
+                  s.candidate, s.x, LbfgsLayout::chunk(most, kUnroll));
+  s.jacobian_current = false;
 }
 
 int LbfgsMemory::find_direction(const Buffer& gradient) {
-  launch_products(gradient, true);
+  launch_products(gradient, LbfgsPass::stored);
   launch_totals();
   launch_direction(gradient);
   return int(download_numbers(device(), memory_)[1]);
 }
 
 LbfgsTrial LbfgsMemory::try_step() {
-  launch_trial();
+  launch_trial(LbfgsPass::trial);
   return read();
 }
 

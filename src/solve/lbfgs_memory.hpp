@@ -59,9 +59,9 @@ class LbfgsMemory {
  private:
   const Device& device() const { return evaluator_.device(); }
   void launch_direction(const Buffer& gradient);
-  void launch_products(const Buffer& gradient, bool stored);
+  void launch_products(const Buffer& gradient, LbfgsPass pass);
   void launch_totals();
-  void launch_trial();
+  void launch_trial(LbfgsPass pass);
   LbfgsTrial read() const;
 
   Evaluator& evaluator_;
@@ -73,6 +73,7 @@ class LbfgsMemory {
   Buffer memory_, coefficients_, partial_, numbers_;
   Graph graph_;
   bool recorded_ = false, has_direction_ = false;
+  bool probed_ = false;  // the last trial left no products with the older pairs
 };
 
 }  // namespace lockstep::solve

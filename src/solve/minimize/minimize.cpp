@@ -161,13 +161,22 @@ class Loop {
         reported_ = trace().size();
         if (options_.callback && !options_.callback(row) && !end) end = Termination::stopped;
       }
-      if (end || row.iteration % minimizer_->snapshot_interval() == 0 || !options_.checkpoint.empty()) keep();
+      if (end || due() || !options_.checkpoint.empty()) keep();
       end_ = end;
       if (end) return finish(*end);
     }
   }
 
+  /// Whether a snapshot is worth its time: rare ones may be large, and a failure costs what came after them.
+  bool due() const {
+    constexpr double kLeastSeconds = 0.5, kTimes = 20;
+    const int interval = minimizer_->snapshot_interval();
+    return interval == 1 || (int(latest_.trace.size() - kept_rows_) >= interval &&
+                             run_.seconds() - kept_at_ >= std::max(kLeastSeconds, kTimes * keeping_));
+  }
+
   void keep() {
+    const double start = run_.seconds();
     Snapshot next;
     run_.evaluate([&] {
       minimizer_->settle();
@@ -177,6 +186,7 @@ class Loop {
     latest_.snapshot = std::move(next);
     kept_rows_ = trace().size();
     latest_.linear_iterations = run_.linear_iterations;
+    kept_at_ = run_.seconds(), keeping_ = kept_at_ - start;
     if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, fingerprint_, latest_);
   }
 
@@ -210,6 +220,7 @@ class Loop {
   Hash128 fingerprint_;
   double cost_ = 0;
   size_t reported_ = 0, kept_rows_ = 0;  // rows that the callback saw; rows at the snapshot
+  double kept_at_ = 0, keeping_ = 0;     // when the last snapshot was taken, how long it took; seconds
   std::optional<Termination> end_;       // decided, with the snapshot taken after it
   bool resumed_ = false, finished_ = false;
 };
