@@ -1,22 +1,12 @@
 // Problems that cases and tests measure and compare.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "lockstep/solve.hpp"
+#include "solve/icosphere.hpp"
 
 namespace lockstep::solve {
-
-/// A sphere of triangles: an icosahedron, each triangle cut in four `subdivisions` times. 10 4^s + 2
-/// vertices.
-struct Icosphere {
-  std::vector<double> vertices;               // (n, 3), unit length
-  std::vector<std::array<int32_t, 3>> faces;  // outward
-  std::vector<std::array<int32_t, 4>>
-      hinges;  // an edge (a, b) and the corners opposite to it: (a, b, c), (b, a, d)
-};
-Icosphere icosphere(int subdivisions);
 
 /// |a - b| - L of two points; L is the datum.
 TermType spring_term();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lockstep/error.hpp"
+#include "solve/icosphere.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {
@@ -23,64 +24,6 @@ void add_triangle(TriangleMesh& mesh, int32_t a, int32_t b, int32_t c) {
   mesh.faces.insert(mesh.faces.end(), {a, b, c});
 }
 
-TriangleMesh icosahedron() {
-  const double p = std::numbers::phi, s = 1 / std::sqrt(1 + p * p);
-  TriangleMesh mesh;
-  for (const auto& [x, y, z] : std::initializer_list<std::array<double, 3>>{{-1, p, 0},
-                                                                            {1, p, 0},
-                                                                            {-1, -p, 0},
-                                                                            {1, -p, 0},
-                                                                            {0, -1, p},
-                                                                            {0, 1, p},
-                                                                            {0, -1, -p},
-                                                                            {0, 1, -p},
-                                                                            {p, 0, -1},
-                                                                            {p, 0, 1},
-                                                                            {-p, 0, -1},
-                                                                            {-p, 0, 1}})
-    add_vertex(mesh, x * s, y * s, z * s);
-  mesh.faces = {0, 11, 5,  0, 5,  1, 0, 1, 7, 0, 7,  10, 0, 10, 11, 1, 5, 9, 5, 11,
-                4, 11, 10, 2, 10, 7, 6, 7, 1, 8, 3,  9,  4, 3,  4,  2, 3, 2, 6, 3,
-                6, 8,  3,  8, 9,  4, 9, 5, 2, 4, 11, 6,  2, 10, 8,  6, 7, 9, 8, 1};
-  return mesh;
-}
-
-// Divides each triangle into four; new vertices are pushed out to the unit sphere.
-TriangleMesh divided(const TriangleMesh& coarse) {
-  TriangleMesh fine;
-  fine.vertices = coarse.vertices;
-  // Edges sorted by their ends give the middles their numbers.
-  std::vector<std::array<int32_t, 2>> edges;
-  edges.reserve(coarse.faces.size());
-  for (int64_t t = 0; t < coarse.face_count(); ++t) {
-    const auto corners = triangle(coarse, t);
-    for (size_t k = 0; k < 3; ++k) {
-      const int32_t a = corners[k], b = corners[(k + 1) % 3];
-      if (a < b) edges.push_back({a, b});  // the surface is closed: each edge comes once in this direction
-    }
-  }
-  std::sort(edges.begin(), edges.end());
-  const auto first = int32_t(coarse.vertex_count());
-  for (const auto& [a, b] : edges) {
-    const Point middle = point(coarse, a) + point(coarse, b), p = middle * (1 / length(middle));
-    add_vertex(fine, p[0], p[1], p[2]);
-  }
-  const auto middle_of = [&](int32_t a, int32_t b) {
-    const std::array<int32_t, 2> key{std::min(a, b), std::max(a, b)};
-    return first + int32_t(std::lower_bound(edges.begin(), edges.end(), key) - edges.begin());
-  };
-  fine.faces.reserve(4 * coarse.faces.size());
-  for (int64_t t = 0; t < coarse.face_count(); ++t) {
-    const auto [a, b, c] = triangle(coarse, t);
-    const int32_t ab = middle_of(a, b), bc = middle_of(b, c), ca = middle_of(c, a);
-    add_triangle(fine, a, ab, ca);
-    add_triangle(fine, b, bc, ab);
-    add_triangle(fine, c, ca, bc);
-    add_triangle(fine, ab, bc, ca);
-  }
-  return fine;
-}
-
 void check(std::string_view name, int value, int low, int high) {
   if (value < low || value > high)
     throw InputError(fmt::format("size {}", value), name, fmt::format("{} to {}", low, high));
@@ -90,8 +33,10 @@ void check(std::string_view name, int value, int low, int high) {
 
 TriangleMesh icosphere(int level) {
   check("icosphere", level, 0, kLargestLevel);
-  TriangleMesh mesh = icosahedron();
-  for (int k = 0; k < level; ++k) mesh = divided(mesh);
+  Icosphere sphere = solve::icosphere(level);
+  TriangleMesh mesh;
+  mesh.vertices = std::move(sphere.vertices);
+  for (const auto& [a, b, c] : sphere.faces) add_triangle(mesh, a, b, c);
   return mesh;
 }
 

@@ -198,7 +198,9 @@ TEST(MeshMinimize, DevelopableStripsStay) {
 }
 
 TEST(MeshMinimize, DevelopabilityFallsAndIsWhatTheHostSays) {
-  const TriangleMesh mesh = icosphere(1);
+  // Disturbed: on a perfect sphere edges are equally sharp, and rounding would choose.
+  TriangleMesh mesh = icosphere(1);
+  for (size_t k = 0; k < mesh.vertices.size(); ++k) mesh.vertices[k] += 0.01 * std::sin(7.3 * double(k * k));
   const Topology topology = build_topology(mesh, "sphere");
   for (size_t k = 0; k < developability_names().size(); ++k) {
     const auto kind = Developability(k);
