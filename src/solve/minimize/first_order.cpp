@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "solve/minimize/run.hpp"
@@ -26,7 +27,7 @@ class FirstOrder final : public Minimizer {
       step_ = run_.vector(), first_ = run_.vector(), second_ = run_.vector(), point_ = run_.vector();
       cost_ = best_cost_ = run_.evaluator().value_and_gradient();
       gradient_max_ = run_.gradient_max();
-      state_norm_ = run_.evaluator().state_norm();
+      reader_ = std::make_unique<StepReader>(run_.evaluator());
       steps_ = 0;
       // Decay pulls numbers that are their own tangent coordinates; others have no place to decay to.
       if (run_.options().method == Method::adamw &&
@@ -69,14 +70,14 @@ class FirstOrder final : public Minimizer {
     run_.evaluate([&] {
       Evaluator& evaluator = run_.evaluator();
       if (run_.bounded()) run_.project(step_);
-      const double next = evaluator.try_step(step_);
-      if (!(next < before) && before <= best_cost_) best_ = evaluator.state(), best_cost_ = before;
-      length = norm(device(), step_);
+      const StepNumbers numbers = reader_->try_gradient(step_);
+      if (!(numbers.cost < before) && before <= best_cost_) best_ = evaluator.state(), best_cost_ = before;
       evaluator.accept();
-      cost_ = evaluator.value_and_gradient();
+      length = numbers.step_norm;
+      cost_ = numbers.cost;
       best_cost_ = std::min(best_cost_, std::isfinite(cost_) ? cost_ : best_cost_);
-      gradient_max_ = run_.gradient_max();
-      state_norm_ = evaluator.state_norm();
+      gradient_max_ = run_.bounded() ? run_.gradient_max() : numbers.gradient_max;
+      state_norm_ = numbers.state_norm;
     });
     row.cost = cost_;
     row.cost_change = before - cost_;
@@ -101,6 +102,7 @@ class FirstOrder final : public Minimizer {
   const Device& device() { return run_.device(); }
 
   Run& run_;
+  std::unique_ptr<StepReader> reader_;
   Buffer step_, first_, second_, point_;
   std::vector<double> best_;  // where best_cost_ is less than cost_
   double cost_ = 0, best_cost_ = 0, gradient_max_ = 0, state_norm_ = 0;

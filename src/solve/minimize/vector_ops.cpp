@@ -1,9 +1,13 @@
 #include "solve/minimize/vector_ops.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "lockstep/primitives.hpp"
+#include "solve/evaluator_state.hpp"
+#include "solve/traced_buffer.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -31,6 +35,21 @@ void by_storage(const Buffer& x, F work) {
 template <class T, class... A>
 void launch(const Device& device, const Kernel& kernel, const Buffer& extent, const A&... arguments) {
   if (extent.elements() > 0) device.launch(kernel, {extent.elements()}, arguments...);
+}
+
+/// numbers = those of five buffers, converted to its type.
+Kernel collect_kernel(const std::vector<Storage>& from, Storage to) {
+  std::string key = "solve.collect";
+  for (const Storage s : from) key += "." + std::string(name(s));
+  return cached_kernel(key + " " + std::string(name(to)), [=] {
+    return Kernel::trace(key, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
+      std::vector<TracedBuffer> sources;
+      for (size_t k = 0; k < from.size(); ++k)
+        sources.emplace_back("x" + std::to_string(k), from[k], 1, ir::Access::read);
+      const TracedBuffer numbers("numbers", to, 1, ir::Access::write);
+      for (size_t k = 0; k < from.size(); ++k) numbers.store({b.i32(int(k))}, sources[k].load({b.i32(0)}));
+    });
+  });
 }
 
 }  // namespace
@@ -80,6 +99,33 @@ double norm(const Device& device, const Buffer& x) {
   double out = 0;
   by_storage(x, [&]<class T>(T) { out = double(primitives::norm<T>(device, x)); });
   return out;
+}
+
+StepReader::StepReader(const Evaluator& evaluator) : evaluator_(evaluator) {
+  const Evaluator::State& s = evaluator.internals();
+  for (Buffer* b : {&step_square_, &most_, &least_}) *b = s.device.allocate(s.values.real, {1});
+  state_square_ = s.device.allocate(s.values.state, {1});
+  if (s.any_fixed) masked_ = s.device.allocate(s.values.state, {s.ambient});
+  numbers_ = s.device.allocate(s.values.cost, {5});
+}
+
+StepNumbers StepReader::try_gradient(const Buffer& step) {
+  const Evaluator::State& s = evaluator_.internals();
+  const Device& device = s.device;
+  s.launch_retract(step);
+  s.launch_gradient(s.candidate, false);
+  s.sum_cost();
+  primitives::dot(device, step, step, step_square_);
+  primitives::reduce(device, primitives::Reduce::max, s.gradient, most_);
+  primitives::reduce(device, primitives::Reduce::min, s.gradient, least_);
+  if (s.any_fixed) primitives::multiply(device, s.candidate, s.free_numbers, masked_);
+  const Buffer& state = s.any_fixed ? masked_ : s.candidate;
+  primitives::dot(device, state, state, state_square_);
+  device.launch(collect_kernel({s.values.cost, s.values.real, s.values.real, s.values.real, s.values.state},
+                               s.values.cost),
+                {1}, s.cost, step_square_, most_, least_, state_square_, numbers_);
+  const std::vector<double> n = download_numbers(device, numbers_);
+  return {n[0], std::sqrt(n[1]), std::isnan(n[2]) ? n[2] : std::max(n[2], -n[3]), std::sqrt(n[4])};
 }
 
 void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const Buffer& step,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lockstep/device.hpp"
+#include "solve/evaluator.hpp"
 
 namespace lockstep::solve {
 
@@ -23,5 +24,22 @@ void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const
 /// m, v: running means of g and g^2; step = -rate (m c1) / (sqrt(v c2) + 1e-8) - decay x; x += step.
 void adam_step(const Device& device, const Buffer& g, const Buffer& m, const Buffer& v, const Buffer& x,
                const Buffer& step, double rate, double c1, double c2, double decay);
+
+/// What decides on a step, brought to the host in one read.
+struct StepNumbers {
+  double cost = 0, step_norm = 0, gradient_max = 0, state_norm = 0;  // a NaN gradient gives NaN
+};
+class StepReader {
+ public:
+  explicit StepReader(const Evaluator& evaluator);
+  /// Cost and gradient at the evaluator's state [+] step, which is left as its candidate. Fixed blocks do not
+  /// count in the state's norm.
+  StepNumbers try_gradient(const Buffer& step);
+
+ private:
+  const Evaluator& evaluator_;
+  Buffer step_square_, most_, least_, state_square_, masked_,
+      numbers_;  // one number each but masked_ and numbers_
+};
 
 }  // namespace lockstep::solve

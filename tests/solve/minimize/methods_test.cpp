@@ -99,6 +99,29 @@ TEST(Minimize, AdamsFirstStepsAreTheFormulas) {
   EXPECT_NEAR(problem.values(set)[0], x, 1e-12);
 }
 
+TEST(Minimize, FirstOrderStepsAreReadAtOnce) {
+  for (const Method method : {Method::sgd, Method::adam, Method::adamw}) {
+    SCOPED_TRACE(name(method));
+    Instance net = test::net(5);
+    Options options;
+    options.method = method;
+    options.learning_rate = 0.005;
+    options.max_iterations = 8;
+    options.function_tolerance = 0;
+    int64_t before = 0;
+    options.callback = [&](const Iteration& row) {
+      const int64_t bytes = cpu().device().counters().bytes_from_device;
+      if (row.iteration > 1)
+        EXPECT_EQ(bytes - before, 5 * 8) << "cost, step, least and largest gradient, state";
+      before = bytes;
+      return true;
+    };
+    const Summary summary = minimize(net.problem, cpu(), options);
+    EXPECT_EQ(summary.iterations, 8);
+    EXPECT_LT(summary.final_cost, summary.initial_cost);
+  }
+}
+
 TEST(Minimize, LinearLeastSquaresInOneStep) {
   const std::vector<double> ty{0, 1.1, 1, 2.9, 2, 5.2, 3, 6.8, 4, 9.3};
   Eigen::MatrixXd a(5, 2);
