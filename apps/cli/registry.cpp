@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#ifdef LOCKSTEP_HAS_SOLVE_KINDS
+#include "solve/kinds/kind_cases.hpp"
+#endif
+
 namespace lockstep::cli {
 
 const CaseRegistry& all_cases() {
@@ -16,6 +20,9 @@ const CaseRegistry& all_cases() {
     add_pde_cases(made);
 #endif
     add_solve_cases(made);
+#ifdef LOCKSTEP_HAS_SOLVE_KINDS
+    solve::add_kind_cases(made);
+#endif
     return made;
   }();
   return registry;

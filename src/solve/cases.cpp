@@ -218,6 +218,7 @@ Case make_case(const CaseForm& form) {
   c.webgpu = form.webgpu;
   c.reference = Bound::relative(form.reference);
   c.needs_f64 = form.precision != Precision::f32;
+  if (form.precision == Precision::f64 && form.work < Work::pcg) c.fast = Bound::relative(1e-10);
   return c;
 }
 

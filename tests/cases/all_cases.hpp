@@ -1,6 +1,9 @@
 #pragma once
 
 #include "lockstep/case.hpp"
+#ifdef LOCKSTEP_HAS_SOLVE_KINDS
+#include "solve/kinds/kind_cases.hpp"
+#endif
 
 namespace lockstep {
 
@@ -14,6 +17,9 @@ inline const CaseRegistry& all_cases() {
     add_urban_cases(r);
     add_pde_cases(r);
     add_solve_cases(r);
+#ifdef LOCKSTEP_HAS_SOLVE_KINDS
+    solve::add_kind_cases(r);
+#endif
     return r;
   }();
   return all;
