@@ -39,6 +39,12 @@ struct Range {
   int first = 0, count = 0;
 };
 
+/// Elements from one record to the next where `components` stand side by side; 1 where each has its own
+/// column.
+int record_of(int components, bool records) {
+  return !records || components > 4 ? 1 : components > 2 ? 4 : std::max(components, 1);
+}
+
 int64_t shared_bytes(const Program& p, Sweep sweep, Type type, int components) {
   const int stored = int(p.classes()[0].slots.size()), w = p.widths()[0];
   const int64_t inputs = int64_t(w) * kLanes * (sweep == Sweep::product ? 2 : 1);
@@ -61,27 +67,48 @@ std::string_view name_of(Sweep sweep) {
   return kNames[int(sweep)];
 }
 
-/// Columns of shared memory by component, brought in for the group's blocks.
+/// Numbers of a group in shared memory: `components` of each of `count` entries, in columns or side by side.
+template <class T>
+class SharedEntries {
+ public:
+  SharedEntries(int components, int64_t count, bool records)
+      : record_(record_of(components, records)),
+        column_(int32_t(record_ > 1 || components == 1 ? 1 : count)),
+        values_(record_ > 1 ? count * record_ : count * components) {}
+  /// Component c of an entry; `more` entries further.
+  auto at(const Val<i32>& entry, int c, int more = 0) const {
+    const Val<i32> place = record_ > 1 ? entry * record_ : entry;
+    return values_[place + (c * column_ + more * record_)];
+  }
+  /// Components up to which a record must be written, so that it is written whole.
+  int padded(int components) const { return std::max(components, record_); }
+
+ private:
+  int record_;
+  int32_t column_;
+  SharedArray<T> values_;
+};
+
+/// A group's blocks, brought in from a vector.
 template <class T>
 class SharedBlocks {
  public:
-  explicit SharedBlocks(int width) : width_(width), values_(int64_t(width) * kLanes) {}
+  SharedBlocks(int width, bool records) : width_(width), values_(width, kLanes, records) {}
   void fill(const TracedBuffer& from, const Val<i32>& at, const Val<i32>& lane) const {
-    for (int c = 0; c < width_; ++c)
-      values_[lane + c * kLanes] = Val<T>::from(from.load_as(lockstep::detail::kType<T>, {(at + c).id()}));
+    for (int c = 0; c < values_.padded(width_); ++c)
+      values_.at(lane, c) =
+          c < width_ ? Val<T>::from(from.load_as(lockstep::detail::kType<T>, {(at + c).id()})) : Val<T>(T(0));
   }
-  Id load(int component, Id local) const {
-    return Val<T>(values_[Val<i32>::from(local) + component * kLanes]).id();
-  }
+  Id load(int component, Id local) const { return Val<T>(values_.at(Val<i32>::from(local), component)).id(); }
 
  private:
   int width_;
-  SharedArray<T> values_;
+  SharedEntries<T> values_;
 };
 
 template <class T>
 void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
-                 bool overwrite) {
+                 bool overwrite, bool records) {
   const Program& p = *program;
   ir::Builder& b = lockstep::detail::builder();
   const Type type = lockstep::detail::kType<T>;
@@ -93,7 +120,8 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
   const TracedBuffer table("groups", Storage::i32, 2, ir::Access::read),
       state("state", form.state, 1, ir::Access::read), ambient("ambient", Storage::i32, 1, ir::Access::read),
       ids("ids", Storage::u32, 2, ir::Access::read);
-  std::optional<TracedBuffer> data, vector, tangent, cost, write, word_first, words, partial, target;
+  std::optional<TracedBuffer> data, vector, tangent, cost, write, word_first, words, word_rows, partial,
+      target;
   if (p.data_columns() > 0) data.emplace("data", form.state, 2, ir::Access::read);
   if (sweep == Sweep::product) {
     vector.emplace("p", form.real, 1, ir::Access::read);
@@ -104,6 +132,7 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
     write.emplace("write", Storage::i32, 1, ir::Access::read);
     word_first.emplace("word_first", Storage::i32, 1, ir::Access::read);
     words.emplace("words", Storage::u32, 1, ir::Access::read);
+    if (records) word_rows.emplace("word_rows", Storage::i32, 1, ir::Access::read);
     partial.emplace("partial", result, 2, ir::Access::write);
     target.emplace("target", result, 1, overwrite ? ir::Access::write : ir::Access::read_write);
   }
@@ -117,17 +146,32 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
                  last = uniform(table.load_index(group + 1, Val<i32>(0))),
                  instances = uniform(table.load_index(group, Val<i32>(1)));
   const Val<i32> own = first + lane;
-  const SharedBlocks<T> x(width);
+  const SharedBlocks<T> x(width, records);
   std::optional<SharedBlocks<T>> moved;
-  if (vector) moved.emplace(width);
-  std::optional<SharedArray<T>> derivatives;
-  const int stride = stored * kLanes + 1;
-  if (derives) derivatives.emplace(int64_t(components) * stride);
+  if (vector) moved.emplace(width, records);
+  // Entry rank * kLanes + instance; the last one stays 0.
+  std::optional<SharedEntries<T>> derivatives;
+  if (derives) derivatives.emplace(components, int64_t(stored) * kLanes + 1, records);
   if_(own < last, [&] {
     x.fill(state, ambient.load_index(own), lane);
     if (moved) moved->fill(*vector, tangent->load_index(own), lane);
   });
-  if (derives) if_(lane < components, [&] { (*derivatives)[lane * stride + stored * kLanes] = T(0); });
+  std::optional<SharedArray<u32>> group_words;
+  Val<i32> first_row = 0, first_word = 0;
+  if (derives && records) {
+    // In the order in which they stand, which the processor foresees.
+    first_row = uniform(table.load_index(group, Val<i32>(2)));
+    first_word = uniform(table.load_index(group, Val<i32>(3)));
+    group_words.emplace(int64_t(kLanes) * (int64_t(p.widths().size()) + 1) / 2);
+    const Val<i32> count = uniform(table.load_index(group + 1, Val<i32>(3))) - first_word;
+    for (int k = 0; k < kLanes * int(p.widths().size() + 1) / 2; k += kLanes)
+      if_(lane + k < count,
+          [&] { (*group_words)[lane + k] = Val<u32>::from(words->load({(first_word + lane + k).id()})); });
+  }
+  if (derives)
+    if_(lane == 0, [&] {
+      for (int c = 0; c < components; ++c) derivatives->at(lane, c, stored * kLanes) = T(0);
+    });
   barrier();
 
   Var<T> own_cost = T(0);
@@ -154,10 +198,19 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
       return uniforms[size_t(leaf.index)];
     });
     if (costs) own_cost = Val<T>::from(lower(p.cost()));
-    for (int c = 0; c < components; ++c)
-      for (int rank = 0; rank < stored; ++rank)
-        (*derivatives)[lane + (c * stride + rank * kLanes)] =
-            Val<T>::from(lower(outputs[size_t((range.first + c) * stored + rank)]));
+    const auto derive = [&](int c, int rank) {
+      derivatives->at(lane, c, rank * kLanes) =
+          Val<T>::from(lower(outputs[size_t((range.first + c) * stored + rank)]));
+    };
+    if (!records)
+      for (int c = 0; c < components; ++c)
+        for (int rank = 0; rank < stored; ++rank) derive(c, rank);
+    else if (derives)
+      for (int rank = 0; rank < stored; ++rank) {
+        for (int c = 0; c < components; ++c) derive(c, rank);
+        for (int c = components; c < derivatives->padded(components); ++c)
+          derivatives->at(lane, c, rank * kLanes) = T(0);
+      }
   });
   if (costs) {
     const Id wide = b.convert(value_type(form.cost), Val<T>(own_cost).id());
@@ -173,41 +226,55 @@ void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form
     bool negative = false;
     for (const Program::Alias& alias : p.aliases()) negative = negative || alias.sign < 0;
     negative = negative && sweep != Sweep::diagonal;
-    for_(word_first->load_index(own), word_first->load_index(own + 1), [&](Val<i32> at) {
-      const Val<u32> word = Val<u32>::from(words->load({at.id()}));
+    const auto add_word = [&](const Val<u32>& word) {
       for (const Val<u32>& entry : {Val<u32>(word & 0xffffu), Val<u32>(word >> 16u)}) {
         const Val<i32> position = cast<i32>(entry & (AssemblyPlan::kNegative - 1));
         const Val<bool> minus = (entry & AssemblyPlan::kNegative) != 0u;
         for (int c = 0; c < components; ++c) {
-          const Val<T> v = (*derivatives)[position + c * stride];
+          const Val<T> v = derivatives->at(position, c);
           const Val<T> term = negative ? select(minus, -v, v) : v;
           b.set(sums[size_t(c)], b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), term.id()}));
         }
       }
-    });
+    };
+    if (records) {
+      for_(Val<i32>(0), word_first->load_index(own), [&](Val<i32> row) {
+        add_word((*group_words)[word_rows->load_index(first_row + row) - first_word + lane]);
+      });
+    } else {
+      for_(word_first->load_index(own), word_first->load_index(own + 1),
+           [&](Val<i32> at) { add_word(Val<u32>::from(words->load({at.id()}))); });
+    }
     const Val<i32> to = write->load_index(own);
     if_(
         to >= 0,
         [&] {
+          std::vector<Id> results;
           for (int c = 0; c < components; ++c) {
             const Id at = (to + (range.first + c)).id(), sum = b.get(sums[size_t(c)]);
-            target->store({at}, overwrite ? sum : b.op(ir::Op::fadd, {target->load({at}), sum}));
+            results.push_back(overwrite ? sum : b.op(ir::Op::fadd, {target->load({at}), sum}));
           }
+          for (int c = 0; c < components; ++c)
+            target->store({(to + (range.first + c)).id()}, results[size_t(c)]);
         },
         [&] {
           if_(to != AssemblyPlan::kNone, [&] {
             for (int c = 0; c < components; ++c)
-              partial->store({b.i32(range.first + c), (-1 - to).id()}, b.get(sums[size_t(c)]));
+              if (records)
+                partial->store({(-1 - to).id(), b.i32(range.first + c)}, b.get(sums[size_t(c)]));
+              else
+                partial->store({b.i32(range.first + c), (-1 - to).id()}, b.get(sums[size_t(c)]));
           });
         });
   });
 }
 
 Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
-                    bool overwrite) {
+                    bool overwrite, bool records) {
   std::string variant = fmt::format("{}.{}", name_of(sweep), form_name(form));
   if (range.first > 0) variant += fmt::format(".from{}", range.first);
   if (overwrite) variant += ".set";
+  if (records) variant += ".records";
   return cached_kernel(fmt::format("assembly {} {}", variant, program->key()), [&] {
     KernelOptions options;
     options.group = {kLanes, 1, 1};
@@ -216,13 +283,39 @@ Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& f
         autodiff::reachable(program->gradient()).size() <= kSmallGradient)
       options.min_blocks = 8;
     return Kernel::trace(fmt::format("solve.{}.assembly.{}", program->name(), variant), ir::Domain::groups, 1,
-                         options, [program, form, sweep, range, overwrite](ir::Builder&) {
+                         options, [program, form, sweep, range, overwrite, records](ir::Builder&) {
                            if (form.compute == Type::f64)
-                             trace_sweep<f64>(program, form, sweep, range, overwrite);
+                             trace_sweep<f64>(program, form, sweep, range, overwrite, records);
                            else
-                             trace_sweep<f32>(program, form, sweep, range, overwrite);
+                             trace_sweep<f32>(program, form, sweep, range, overwrite, records);
                          });
   });
+}
+
+/// The plan's words row by row: row k of a group has the k-th word of every block that has so many, which are
+/// the group's first blocks.
+struct WordRows {
+  std::vector<int32_t> counts, starts;         // by local block; by row: its first word
+  std::vector<int32_t> first_row, first_word;  // by group
+  std::vector<uint32_t> words;
+};
+WordRows word_rows(const AssemblyPlan& plan) {
+  WordRows rows;
+  for (size_t k = 0; k + 1 < plan.word_first.size(); ++k)
+    rows.counts.push_back(plan.word_first[k + 1] - plan.word_first[k]);
+  for (int64_t g = 0; g < plan.group_count(); ++g) {
+    const auto first = size_t(plan.groups[size_t(2 * g)]), last = size_t(plan.groups[size_t(2 * g + 2)]);
+    rows.first_row.push_back(int32_t(rows.starts.size()));
+    rows.first_word.push_back(int32_t(rows.words.size()));
+    for (int32_t row = 0; first < last && row < rows.counts[first]; ++row) {
+      rows.starts.push_back(int32_t(rows.words.size()));
+      for (size_t k = first; k < last && row < rows.counts[k]; ++k)
+        rows.words.push_back(plan.words[size_t(plan.word_first[k] + row)]);
+    }
+  }
+  rows.first_row.push_back(int32_t(rows.starts.size()));
+  rows.first_word.push_back(int32_t(rows.words.size()));
+  return rows;
 }
 
 Buffer upload_or_none(const Device& device, const std::vector<int32_t>& v) {
@@ -250,6 +343,7 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
       derivatives_(derivatives),
       groups_(plan.group_count()),
       covers_all_(plan.covers_all),
+      records_(by_records(device)),
       uniforms_(std::move(uniforms)) {
   const int64_t places = plan.places(), locals = int64_t(plan.block.size());
   std::vector<int32_t> ambient, tangent, write_tangent, write_diagonal;
@@ -262,13 +356,25 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
     write_tangent.push_back(w >= 0 ? int32_t(offsets.tangent(w)) : w);
     write_diagonal.push_back(w >= 0 ? int32_t(offsets.diagonal(w)) : w);
   }
-  table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 2});
   ambient_ = device.upload(ambient);
   tangent_ = same ? ambient_ : device.upload(tangent);
   write_tangent_ = device.upload(write_tangent);
   write_diagonal_ = device.upload(write_diagonal);
-  word_first_ = device.upload(plan.word_first);
-  words_ = device.upload(plan.words);
+  if (records_) {
+    const WordRows rows = word_rows(plan);
+    std::vector<int32_t> table;
+    for (size_t g = 0; g < rows.first_row.size(); ++g)
+      table.insert(table.end(),
+                   {plan.groups[2 * g], plan.groups[2 * g + 1], rows.first_row[g], rows.first_word[g]});
+    table_ = device.upload(std::span<const int32_t>(table), {groups_ + 1, 4});
+    word_first_ = device.upload(rows.counts);
+    word_rows_ = device.upload(rows.starts);
+    words_ = device.upload(rows.words);
+  } else {
+    table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 2});
+    word_first_ = device.upload(plan.word_first);
+    words_ = device.upload(plan.words);
+  }
   ids_ = device.upload(std::span<const uint32_t>(plan.ids), {(plan.slots + 1) / 2, places});
   if (const int columns = program_->data_columns(); columns > 0) {
     std::vector<double> padded(size_t(columns * places), 0.0);
@@ -302,18 +408,21 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
 }
 
 std::vector<std::function<Kernel()>> Assembly::kernels(const std::shared_ptr<const Program>& program,
-                                                       Sweep sweep, const Form& form, bool overwrite) {
+                                                       Sweep sweep, const Form& form, bool overwrite,
+                                                       bool records) {
   std::vector<std::function<Kernel()>> kernels;
   for (const Range& range : ranges_of(*program, sweep, form.compute))
-    kernels.push_back([=] { return sweep_kernel(program, form, sweep, range, overwrite); });
+    kernels.push_back([=] { return sweep_kernel(program, form, sweep, range, overwrite, records); });
   return kernels;
 }
 
 Buffer Assembly::with_partials(Storage storage, int components) const {
   const int64_t bytes = components * partial_rows_ * size_of(storage);
   if (!partial_ || partial_.bytes() < bytes || partial_.storage() != storage)
-    partial_ = device_.allocate(storage, {components, partial_rows_});
-  return partial_.rows(0, components);
+    partial_ = device_.allocate(storage, {components * partial_rows_});
+  const int64_t count = components * partial_rows_;
+  const Shape shape = records_ ? Shape{partial_rows_, components} : Shape{components, partial_rows_};
+  return partial_.rows(0, count).reshape(shape);
 }
 
 void Assembly::run(Sweep sweep, const Buffer& state, const Buffer& p, const Buffer& costs,
@@ -327,15 +436,18 @@ void Assembly::run(Sweep sweep, const Buffer& state, const Buffer& p, const Buff
   Buffer partial;
   if (sweep != Sweep::value) {
     partial = with_partials(target.storage(), components);
-    arguments.insert(arguments.end(), {sweep == Sweep::diagonal ? write_diagonal_ : write_tangent_,
-                                       word_first_, words_, partial, target});
+    arguments.insert(arguments.end(),
+                     {sweep == Sweep::diagonal ? write_diagonal_ : write_tangent_, word_first_, words_});
+    if (records_) arguments.push_back(word_rows_);
+    arguments.insert(arguments.end(), {partial, target});
   }
   for (const double u : uniforms_) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
   for (const Range& range : ranges_of(*program_, sweep, form.compute))
-    device_.launch_with(sweep_kernel(program_, form, sweep, range, overwrite), {groups_}, arguments, {});
+    device_.launch_with(sweep_kernel(program_, form, sweep, range, overwrite, records_), {groups_}, arguments,
+                        {});
   if (sweep != Sweep::value && shared_)
     shared_->add(partial, components, false, sweep == Sweep::diagonal ? few_diagonal_ : few_tangent_,
-                 sweep == Sweep::diagonal ? many_diagonal_ : many_tangent_, target, overwrite);
+                 sweep == Sweep::diagonal ? many_diagonal_ : many_tangent_, target, overwrite, records_);
 }
 
 }  // namespace lockstep::solve

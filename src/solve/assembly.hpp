@@ -33,9 +33,13 @@ class Assembly {
            const Form& derivatives, AssemblyPlan plan, const std::vector<double>& data, int64_t n,
            std::vector<double> uniforms, const Offsets& offsets);
 
+  /// Whether a device's kernels keep the components of a block side by side and a group's words by row: a CPU
+  /// fetches records with one load a lane and rows with one load a vector.
+  static bool by_records(const Device& device) { return device.info().kind == DeviceKind::cpu; }
   /// The kernels of a sweep, to be traced when they are called.
   static std::vector<std::function<Kernel()>> kernels(const std::shared_ptr<const Program>& program,
-                                                      Sweep sweep, const Form& form, bool overwrite);
+                                                      Sweep sweep, const Form& form, bool overwrite,
+                                                      bool records);
 
   int64_t groups() const { return groups_; }
   /// Whether every block belongs to this batch and none is fixed: then a sweep may write its target instead
@@ -53,9 +57,10 @@ class Assembly {
   std::shared_ptr<const Program> program_;
   Form values_, derivatives_;
   int64_t groups_ = 0, partial_rows_ = 0;
-  bool covers_all_ = false;
+  bool covers_all_ = false, records_ = false;
   std::vector<double> uniforms_;
-  Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, word_first_, words_, ids_, data_;
+  Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, word_first_, words_, word_rows_, ids_,
+      data_;
   Buffer few_tangent_, many_tangent_, few_diagonal_, many_diagonal_;
   std::unique_ptr<Gather> shared_;
   mutable Buffer partial_;

@@ -370,7 +370,8 @@ void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& progr
   const auto sweep = [&](Sweep which) {
     const bool sets = grouping.overwrites && (which == Sweep::gradient || which == Sweep::product);
     for (const auto& make :
-         Assembly::kernels(program, which, which < Sweep::diagonal ? values : derivatives, sets))
+         Assembly::kernels(program, which, which < Sweep::diagonal ? values : derivatives, sets,
+                           Assembly::by_records(device)))
       add(make);
   };
   const bool same = values.compute == derivatives.compute;

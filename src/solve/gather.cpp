@@ -66,9 +66,10 @@ Place unpack(Id entry, bool signs) {
   const Id plain = b.select(marked, b.op(ir::Op::isub, {b.i32(-1), entry}), entry);
   return {plain, signs ? marked : ir::kNone};
 }
-Id signed_value(const TracedBuffer& local, int component, const Place& place) {
+Id signed_value(const TracedBuffer& local, int component, const Place& place, bool records) {
   ir::Builder& b = lockstep::detail::builder();
-  const Id v = local.load({b.i32(component), place.entry});
+  const Id v =
+      records ? local.load({place.entry, b.i32(component)}) : local.load({b.i32(component), place.entry});
   return place.negative == ir::kNone ? v : b.select(place.negative, b.op(ir::Op::fneg, {v}), v);
 }
 void put(const TracedBuffer& target, bool overwrite, Id at, Id value) {
@@ -76,9 +77,10 @@ void put(const TracedBuffer& target, bool overwrite, Id at, Id value) {
   target.store({at}, overwrite ? value : b.op(ir::Op::fadd, {target.load({at}), value}));
 }
 
-Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite) {
-  const std::string name = fmt::format("solve.gather.{}.{}{}{}", lockstep::name(storage), components,
-                                       signs ? ".signed" : "", overwrite ? ".set" : "");
+Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite, bool records) {
+  const std::string name =
+      fmt::format("solve.gather.{}.{}{}{}{}", lockstep::name(storage), components, signs ? ".signed" : "",
+                  overwrite ? ".set" : "", records ? ".records" : "");
   return cached_kernel(name, [&] {
     return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
       const TracedBuffer first("first", Storage::i32, 1, ir::Access::read),
@@ -95,7 +97,8 @@ Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite) {
       b.for_(first.load({row}), first.load({b.op(ir::Op::iadd, {row, b.i32(1)})}), 1, [&](Id at) {
         const Place entry = unpack(entries.load({at}), signs);
         for (int c = 0; c < components; ++c)
-          b.set(sums[size_t(c)], b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), signed_value(local, c, entry)}));
+          b.set(sums[size_t(c)],
+                b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), signed_value(local, c, entry, records)}));
       });
       for (int c = 0; c < components; ++c) target.store({place(c)}, b.get(sums[size_t(c)]));
     });
@@ -103,9 +106,9 @@ Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite) {
 }
 
 // A group a chunk.
-Kernel chunk_kernel(Storage storage, int components, bool signs) {
-  const std::string name =
-      fmt::format("solve.gather_chunks.{}.{}{}", lockstep::name(storage), components, signs ? ".signed" : "");
+Kernel chunk_kernel(Storage storage, int components, bool signs, bool records) {
+  const std::string name = fmt::format("solve.gather_chunks.{}.{}{}{}", lockstep::name(storage), components,
+                                       signs ? ".signed" : "", records ? ".records" : "");
   KernelOptions options;
   options.group = {GatherPlan::kChunk, 1, 1};
   return cached_kernel(name, [&] {
@@ -121,7 +124,7 @@ Kernel chunk_kernel(Storage storage, int components, bool signs) {
       for (int c = 0; c < components; ++c) values.push_back(b.variable(zero));
       b.if_(b.op(ir::Op::ilt, {at, end.load({chunk})}), [&] {
         const Place place = unpack(entries.load({at}), signs);
-        for (int c = 0; c < components; ++c) b.set(values[size_t(c)], signed_value(local, c, place));
+        for (int c = 0; c < components; ++c) b.set(values[size_t(c)], signed_value(local, c, place, records));
       });
       std::vector<Id> sums;
       for (int c = 0; c < components; ++c)
@@ -188,18 +191,18 @@ Gather::Gather(const Device& device, const GatherPlan& plan)
 }
 
 void Gather::add(const Buffer& local, int components, bool signs, const Buffer& few_offsets,
-                 const Buffer& many_offsets, const Buffer& target, bool overwrite) const {
+                 const Buffer& many_offsets, const Buffer& target, bool overwrite, bool records) const {
   const Storage storage = local.storage();
   if (!plan_.few_blocks.empty())
-    device_.launch(few_kernel(storage, components, signs, overwrite), {int64_t(plan_.few_blocks.size())},
-                   few_first_, entries_, few_offsets, local, target);
+    device_.launch(few_kernel(storage, components, signs, overwrite, records),
+                   {int64_t(plan_.few_blocks.size())}, few_first_, entries_, few_offsets, local, target);
   if (plan_.many_blocks.empty()) return;
   const int64_t chunks = int64_t(plan_.chunk_begin.size());
   if (!partial_ || partial_.storage() != storage || partial_.shape()[0] < components)
     partial_ = device_.allocate(storage, {components, chunks});
   const Buffer partial = partial_.rows(0, components);
-  device_.launch(chunk_kernel(storage, components, signs), {chunks}, chunk_begin_, chunk_end_, entries_,
-                 local, partial);
+  device_.launch(chunk_kernel(storage, components, signs, records), {chunks}, chunk_begin_, chunk_end_,
+                 entries_, local, partial);
   device_.launch(many_kernel(storage, components, overwrite), {int64_t(plan_.many_blocks.size())},
                  many_first_, many_offsets, partial, target);
 }

@@ -37,9 +37,11 @@ class Gather {
 
   /// target[offset of the block + c] += sum of local[c, entry] over the block's entries, for c = 0 …
   /// components - 1. `local`: (components, slots); `few_offsets` and `many_offsets` by row of the plan.
-  /// `signs`: whether ~entries count negative. `overwrite`: = instead of +=.
+  /// `signs`: whether ~entries count negative. `overwrite`: = instead of +=. `records`: local is
+  /// (slots, components) instead.
   void add(const Buffer& local, int components, bool signs, const Buffer& few_offsets,
-           const Buffer& many_offsets, const Buffer& target, bool overwrite = false) const;
+           const Buffer& many_offsets, const Buffer& target, bool overwrite = false,
+           bool records = false) const;
 
   const GatherPlan& plan() const { return plan_; }
 

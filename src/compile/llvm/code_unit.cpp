@@ -10,7 +10,7 @@ namespace lockstep::compile::simd {
 using llvm::Value;
 
 CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target)
-    : module_(module), f_(function), target_(target), builder_(module.getContext()) {
+    : module_(module), f_(function), target_(target), builder_(module.getContext()), neighbours_(function) {
   llvm::Type* pointer = llvm::PointerType::get(context(), 0);
   auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "lockstep_kernel", module_);

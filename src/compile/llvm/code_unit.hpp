@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compile/llvm/abi.hpp"
+#include "compile/llvm/neighbours.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::simd {
@@ -40,6 +41,7 @@ class CodeUnit {
 
   /// Some instruction takes this value.
   bool used(ir::Id id) const { return used_[id]; }
+  const NeighbourTable& neighbours() const { return neighbours_; }
 
   /// Words of the launch, loaded once in the entry block.
   llvm::Value* param(uint64_t index);
@@ -84,6 +86,7 @@ class CodeUnit {
   std::vector<llvm::MDNode*> scopes_, disjoint_;
   std::vector<llvm::Value*> shared_bases_;
   std::vector<bool> used_;
+  const NeighbourTable neighbours_;
   int64_t scratch_bytes_ = kScratchAlignment;  // padding before the first array
 };
 

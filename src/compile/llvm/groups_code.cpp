@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "compile/llvm/ahead.hpp"
 #include "compile/llvm/kernel_code.hpp"
 #include "compile/llvm/lane_code.hpp"
 #include "compile/llvm/lower_op.hpp"
@@ -27,6 +28,12 @@ class Plan {
   Plan(const ir::Function& f, const Shapes& group)
       : f_(f), group_(group), region_(f.instructions.size(), kUnplaced) {
     place_block(0);
+    std::vector<int64_t> sizes(size_t(regions_), 0);
+    for (Id id = 0; id < region_.size(); ++id)
+      if (region_[id] >= 0) ++sizes[size_t(region_[id])];
+    for (Id id : f.blocks[0])
+      if (region_[id] >= 0 && (largest_ < 0 || sizes[size_t(region_[id])] > sizes[size_t(largest_)]))
+        largest_ = region_[id];
     for (const ir::Block& block : f.blocks)
       for (Id id : block) find_crossings(id);
   }
@@ -39,6 +46,8 @@ class Plan {
     return array_regions_.contains(number) && array_regions_.at(number) == kGroupLevel;
   }
   int regions() const { return regions_; }
+  /// Of those that run once per group, the one with the most instructions: there is time for fetching ahead.
+  int largest_region() const { return largest_; }
 
   /// Pure, the same for the whole group, from values of the group's level only.
   bool hoisted(Id id) const {
@@ -135,7 +144,7 @@ class Plan {
   std::unordered_set<Id> top_, crossing_;
   std::unordered_map<uint64_t, int> array_regions_;
   mutable std::unordered_map<Id, bool> hoisted_;
-  int regions_ = 0;
+  int regions_ = 0, largest_ = -1;
 };
 
 class GroupCode;
@@ -185,7 +194,8 @@ class GroupCode {
         vectors((f.group_lanes() + width - 1) / width),
         shapes(f, lane_scope()),
         group_shapes(f, LaneScope::group),
-        plan(f, group_shapes) {
+        plan(f, group_shapes),
+        ahead(f, shapes, unit.neighbours()) {
     if (plan.regions() > 1 && shapes_return()) {
       returned = u.scratch(int64_t(vectors) * width);
       returned_type = llvm::FixedVectorType::get(b.getInt8Ty(), unsigned(width));
@@ -236,6 +246,7 @@ class GroupCode {
   const int width, vectors;
   const Shapes shapes, group_shapes;
   const Plan plan;
+  const AheadPlan ahead;
   std::array<Value*, 3> coord{};
   std::unordered_map<Id, Value*> group_values;  // at the group's level, in registers
   std::unordered_map<Id, Value*> contexts;
@@ -259,6 +270,24 @@ class GroupCode {
       for (Id id : block)
         if (f[id].op == Op::return_ && !plan.at_group_level(id)) return true;
     return false;
+  }
+
+  /// What this vector of the next group along x will touch.
+  void fetch_ahead(Value* first_lane) {
+    BasicBlock *begin = u.new_block("ahead"), *done = u.new_block("ahead_done");
+    Value* next = b.CreateNSWAdd(coord[0], b.getInt32(1));
+    b.CreateCondBr(b.CreateICmpSLT(next, u.box_high(0)), begin, done);
+    b.SetInsertPoint(begin);
+    AheadCode code(u, shapes, width, ahead);
+    code.coord = {next, coord[1], coord[2]};
+    code.first_lane = first_lane;
+    code.run(f.blocks[0], lanes_that_exist(code), done);
+  }
+  /// Mask of a vector's lanes, null for all.
+  Value* lanes_that_exist(LaneCode& code) {
+    if (f.group_lanes() % width == 0) return nullptr;
+    Value* left = b.CreateSub(b.getInt32(uint32_t(f.group_lanes())), code.first_lane);
+    return b.CreateICmpSLT(code.iota(b.getInt32Ty()), code.splat(left));
   }
 
   bool block(uint32_t number) {
@@ -384,10 +413,8 @@ class GroupCode {
     RegionCode code(*this, u, shapes, width, v);
     code.coord = coord;
     code.first_lane = b.CreateNSWMul(v, b.getInt32(uint32_t(width)));
-    Value* mask = nullptr;
-    if (f.group_lanes() % width != 0)
-      mask = b.CreateICmpSLT(code.iota(b.getInt32Ty()),
-                             code.splat(b.CreateSub(b.getInt32(uint32_t(f.group_lanes())), code.first_lane)));
+    if (plan.region(ids[0]) == plan.largest_region() && !ahead.empty()) fetch_ahead(code.first_lane);
+    Value* mask = lanes_that_exist(code);
     code.imports = u.new_block("imports");
     BasicBlock *body = u.new_block("region"), *done = u.new_block("region_done");
     b.CreateBr(code.imports);

@@ -51,6 +51,10 @@ class LaneCode {
   /// Value of a pure instruction whose operands are at hand.
   Slot pure(ir::Id id);
   llvm::Value* first_active();
+  virtual bool statement(ir::Id id, llvm::BasicBlock* end);
+  llvm::Value* address(const MemoryPlace& place, llvm::Value* index, int64_t more = 0);
+  /// `body` for each lane's index.
+  void for_lanes(llvm::Value* index, const std::function<void(llvm::Value*)>& body);
   llvm::Value* full_mask();
 
   CodeUnit& u_;
@@ -75,7 +79,6 @@ class LaneCode {
 
   // lane_flow.cpp
   bool statements(std::span<const ir::Id> ids, llvm::BasicBlock* end);
-  bool statement(ir::Id id, llvm::BasicBlock* end);
   bool branch(ir::Id id, llvm::BasicBlock* end);
   bool loop(ir::Id id, llvm::BasicBlock* end);
   bool jump(ir::Id id, llvm::BasicBlock* end);
@@ -104,8 +107,20 @@ class LaneCode {
   };
   Slot load(const Access& access);
   void store(const Access& access, const std::array<llvm::Value*, 4>& values, bool uniform_values);
+  void load_instruction(ir::Id id);
   void store_instruction(ir::Id id);
   void async_copy(ir::Id id);
+  // lane_records.cpp
+  using Records = std::array<llvm::Value*, 4>;  // one vector of lanes per element of a record
+  bool load_neighbours(ir::Id id);
+  bool store_neighbours(ir::Id id);
+  bool same_shapes(const Neighbours& set);
+  Records gather_records(const MemoryPlace& place, llvm::Value* index, int count);
+  void scatter_records(const MemoryPlace& place, llvm::Value* index, const Records& values, int count);
+  Records load_rows(const MemoryPlace& place, llvm::Value* first, int stride, int count);
+  void store_rows(const MemoryPlace& place, llvm::Value* first, const Records& values, int count,
+                  bool streaming);
+  llvm::Value* spread_mask(int count, int part);
   Slot local_load(ir::Id id);
   void local_store(ir::Id id);
   struct AtomicAccess {
@@ -118,7 +133,7 @@ class LaneCode {
                            llvm::Value* compare, bool plain);
   llvm::Value* atomic_loop(const AtomicAccess& access, const std::array<llvm::Value*, 3>& operands,
                            bool plain);
-  llvm::Value* address(const MemoryPlace& place, llvm::Value* index, int64_t more = 0);
+  static llvm::Align alignment(Storage storage) { return llvm::Align(uint64_t(size_of(storage))); }
   llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
   bool is_clamped_row(ir::Id id, std::vector<ir::Id>& may_wrap);
   llvm::Value* scattered_load(const MemoryPlace& place, ir::Id id);

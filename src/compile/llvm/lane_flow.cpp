@@ -53,8 +53,8 @@ bool LaneCode::statement(Id id, BasicBlock* end) {
       break;
     }
     case Op::loop_index: break;
-    case Op::load: slots_[id] = load({u_.buffer(i.imm), i.args[0], i.lanes, i.flags}); break;
-    case Op::shared_load: slots_[id] = load({u_.shared(i.imm), i.args[0], 1, i.flags}); break;
+    case Op::load:
+    case Op::shared_load: load_instruction(id); break;
     case Op::store:
     case Op::shared_store: store_instruction(id); break;
     case Op::local_load: slots_[id] = local_load(id); break;

@@ -14,8 +14,6 @@ using ir::Op;
 using llvm::Value;
 
 namespace {
-llvm::Align alignment(Storage storage) { return llvm::Align(uint64_t(size_of(storage))); }
-
 /// Lane l of component k stands at l * count + k: the shuffle that takes component k out, or brings all
 /// together.
 std::vector<int> take_component(int width, int count, int k) {
@@ -298,8 +296,16 @@ void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool 
   }
 }
 
+void LaneCode::load_instruction(Id id) {
+  const Instruction& i = f_[id];
+  if (load_neighbours(id)) return;
+  const bool buffer = i.op == Op::load;
+  slots_[id] = load({buffer ? u_.buffer(i.imm) : u_.shared(i.imm), i.args[0], buffer ? i.lanes : 1, i.flags});
+}
+
 void LaneCode::store_instruction(Id id) {
   const Instruction& i = f_[id];
+  if (store_neighbours(id)) return;
   const MemoryPlace place = i.op == Op::store ? u_.buffer(i.imm) : u_.shared(i.imm);
   bool uniform_values = true;
   for (int k = 0; k < i.lanes; ++k) uniform_values &= shapes_.uniform(i.args[1 + k]);

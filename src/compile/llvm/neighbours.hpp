@@ -1,0 +1,39 @@
+// Accesses of neighbouring elements at one place: components of a vector in memory, which one access per lane
+// serves instead of one gather or scatter per component.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "lockstep/ir/function.hpp"
+
+namespace lockstep::compile::simd {
+
+/// Loads, or stores, of one array whose indices are a common value plus constants, in one straight run of
+/// statements that nothing interrupts. Loads may all be done where the first stands, stores where the last
+/// does.
+struct Neighbours {
+  struct Member {
+    ir::Id access;
+    int64_t offset;  // from the common value
+  };
+  static constexpr int64_t kMost = 4;   // elements from the first offset to the last
+  std::vector<Member> members;          // in the order of the run
+  int64_t first_offset = 0, width = 1;  // elements [first_offset, first_offset + width)
+};
+
+class NeighbourTable {
+ public:
+  explicit NeighbourTable(const ir::Function& function);
+  /// The set that the access belongs to, or null where it stands alone.
+  const Neighbours* find(ir::Id access) const {
+    const auto found = set_of_.find(access);
+    return found == set_of_.end() ? nullptr : &sets_[found->second];
+  }
+
+ private:
+  std::vector<Neighbours> sets_;
+  std::unordered_map<ir::Id, size_t> set_of_;
+};
+
+}  // namespace lockstep::compile::simd
