@@ -54,9 +54,10 @@ const Kernel& control_kernel(int which) {
           const Val<bool> open = flags[int(kDone)] == 0, good = sum > T(0) && isfinite(sum);
           const Val<T> rz = scalars[int(kRz)];
           scalars[int(kAlpha)] = select(open && good, rz / select(good, sum, Val<T>(T(1))), Val<T>(T(0)));
+          // A later direction without curvature ends the solution where it is, a point of descent (Steihaug).
           if_(open && !good, [&] {
             flags[int(kDone)] = Val<i32>(1);
-            flags[int(kFailed)] = Val<i32>(1);
+            flags[int(kFailed)] = select(isfinite(sum) && flags[int(kCount)] > 0, Val<i32>(0), Val<i32>(1));
           });
         });
       },

@@ -181,7 +181,7 @@ class LevenbergMarquardt final : public LeastSquares {
       constexpr double kGood = 0.7;
       const double poor = 2 * gained - 1;
       lambda_ *= gained > kGood ? 1.0 / 3 : std::clamp(1 - poor * poor * poor, 1.0 / 3, 2.0);
-      lambda_ = std::max(lambda_, 1e-32);
+      lambda_ = std::max(lambda_, least_damping());
       growth_ = 2;
       end = take(trial, row);
     } else {
@@ -193,6 +193,13 @@ class LevenbergMarquardt final : public LeastSquares {
   }
 
  private:
+  /// Conjugate gradients in single precision cannot tell less damping from rounding: along directions that
+  /// only the damping holds, such as a gauge, the curvature loses its sign.
+  double least_damping() const {
+    const bool narrow = options().precision != Precision::f64 && iterative(run_.linear()) &&
+                        options().damping == Damping::diagonal;
+    return narrow ? 8 * double(std::numeric_limits<float>::epsilon()) : 1e-32;
+  }
   bool damp() {
     lambda_ *= growth_, growth_ *= 2;
     return lambda_ <= kLargestDamping;

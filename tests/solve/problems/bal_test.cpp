@@ -158,5 +158,23 @@ TEST(Bal, LadybugReachesTheCostOfCeres) {
   EXPECT_NEAR(minimize(again.problem, context, loose).final_cost, 13344.3184, 2e-5 * 13344.3184);
 }
 
+TEST(Bal, ConjugateGradientsInSinglePrecisionDoNotStall) {
+  const auto path = data_folder() / "solve" / "bal" / "problem-49-7776-pre.txt";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
+  const io::BalProblem bal = io::read_bal(path);
+  Context context({.device = "cpu"});
+  Options options;
+  options.linear = Linear::schur_pcg;
+  options.function_tolerance = 1e-6;
+  for (const Precision precision : {Precision::mixed, Precision::f32}) {
+    options.precision = precision;
+    BalGraph graph = build(bal, path.string());
+    const Summary summary = minimize(graph.problem, context, options);
+    EXPECT_TRUE(converged(summary.termination)) << report(summary);
+    EXPECT_TRUE(summary.message.empty()) << summary.message;
+    EXPECT_LE(summary.final_cost, 13344.2626 * (1 + 5e-5)) << report(summary);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::solve
