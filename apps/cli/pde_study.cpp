@@ -13,6 +13,7 @@
 #include "core/progress.hpp"
 #include "lockstep/case.hpp"
 #include "lockstep/error.hpp"
+#include "pde/flow_by_hand.hpp"
 #include "pde_options.hpp"
 #include "session.hpp"
 
@@ -24,7 +25,7 @@ using nlohmann::ordered_json;
 struct StudyCommand {
   std::string sizes, boundaries = "periodic;clamp;x=free_slip,y=dirichlet_face:1,z=no_slip",
                      kernels = "two-kernel,fused", orders = "2", csv;
-  std::string gradients = "all", tiles;
+  std::string gradients = "all", tiles, system = "transport";
   bool graph = false;
   int64_t iterations = 0, levels = 16;
 };
@@ -49,12 +50,17 @@ struct Row {
 };
 
 /// One cube of cells with random fields, reused by all rows of its size.
-pde::Inputs random_inputs(const Device& device, int64_t n) {
+pde::Inputs random_inputs(const Device& device, int64_t n, bool flow) {
   pde::Inputs in;
   const int64_t count = n * n * n;
+  if (flow) {
+    const auto p = cases::uniform<float>(count, 30);
+    in.fields["p"][1] = device.upload(std::span<const float>(p), {n, n, n});
+    in.parameters["nu"] = pde::kFlowViscosity;
+  }
   for (size_t l = 0; l < 3; ++l) {
     const auto sigma = cases::uniform<float>(count, 10 + l), u = cases::uniform<float>(3 * count, 20 + l);
-    in.fields["sigma"][l] = device.upload(std::span<const float>(sigma), {n, n, n});
+    if (!flow) in.fields["sigma"][l] = device.upload(std::span<const float>(sigma), {n, n, n});
     in.fields["u"][l] = device.upload(std::span<const float>(u), {3, n, n, n});
   }
   return in;
@@ -75,17 +81,18 @@ void parse_tile(const std::string& text, pde::LossOptions& o) {
 }
 
 /// With --graph, a run is the replay of a recording: what a training loop would do with a small grid.
-void measure(const Device& device, const pde::BoundLoss& bound, const StudyCommand& options, Row& row) {
+void measure(const Device& device, const std::function<void()>& run, double bytes,
+             const StudyCommand& options, Row& row) {
   constexpr int kReplays = 16;
-  bound.run();
+  run();
   Graph recorded;
   if (options.graph)
     recorded = device.record([&] {
-      for (int k = 0; k < kReplays; ++k) bound.run();
+      for (int k = 0; k < kReplays; ++k) run();
     });
   const auto once = [&] {
     if (options.graph) return device.seconds([&] { device.replay(recorded); }) * 1e3 / kReplays;
-    return device.seconds([&] { bound.run(); }) * 1e3;
+    return device.seconds(run) * 1e3;
   };
   once();
   const double first = once();
@@ -94,7 +101,10 @@ void measure(const Device& device, const pde::BoundLoss& bound, const StudyComma
                             ? options.iterations
                             : std::clamp<int64_t>(int64_t(500 / std::max(first, 1e-3)), 5, 50);
   for (int64_t k = 0; k < count; ++k) row.ms.push_back(once());
-  row.bytes = bound.bytes();
+  row.bytes = bytes;
+}
+void measure(const Device& device, const pde::BoundLoss& bound, const StudyCommand& options, Row& row) {
+  measure(device, [&] { bound.run(); }, bound.bytes(), options, row);
 }
 
 void measure_row(const Device& device, const pde::Loss& loss, const pde::Inputs& inputs,
@@ -118,6 +128,13 @@ void measure_row(const Device& device, const pde::Loss& loss, const pde::Inputs&
     }
     o.path = parse_path(row.kernel);
     if (!row.tile.empty()) parse_tile(row.tile, o);
+    if (row.kernel == "by-hand") {
+      const pde::FlowByHand flow = pde::bind_flow_by_hand(device, loss.mesh(), inputs, o);
+      double bytes = 0;
+      for (const Buffer& g : flow.gradients) bytes += 2 * double(g.bytes());
+      measure(device, [&] { flow.run(); }, bytes, options, row);
+      return;
+    }
     measure(device, loss.bind(device, inputs, o), options, row);
   } catch (const UnsupportedError& e) { row.skipped = e.what(); }
 }
@@ -143,11 +160,14 @@ int run(const CommonOptions& common, const StudyCommand& options) {
     pde::Boundary::parse(boundaries.back());
     at = end + 1;
   }
+  const bool flow = options.system == "flow";
   const std::vector<std::string> kernels = split_list(options.kernels, "--kernels");
   for (const std::string& k : kernels)
-    if (k != "two-kernel" && k != "two-sweep" && k != "fused" && k != "trajectory")
-      throw InputError(fmt::format("kernel '{}'", k), "--kernels",
-                       "two-kernel, two-sweep, fused, trajectory");
+    if (k != "two-kernel" && k != "two-sweep" && k != "fused" && k != "trajectory" &&
+        !(flow && k == "by-hand"))
+      throw InputError(
+          fmt::format("kernel '{}'", k), "--kernels",
+          flow ? "two-kernel, two-sweep, fused, by-hand" : "two-kernel, two-sweep, fused, trajectory");
   const std::vector<std::string> wanted = split_list(options.gradients, "--gradients");
   for (const std::string& g : wanted)
     if (g != "all" && g != "t1" && g != "t1t2" && g != "none")
@@ -176,7 +196,7 @@ int run(const CommonOptions& common, const StudyCommand& options) {
       logging::warning("{}^3 needs {} bytes, {} are free: left out", n, need, free_bytes);
       continue;
     }
-    const pde::Inputs inputs = random_inputs(device, n);
+    const pde::Inputs inputs = random_inputs(device, n, flow);
     for (const std::string& boundary : boundaries)
       for (int order : orders) {
         pde::Mesh mesh;
@@ -185,7 +205,7 @@ int run(const CommonOptions& common, const StudyCommand& options) {
         mesh.dt = 0.05;
         mesh.order = order;
         mesh.boundary = pde::Boundary::parse(boundary);
-        const pde::Loss loss(pde::transport(3), mesh);
+        const pde::Loss loss(flow ? pde::incompressible_flow(pde::kFlowDivergence) : pde::transport(3), mesh);
         for (const std::string& gradients : wanted)
           for (const std::string& kernel : kernels)
             for (const std::string& tile : tiled(kernel) ? tiles : std::vector<std::string>{""}) {
@@ -264,6 +284,9 @@ void add_pde_study(CommandList& commands, CLI::App& pde) {
            "multiprocessor "
            "(default by the device), residual levels a sweep of a trajectory takes",
            "XxYxROWS[xPLANES[xGROUPS[xLEVELS]]],…");
+  add_choice(app, "--system", options->system,
+             "transport (default), or flow: incompressible, where --kernels also takes by-hand",
+             {"transport", "flow"});
   add_flag(app, "--graph", options->graph, "time the replay of a recording");
   add_integer(app, "--levels", options->levels, "levels of a trajectory (default 16)", "T", 3, 1000);
   add_integer(app, "--iterations", options->iterations, "runs of each row (default: half a second, 5 to 50)",

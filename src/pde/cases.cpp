@@ -6,8 +6,10 @@
 
 #include "cases/inputs.hpp"
 #include "lockstep/case.hpp"
+#include "pde/flow_by_hand.hpp"
 #include "pde/fused.hpp"
 #include "pde/kernels.hpp"
+#include "pde/levels.hpp"
 #include "pde/reference.hpp"
 #include "pde/stream.hpp"
 
@@ -25,7 +27,8 @@ struct CaseForm {
   Gradients gradients = Gradients::all;
   TransportOptions terms;
   bool mask = false, reference = true, f64 = false, f64_sums = false;
-  int levels = 0;  // of a trajectory; 0: three levels, one loss
+  int levels = 0;        // of a trajectory; 0: three levels, one loss
+  int sweep_levels = 0;  // residual levels that one sweep of it takes
   std::vector<std::string> small{"5x4x6", "33x7x12", "9x8x65"}, bench;  // z x y x x
   FusedShape shape{16, 8, 1, 8, 1, 4};  // of the kernel to show: one that every device holds
   StreamShape stream{16, 4, 1, 8, 1, 1};
@@ -170,7 +173,14 @@ CaseProblem trajectory_problem(const CaseForm& form, const std::string& size, ui
             random_field<float>(mesh, name, seed * 1000 + (is_vector(name) ? 500 : 0) + uint64_t(n));
         in.fields[name].push_back(device.upload(a.as<float>(), a.shape));
       }
-    const BoundLoss bound = loss->bind_trajectory(device, in);
+    LossOptions options;
+    if (form.path == Path::fused) {
+      options.path = form.path;
+      options.levels = form.sweep_levels;
+      options.tile_x = form.shape.x, options.tile_y = form.shape.y, options.tile_rows = form.shape.rows;
+      options.groups = form.shape.blocks;
+    }
+    const BoundLoss bound = loss->bind_trajectory(device, in, options);
     return CaseRun{[bound, loss] { bound.run(); },
                    [=] {
                      std::vector<HostArray> all;
@@ -211,7 +221,12 @@ Case make_case(const CaseForm& form) {
     {
       const Type sum = form.f64 || form.f64_sums ? Type::f64 : Type::f32;
       list.push_back(total_kernel(sum));
-      if (form.path == Path::fused)
+      if (form.sweep_levels > 0) {
+        const TrajectoryPart part{form.sweep_levels, false, false};
+        const auto several =
+            std::make_shared<const Discretisation>(part_plan(*d->plan, part, {0, 1}), d->mesh);
+        list.push_back(fused_kernel(several, kernel, part_outputs(*several->plan), form.shape, sum));
+      } else if (form.path == Path::fused)
         list.push_back(fused_kernel(d, kernel, outputs, form.shape, sum));
       else
         list.push_back(partial_kernel(kernel, sum));
@@ -311,11 +326,23 @@ void add_pde_cases(CaseRegistry& registry) {
        .small = {"19x37x72"},
        .bench = {"256x256x256", "512x512x512"},
        .stream = {32, 16, 1, 64, 4, 1}});
+  for (int levels : {1, 2, 3})
+    add({.name = fmt::format("pde.trajectory.sweep{}", levels),
+         .boundary = levels == 2 ? "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip" : "periodic",
+         .path = Path::fused,
+         .reference = false,
+         .f64_sums = true,
+         .levels = 7,
+         .sweep_levels = levels,
+         .small = {"13x21x33", "9x8x65"},
+         .bench = {"128x128x128"},
+         .shape = {16, 8, 1, 8, 1, 1}});
   add({.name = "pde.trajectory.16",
        .reference = false,
        .levels = 16,
        .small = {"7x5x9"},
        .bench = {"64x64x64", "128x128x128", "256x256x256"}});
+  add_flow_cases(registry);
 }
 
 }  // namespace lockstep

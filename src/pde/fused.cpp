@@ -15,18 +15,20 @@ namespace {
 
 /// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md). Large tiles read few cells
 /// twice, and one group of them fills a multiprocessor; small grids need small tiles, or most multiprocessors
-/// stay idle.
+/// stay idle. Edges need registers: where a grid has some, a multiprocessor holds one group.
 std::vector<FusedShape> shapes(const Discretisation& d, size_t outputs) {
   const FusedShape broad{128, 2, 4, 128, 1, 1}, tall{64, 4, 4, 128, 1, 1}, lean{64, 8, 2, 128, 1, 1},
-      middle{64, 4, 2, 128, 1, 2}, steep{64, 8, 1, 64, 1, 1}, small{32, 4, 1, 8, 1, 4},
-      tiny{16, 8, 1, 8, 1, 4};
+      middle{64, 4, 2, 128, 1, 2}, steep{64, 8, 1, 64, 1, 1}, low{32, 4, 2, 8, 1, 2},
+      small{32, 4, 1, 8, 1, 4}, tiny{16, 8, 1, 8, 1, 4};
   const int64_t cells = d.mesh.count();
-  if (cells < 112 * 112 * 112) return {small, tiny};
-  if (d.mesh.order > 2) return {steep, small, tiny};
-  if (cells < 176 * 176 * 176) return {middle, small, tiny};
-  if (outputs > 2) return {d.mesh.cells[0] % 128 == 0 ? broad : tall, middle, small, tiny};
+  const bool edges = !(d.wraps[0] && d.wraps[1] && d.wraps[2]);
+  if (d.mesh.order > 2)
+    return cells < 112 * 112 * 112 ? std::vector{small, tiny} : std::vector{steep, small, tiny};
+  if (cells < 112 * 112 * 112) return edges ? std::vector{low, small, tiny} : std::vector{small, tiny};
+  const FusedShape& wide = d.mesh.cells[0] % 128 == 0 ? broad : tall;
+  if (cells < 176 * 176 * 176) return {edges ? tall : outputs > 2 ? middle : lean, middle, small, tiny};
   // Few gradients need few registers, unless edges take them.
-  return {d.wraps[0] && d.wraps[1] && d.wraps[2] ? lean : tall, middle, small, tiny};
+  return {outputs > 2 || edges ? wide : lean, middle, small, tiny};
 }
 
 int64_t shared_bytes(const Discretisation& d, const FusedShape& s, const Channels& channels,
@@ -93,10 +95,13 @@ Path choose_path(const Discretisation& d, const Device& device, const KernelForm
                              "a problem that it can do, or the two-kernel path");
     return Path::fused;
   }
-  // The sweep pays where planes in shared memory save traffic and there are enough tiles to fill the device.
-  const bool worth = device.info().kind == DeviceKind::cuda && !outputs.empty() &&
-                     d.mesh.count() >= 72 * 72 * 72 && form.storage != Storage::f64;
-  return why.empty() && worth ? Path::fused : Path::two_kernel;
+  // The sweeps pay where planes in shared memory save traffic and there are enough tiles to fill the device.
+  if (device.info().kind != DeviceKind::cuda || form.storage == Storage::f64) return Path::two_kernel;
+  if (why.empty() && !outputs.empty() && d.mesh.count() >= 72 * 72 * 72) return Path::fused;
+  const int64_t least = d.mesh.order > 4 ? 64 * 64 * 64 : 128 * 128 * 128;
+  const bool sweeps = d.plan->dimensions == 3 && d.mesh.count() >= least && form.storage == form.scratch() &&
+                      !form.rows && two_sweep_refusal(d, device, form, outputs).empty();
+  return sweeps ? Path::two_sweep : Path::two_kernel;
 }
 
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,

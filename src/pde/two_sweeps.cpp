@@ -10,9 +10,15 @@ namespace lockstep::pde {
 
 namespace {
 
-/// Tiles to try, the best first.
-std::vector<StreamShape> shapes(StreamStage) {
-  return {{32, 16, 1, 64, 1, 1}, {32, 8, 1, 64, 1, 1}, {16, 8, 1, 64, 1, 1}, {16, 4, 1, 64, 1, 1}};
+/// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md).
+std::vector<StreamShape> shapes(const Discretisation& d) {
+  const StreamShape broad{64, 4, 2, 64, 1, 1}, square{32, 8, 2, 64, 1, 1}, flat{32, 4, 1, 64, 1, 4},
+      small{32, 8, 1, 64, 1, 2}, tiny{16, 4, 1, 64, 1, 1};
+  const int64_t cells = d.mesh.count();
+  if (cells >= 224 * 224 * 224) return {broad, square, small, tiny};
+  if (cells >= 160 * 160 * 160) return {flat, small, tiny};
+  if (cells >= 80 * 80 * 80) return {square, small, tiny};
+  return {small, tiny};
 }
 
 bool fits(const Discretisation& d, const Device& device, const KernelForm& form, StreamStage stage,
@@ -47,8 +53,7 @@ std::string two_sweep_refusal(const Discretisation& d, const Device& device, con
                               const std::vector<FieldLevel>& outputs) {
   if (!d.pointwise_adjoint) return "the way back needs differences of differences";
   for (StreamStage stage : {StreamStage::residual, StreamStage::adjoint}) {
-    const std::vector<StreamShape> list = shapes(stage);
-    if (!fits(d, device, form, stage, outputs, list.back())) return "too little shared memory";
+    if (!fits(d, device, form, stage, outputs, shapes(d).back())) return "too little shared memory";
   }
   return "";
 }
@@ -59,7 +64,7 @@ StreamShape choose_stream(const Discretisation& d, const Device& device, const K
   const int elements = 16 / size_of(form.scratch());
   const bool direct = form.storage == form.scratch() && !form.rows;
   StreamShape shape;
-  for (StreamShape s : shapes(stage)) {
+  for (StreamShape s : shapes(d)) {
     s.wide = direct && wide && d.mesh.cells[0] % elements == 0 ? elements : 1;
     shape = s;
     if (fits(d, device, form, stage, outputs, s)) break;

@@ -1,0 +1,42 @@
+// Incompressible flow, written out by hand: what kernels of the Value graph are measured against.
+#pragma once
+
+#include "lockstep/case.hpp"
+#include "lockstep/pde.hpp"
+#include "pde/fused_layout.hpp"
+
+namespace lockstep::pde {
+
+/// Momentum dt u + (u . grad) u + grad p - nu laplacian u and divergence div u in three dimensions. Fields
+/// "u" at all levels, "p" at level 0; parameter "nu".
+System incompressible_flow(double weight_divergence);
+
+/// Loss and gradients of that system in one sweep: f32, order 2, periodic, without the Value graph.
+/// Arguments: u at levels -1, 0, +1 and p (rank 4), gradients of the same, partial sums (2, groups), cells
+/// along x, y, z, planes of a chunk, 1 / (2 dt), 1 / (2 h) by axis, nu / h^2 by axis, seeds of momentum and
+/// divergence. Cells along x and y are multiples of the tile, along x of 4; chunks divide the cells along z;
+/// a group has a lane for each cell around its tile.
+Kernel flow_by_hand(const FusedShape& shape);
+
+/// That kernel bound to a problem; the tile by the size. Throws UnsupportedError where no tile divides the
+/// grid.
+struct FlowByHand {
+  Device device;
+  Kernel kernel;
+  Extent extent;
+  std::vector<Argument> arguments;
+  std::vector<Buffer> gradients;  // of u at levels -1, 0, +1, of p
+  Buffer partial;                 // sums of squared cotangents: (2, groups)
+  std::array<double, 2> scale;    // from those sums to the terms of the loss
+  void run() const { device.launch_with(kernel, extent, arguments, {}); }
+  double loss() const;
+};
+FlowByHand bind_flow_by_hand(const Device& device, const Mesh& mesh, const Inputs& inputs,
+                             const LossOptions& options = {});
+
+/// The cases pde.navier_stokes.graph and pde.navier_stokes.by_hand.
+void add_flow_cases(CaseRegistry& registry);
+
+inline constexpr double kFlowViscosity = 0.05, kFlowDivergence = 0.5;
+
+}  // namespace lockstep::pde
