@@ -116,7 +116,14 @@ void add_choice(CLI::App& app, const std::string& names, std::string& value, con
 
 void add_positional(CLI::App& app, const std::string& name, std::string& value, const std::string& help,
                     bool required) {
-  app.add_option(name, value, help)->required(required);
+  app.add_option_function<std::string>(
+         name,
+         [&value, name](const std::string& text) {
+           if (text.empty()) throw InputError("an empty name", name, "the name of a file");
+           value = text;
+         },
+         help)
+      ->required(required);
 }
 void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                     const std::string& help) {

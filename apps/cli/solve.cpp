@@ -185,12 +185,14 @@ int run_fit(const CommonOptions& common, const FitCommand& command) {
     const std::string& name = result.parameters[p];
     parameters[name] = result.values[p];
     initial[name] = result.initial[p];
-    if (!result.singular) errors[name] = result.standard_errors[p];
-    text += result.singular ? fmt::format("  {:<8} {:.10g}\n", name, result.values[p])
-                            : fmt::format("  {:<8} {:.10g} +- {:.3g}\n", name, result.values[p],
-                                          result.standard_errors[p]);
+    const bool known = !result.standard_errors.empty();
+    if (known) errors[name] = result.standard_errors[p];
+    text += !known ? fmt::format("  {:<8} {:.10g}\n", name, result.values[p])
+                   : fmt::format("  {:<8} {:.10g} +- {:.3g}\n", name, result.values[p],
+                                 result.standard_errors[p]);
   }
   if (result.singular) text += "  the data do not determine the parameters: no standard errors\n";
+  if (result.degrees_of_freedom == 0) text += "  as many rows as parameters: no standard errors\n";
   text += fmt::format("  residual standard deviation {:.6g}, R squared {:.6g}, {} degrees of freedom\n  {}\n",
                       result.residual_standard_deviation, result.r_squared, result.degrees_of_freedom,
                       outcome(result.summary));

@@ -233,6 +233,75 @@ class Bal(SolveTest):
         self.refuses("solve", "bal", self.write("b.txt", text), "--quiet", saying="finite")
 
 
+def landmarks2(off=0.2):
+    """Four poses on a line that see three landmarks; the measurements are exact."""
+    poses, points = [(k, 0.5 * k, 0.3 * k) for k in range(4)], [(1, 3), (2, -2), (5, 1)]
+    lines = ["VERTEX_SE2 %d %.17g %.17g %.17g" % (k, x + (off if k else 0), y, a) for k, (x, y, a) in enumerate(poses)]
+    lines += ["VERTEX_XY %d %.17g %.17g" % (10 + k, x + off, y - off) for k, (x, y) in enumerate(points)]
+    for k, (x, y, a) in enumerate(poses):
+        for m, (px, py) in enumerate(points):
+            dx, dy = px - x, py - y
+            lines.append("EDGE_SE2_XY %d %d %.17g %.17g 2 0.1 3" %
+                         (k, 10 + m, math.cos(a) * dx + math.sin(a) * dy, math.cos(a) * dy - math.sin(a) * dx))
+    return "\n".join(lines) + "\n"
+
+
+class Landmarks(SolveTest):
+    def test_poses_and_landmarks_are_found_and_written(self):
+        path = self.write("marks.g2o", landmarks2())
+        document = self.solve("g2o", path, "--out", self.path("out.g2o"))
+        self.assertLess(document["final_cost"], 1e-15)
+        self.assertEqual((document["vertices"], document["landmarks"], document["edges"], document["variables"]), (7, 3, 12, 15))
+        with open(self.path("out.g2o")) as file:
+            found = {w[1]: [float(v) for v in w[2:]] for w in map(str.split, file) if w[0] == "VERTEX_XY"}
+        for k, point in enumerate([(1, 3), (2, -2), (5, 1)]):
+            for got, wanted in zip(found[str(10 + k)], point):
+                self.assertAlmostEqual(got, wanted, delta=1e-6)
+        again = self.solve("g2o", self.path("out.g2o"))
+        self.assertLess(again["initial_cost"], 1e-12)
+
+    def test_bad_lines_are_named(self):
+        for line, saying in (("EDGE_SE2_XY 10 0 1 1 1 0 1", "vertex 10 is a landmark"), ("EDGE_SE2_XY 0 77 1 1 1 0 1", "vertex 77 is not in the file"),
+                             ("EDGE_SE2_XY 0 10 1 1 1 5 1", "information matrix"), ("VERTEX_XY 10 0 0", "a second time")):
+            self.refuses("solve", "g2o", self.write("bad.g2o", landmarks2() + line + "\n"), "--quiet", saying=saying)
+        self.refuses("solve", "g2o", "", saying="an empty name [FILE]")
+
+
+class Batches(SolveTest):
+    def test_batches_give_the_same_and_telemetry_tells_of_them(self):
+        path = self.write("ring.g2o", ring2(40))
+        whole = self.solve("g2o", path, "--linear", "pcg", "--device", "cpu")
+        split = self.solve("g2o", path, "--linear", "pcg", "--device", "cpu", "--batch-size", "7", "--telemetry", self.path("t.jsonl"))
+        self.assertEqual([row["cost"] for row in whole["trace"]], [row["cost"] for row in split["trace"]])
+        self.assertEqual([b["instances"] for b in split["batches"]], [7] * 5 + [5])
+        self.assertEqual(split["kernels"], 1)
+        with open(self.path("t.jsonl")) as file:
+            rows = [json.loads(line) for line in file]
+        batches = [row for row in rows if row.get("event") == "solve.batch"]
+        kernels = [row for row in rows if row.get("event") == "solve.kernel"]
+        self.assertEqual(len(batches), 6)
+        for row in batches:
+            self.assertEqual(row["residuals"], 3)
+            self.assertLessEqual(row["tables_begin_s"], row["tables_end_s"])
+            self.assertLessEqual(row["tables_end_s"], row["upload_begin_s"])
+            self.assertLessEqual(row["upload_end_s"], row["first_launch_s"])
+        self.assertEqual(len(kernels), split["kernels_compiled"] + split["cache_hits"])
+        for row in kernels:
+            self.assertLessEqual(row["begin_s"], row["end_s"])
+            self.assertIsNone(row["occupancy"])  # of CUDA only
+            self.assertGreaterEqual(row["group_lanes"], 4)
+            self.assertGreaterEqual(row["groups_at_once"], 1)
+        (transfers,) = [row for row in rows if row.get("event") == "solve.transfers"]
+        self.assertGreater(transfers["bytes_to_device"], 0)
+        self.assertGreater(transfers["bytes_from_device"], 0)
+
+    def test_identity_damping(self):
+        path = self.write("ring.g2o", ring2())
+        self.assertLess(self.solve("g2o", path, "--damping", "identity")["final_cost"], 1e-15)
+        self.refuses("solve", "g2o", path, "--damping", "other", saying="--damping")
+        self.refuses("solve", "g2o", path, "--batch-size", "-1", saying="--batch-size")
+
+
 class Fit(SolveTest):
     MODEL = ("--model", "a*exp(-b*t) + c", "--y", "count")
 

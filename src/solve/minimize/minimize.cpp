@@ -130,11 +130,13 @@ class Loop {
     if (!resumed_ && trace().empty()) {
       latest_.initial_cost = cost;
       if (!std::isfinite(cost)) {
-        throw InputError(fmt::format("cost {} at the start, from {}", cost, run_.describe_not_finite()),
+        throw InputError(fmt::format("cost {} at the start, from {}", std::isnan(cost) ? NAN : cost,
+                                     run_.describe_not_finite()),
                          "solve", "a finite start");
       }
     }
     cost_ = cost;
+    kept_at_ = run_.seconds();
     summary_.initial_cost = latest_.initial_cost;
     summary_.gradient_max = minimizer_->gradient_max();
   }
@@ -220,7 +222,7 @@ class Loop {
   Hash128 fingerprint_;
   double cost_ = 0;
   size_t reported_ = 0, kept_rows_ = 0;  // rows that the callback saw; rows at the snapshot
-  double kept_at_ = 0, keeping_ = 0;     // when the last snapshot was taken, how long it took; seconds
+  double kept_at_ = 0, keeping_ = 0;     // seconds: when the last snapshot was used, how long taking it took
   std::optional<Termination> end_;       // decided, with the snapshot taken after it
   bool resumed_ = false, finished_ = false;
 };

@@ -255,6 +255,10 @@ FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& con
     out.singular = true;
     return out;
   }
+  if (out.degrees_of_freedom == 0) {  // nothing is left that the residuals' variance could be told from
+    out.covariance.clear();
+    return out;
+  }
   const double variance = out.residual_standard_deviation * out.residual_standard_deviation;
   for (double& c : out.covariance) c *= variance;
   for (size_t k = 0; k < count; ++k) out.standard_errors.push_back(std::sqrt(out.covariance[k * count + k]));

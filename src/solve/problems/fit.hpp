@@ -24,11 +24,13 @@ struct FitOptions {
 
 struct FitResult {
   std::vector<std::string> parameters;  // names in the model that are no columns
-  std::vector<double> initial, values, standard_errors;
-  std::vector<double> covariance;  // (parameters, parameters), scaled by the residuals' variance
+  std::vector<double> initial, values;
+  /// Of the parameters, and their covariance (parameters, parameters), scaled by the residuals' variance;
+  /// empty where the data do not determine the parameters or there are as many rows as parameters.
+  std::vector<double> standard_errors, covariance;
   double residual_sum_of_squares = 0, residual_standard_deviation = 0, r_squared = 0;
   int64_t degrees_of_freedom = 0;
-  bool singular = false;  // the data do not determine the parameters: no standard errors
+  bool singular = false;  // the data do not determine the parameters
   Summary summary;
 };
 

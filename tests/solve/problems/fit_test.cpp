@@ -107,6 +107,53 @@ TEST(Fit, WeightsLossesBoundsAndStarts) {
   EXPECT_NEAR(result.values[0], 2, 0.05);
 }
 
+TEST(Fit, AsManyRowsAsParametersLeaveNoErrors) {
+  const io::CsvTable data = table([](double t) { return 2 * t + 1; }, 2, 0, 6);
+  const FitResult result = fit(data, options("m*t + q"), cpu());
+  EXPECT_FALSE(result.singular);
+  EXPECT_EQ(result.degrees_of_freedom, 0);
+  EXPECT_TRUE(result.standard_errors.empty());
+  EXPECT_TRUE(result.covariance.empty());
+  EXPECT_NEAR(result.values[0], 2, 1e-12);
+}
+
+// All at once, from the text of a table: an outlier, weights, a bound that is met, by every linear solver.
+TEST(Fit, FromATablesText) {
+  std::string text = "# counts\r\nt;count;error\r\n";
+  for (int k = 0; k < 40; ++k) {
+    const double t = 0.25 * k;
+    text += fmt::format("{};{};{}\r\n", t, 4 * std::exp(-0.5 * t) + 1 + (k == 9 ? 20 : 0), k % 2 ? 0.1 : 0.2);
+  }
+  const io::CsvTable data = io::parse_csv(text, "counts.csv");
+  for (const Linear linear : {Linear::automatic, Linear::dense_cholesky, Linear::pcg}) {
+    SCOPED_TRACE(name(linear));
+    FitOptions wanted;
+    wanted.model = "a*exp(-b*t) + c", wanted.x = {"t"}, wanted.y = "count", wanted.sigma = "error";
+    wanted.initial = {{"a", 3}, {"b", 0.3}, {"c", 0.8}};
+    wanted.loss = parse_robust_loss("tukey:5");
+    wanted.options.linear = linear;
+    wanted.options.function_tolerance = 1e-15;
+    wanted.options.max_iterations = 500;
+    const FitResult free = fit(data, wanted, cpu());
+    EXPECT_NEAR(free.values[0], 4, 1e-5);
+    EXPECT_NEAR(free.values[1], 0.5, 1e-5);
+    EXPECT_NEAR(free.values[2], 1, 1e-5);
+    wanted.bounds = {{"c", {0.5, 0.9}}, {"b", {0, INFINITY}}};
+    const FitResult bounded = fit(data, wanted, cpu());
+    EXPECT_EQ(bounded.values[2], 0.9);
+    EXPECT_LT(bounded.values[1], free.values[1]);
+    EXPECT_GT(bounded.summary.final_cost, free.summary.final_cost);
+  }
+  const auto refused = [](const char* table) -> std::string {
+    try {
+      io::parse_csv(table, "bad.csv");
+    } catch (const InputError& e) { return e.what(); }
+    return "";
+  };
+  EXPECT_EQ(refused("t,y\n1,2\n2,x\n"), "column y is 'x' [bad.csv:3]: expected a finite number");
+  EXPECT_EQ(refused("t,y\n1\n"), "1 fields [bad.csv:2]: expected 2 as above");
+}
+
 TEST(Fit, SaysWhereParametersAreNotDetermined) {
   const io::CsvTable data = table([](double t) { return 3 * t; }, 10, 1, 5);
   const FitResult result = fit(data, options("a*b*t"), cpu());
