@@ -336,7 +336,7 @@ void add_pde_cases(CaseRegistry& registry) {
          .sweep_levels = levels,
          .small = {"13x21x33", "9x8x65"},
          .bench = {"128x128x128"},
-         .shape = {16, 8, 1, 8, 1, 1}});
+         .shape = {8, 4, 1, 8, 1, 1}});
   add({.name = "pde.trajectory.16",
        .reference = false,
        .levels = 16,

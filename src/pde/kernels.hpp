@@ -95,11 +95,15 @@ Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs);
 
-/// Gradient at one level: the differences of the residual at that level, and what the residuals one level
-/// before and after see of it. Arguments: level-0 fields, cotangents before, here, after (rank 4), gradients
-/// by `fields`, z_first, ring, shift, cells along z, scales, parameters.
+/// Which residuals see a level of a trajectory: those one level before and after it, and its own.
+struct SeenBy {
+  bool before = true, here = true, after = true;
+};
+/// Gradient at one level: what its own residual gives by its differences, then what the residual before, then
+/// what the one after gives. Arguments: level-0 fields (`here`), cotangents of those that see it in the order
+/// before, here, after (rank 4), gradients by `fields`, the slab, scales, parameters.
 Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
-                         std::vector<int> fields);
+                         std::vector<int> fields, SeenBy seen = {});
 
 inline constexpr int kReduceLanes = 256, kReduceChunk = 4096;
 /// Sums of c^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents

@@ -164,28 +164,18 @@ std::vector<FieldLevel> part_outputs(const Plan& part) {
   return list;
 }
 
-bool can_sweep_levels(const Plan& plan, const std::vector<int>& fields) {
-  for (int f : fields)
-    for (const Target* t : targets_of(plan, {f, 0})) {
-      bool swept = false;
-      for (const Term& term : t->terms) swept |= term.axis == 2;
-      if (!swept) return false;
-    }
-  return !fields.empty();
-}
-
-LevelShape choose_levels(const Plan& plan, const Mesh& mesh, const Device& device, const KernelForm& form,
+LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
                          const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked) {
   struct Candidate {
     int levels, x, y, rows, groups;
   };
-  // The best first, by what was measured on an H200 (docs/pde.md).
-  const Candidate large[] = {{3, 64, 8, 1, 1}, {2, 64, 8, 1, 1}, {1, 64, 4, 2, 2},
-                             {2, 32, 4, 1, 2}, {1, 32, 4, 1, 4}, {1, 16, 8, 1, 4}};
-  const Candidate small[] = {{2, 32, 4, 1, 2}, {1, 32, 4, 1, 4}, {1, 16, 8, 1, 4}};
-  const bool wide = mesh.count() >= 112 * 112 * 112 && mesh.order == 2;
+  // The best first, by what was measured on an H200 (docs/pde.md): as many levels as shared memory holds.
+  constexpr Candidate kCandidates[] = {{5, 32, 8, 1, 1}, {4, 32, 8, 1, 1}, {3, 32, 8, 1, 1},
+                                       {2, 32, 8, 1, 1}, {1, 32, 8, 1, 1}, {1, 16, 8, 1, 1}};
   const auto& limits = device.info().limits;
-  for (const Candidate& c : wide ? std::span<const Candidate>(large) : std::span<const Candidate>(small)) {
+  const bool edges = !whole.wraps[0] || !whole.wraps[1] || !whole.wraps[2];
+  for (const Candidate& c : kCandidates) {
+    if (edges && c.levels > 4) continue;  // edges take the registers of a fifth level
     LevelShape chosen{asked.levels > 0 ? asked.levels : c.levels, asked};
     chosen.levels = int(std::min<int64_t>(chosen.levels, residual_levels));
     LossOptions& o = chosen.options;
@@ -193,10 +183,10 @@ LevelShape choose_levels(const Plan& plan, const Mesh& mesh, const Device& devic
     if (o.tile_y == 0) o.tile_y = c.y;
     if (o.tile_rows == 0) o.tile_rows = c.rows;
     if (o.groups == 0) o.groups = c.groups;
-    const auto part = part_plan(plan, {chosen.levels, false, false}, fields);
-    const Discretisation d(part, mesh);
+    const auto part = part_plan(*whole.plan, {chosen.levels, false, false}, fields);
+    const Discretisation d(part, whole.mesh);
     FusedShape shape{o.tile_x, o.tile_y, o.tile_rows, 1, 16 / size_of(form.scratch()), 1, 1};
-    if (form.storage != form.scratch() || form.rows || mesh.cells[0] % shape.wide != 0) shape.wide = 1;
+    if (form.storage != form.scratch() || form.rows || whole.mesh.cells[0] % shape.wide != 0) shape.wide = 1;
     if (FusedLayout(d, shape, Channels(*part)).bytes(size_of(form.scratch())) <= limits.shared_bytes &&
         shape.lanes() <= limits.group_lanes)
       return chosen;

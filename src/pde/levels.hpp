@@ -22,16 +22,12 @@ std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& pa
 /// Gradients that a part writes to arrays of their own, in the order of field and level.
 std::vector<FieldLevel> part_outputs(const Plan& part);
 
-/// Whether sweeps over several levels can do the gradients of `fields`: each must begin with a sum along z,
-/// so that levels without a residual begin with 0 too.
-bool can_sweep_levels(const Plan& plan, const std::vector<int>& fields);
-
 /// How many levels a sweep takes, and its tile.
 struct LevelShape {
   int levels;
   LossOptions options;  // with the tile set
 };
-LevelShape choose_levels(const Plan& plan, const Mesh& mesh, const Device& device, const KernelForm& form,
+LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
                          const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked);
 
 }  // namespace lockstep::pde

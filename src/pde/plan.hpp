@@ -80,7 +80,7 @@ struct Plan {
   std::vector<int> term_of;  // term number of each residual
   std::vector<std::string> terms;
   std::vector<Target> targets;
-  int last_level = 1;  // accesses are at levels -1 to this
+  int last_level = 1;  // accesses are at levels -1 to this; residuals are of levels 0 to the one before it
   Carry carry;
   std::shared_ptr<autodiff::Graph> graph;
 };

@@ -35,11 +35,14 @@ class Sweep {
     Id staged, cotangent;   // places in a staged plane and in a plane of cotangents
     Id offset;              // of own in a plane of the grid
   };
+  /// Some lanes' work on the cells around the tile, for the residuals of one level.
   struct RingPass {
-    Id lane_in_ring;
+    int level;
+    size_t cell;  // of ring_cells_
+    Id takes_part;
     bool full;
-    Cell cell;
-    std::vector<Id> next;
+    std::vector<size_t> channels;  // own channels that these residuals read
+    std::vector<Id> next;          // their values at the plane that comes next, and the mask's
   };
   struct StagePlace {
     Id place, offset;
@@ -47,6 +50,7 @@ class Sweep {
     Id outside;  // whether a wide copy lies beyond the grid, or none
   };
   using Values = std::vector<Id>;
+  using Sums = std::vector<std::pair<const Pending*, Id>>;
 
   // sweep.cpp
   void declare();
@@ -62,6 +66,8 @@ class Sweep {
   Id carried_offset(int row, Id plane, Id in_plane);
   const RawBuffer& buffer_of(const Channel& c) const;
   void load_next(const Cell& c, Id plane, Values& next);
+  void load_next(const RingPass& pass, Id plane);
+  Id load_own(size_t channel, const Cell& c, Id plane);
   void load_carried(int row, Id above, Id below);
   void fetch(Id plane, Id slot);
   void find_slots();
@@ -79,21 +85,23 @@ class Sweep {
   Id staged_value(int channel, int row, const Offset& at, int plane);
   Id cotangent_value(int residual, int row, const Offset& at);
   Id own_cotangent(int residual, int row, int below);
-  Id complete(const Pending& p, Id sum, Id plane, int below);
+  Sums complete(Sums sums, Id plane, int below);
   void residuals(int row);
   Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width);
   Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
                         const Tracer::Load& load, const Values& inner,
                         const std::function<Id(Tracer&, size_t)>& edged);
-  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load);
+  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load,
+                        std::span<const Value> residuals);
+  std::span<const Value> residuals_of(int level) const;
   std::map<const Term*, Id> own_differences(int row, Tracer& tracer, const std::array<Id, 3>& own,
                                             const Tracer::Load& load);
-  void store_cotangents(const Cell& c, const Values& values);
+  void store_cotangents(const Cell& c, size_t first, const Values& values);
   void add_loss(int row);
   void ring();
   void back(int row);
   void flush(int row);
-  void store(const std::vector<std::pair<const Pending*, Id>>& list, Id plane, const Cell& c);
+  void store(const Sums& list, Id plane, const Cell& c);
 
   bool direct() const { return form_.storage == form_.scratch(); }
   static bool swept(const Target& t);
@@ -122,6 +130,7 @@ class Sweep {
   Values seeds_, sums_;
   std::vector<Cell> rows_;
   std::vector<Id> owned_;
+  std::vector<Cell> ring_cells_;
   std::vector<RingPass> ring_;
   std::vector<StagePlace> stages_;
   std::vector<Values> next_;  // by row: own channels and the mask of the plane that comes next

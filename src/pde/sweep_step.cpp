@@ -64,19 +64,18 @@ Id Sweep::own_cotangent(int residual, int row, int below) {
       cotangents_);
 }
 
-/// Adds to the sum of a plane, `below` planes below that of the back phase, what other levels give.
-Id Sweep::complete(const Pending& p, Id sum, Id plane, int below) {
-  if (p.target->after.empty()) return sum;
-  const size_t q = size_t(p.row);
-  std::array<Id, 3> own = rows_[q].own;
-  own[2] = inside_plane(plane);
-  Tracer tracer(d_, form_.type(), scalars_, own, cells_, [&](const Datum& x) -> Id {
-    if (x.kind == Access::cotangent) return own_cotangent(x.component, p.row, below);
+/// Adds to the sums of a row and plane, `below` planes below that of the back phase, what other levels give.
+Sweep::Sums Sweep::complete(Sums sums, Id plane, int below) {
+  const int row = sums.empty() ? 0 : sums[0].first->row;
+  const size_t q = size_t(row);
+  Tracer tracer(d_, form_.type(), scalars_, rows_[q].own, cells_, [&](const Datum& x) -> Id {
+    if (x.kind == Access::cotangent) return own_cotangent(x.component, row, below);
     if (below == back_) return b_.get(carried_[q][size_t(x.component)]);
-    return carried_in_->load_at(carried_offset(x.component, own[2], rows_[q].offset));
+    return carried_in_->load_at(carried_offset(x.component, plane, rows_[q].offset));
   });
-  for (const Value& v : p.target->after) sum = b_.op(ir::Op::fadd, {sum, tracer.value(v)});
-  return sum;
+  for (auto& [p, sum] : sums)
+    for (const Value& v : p->target->after) sum = b_.op(ir::Op::fadd, {sum, tracer.value(v)});
+  return sums;
 }
 
 /// Cells whose rows along an axis differ from the inner ones.
@@ -109,12 +108,13 @@ Sweep::Values Sweep::unless_at_edge(const std::array<Id, 3>& own, int axis, cons
   return values;
 }
 
-/// Gives the tracer the differences that edges change.
-void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load) {
+/// Gives the tracer the differences in some residuals that edges change.
+void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load,
+                             std::span<const Value> residuals) {
   for (int axis = 0; axis < 3; ++axis) {
     std::vector<uint32_t> leaves;
     EdgeWidth width;
-    for (uint32_t leaf : autodiff::leaves_of(plan_.residuals)) {
+    for (uint32_t leaf : autodiff::leaves_of(residuals)) {
       const Access& a = plan_.accesses[leaf];
       if (a.kind != Access::field || a.stencil == Stencil::point || a.axis != axis) continue;
       const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, axis);
@@ -151,7 +151,7 @@ void Sweep::residuals(int row) {
   const size_t q = size_t(row);
   std::array<Id, 3> own = rows_[q].own;
   own[2] = inside_plane(z_);
-  edge_differences(*tracers_[q], own, residual_load(row));
+  edge_differences(*tracers_[q], own, residual_load(row), plan_.residuals);
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     const Id r = tracers_[q]->value(plan_.residuals[k]);
     const Id weight = mask_ ? b_.op(ir::Op::fmul, {seeds_[k], own_[q].back()}, ir::kNoContract) : seeds_[k];
@@ -159,10 +159,12 @@ void Sweep::residuals(int row) {
   }
 }
 
-void Sweep::store_cotangents(const Cell& c, const Values& values) {
+/// Cotangents of residual `first` and those after it.
+void Sweep::store_cotangents(const Cell& c, size_t first, const Values& values) {
   const Id base = plus(b_.get(cotangent_head_), c.cotangent);
   for (size_t k = 0; k < values.size(); ++k)
-    b_.emit(ir::Op::shared_store, Type::none, {plus(base, int(k) * layout_.inner()), values[k]}, cotangents_);
+    b_.emit(ir::Op::shared_store, Type::none, {plus(base, int(first + k) * layout_.inner()), values[k]},
+            cotangents_);
 }
 
 /// Adds c^2 / m of a row: (2 w / N)^2 m R^2.
@@ -238,11 +240,11 @@ void Sweep::residual_phase(Id z) {
   for (size_t q = 0; q < rows; ++q) {
     load_next(rows_[q], next_plane_, next_[q]);
     load_carried(int(q), next_plane_, inside_plane(plus(z, -back_)));
-    store_cotangents(rows_[q], neighbour_[q]);
+    store_cotangents(rows_[q], 0, neighbour_[q]);
   }
   for (int q = 0; q < shape_.rows; ++q) add_loss(q);
   for (int q = 0; q < shape_.rows; ++q) {
-    std::vector<std::pair<const Pending*, Id>> done;  // what no neighbour adds to
+    Sums done;  // what no neighbour adds to
     for (const Pending& p : pending_)
       if (p.row == q && p.target->terms.empty()) {
         Tracer& tracer = *tracers_[size_t(q)];
@@ -307,7 +309,7 @@ void Sweep::back_phase(Id z) {
 void Sweep::ring() {
   for (RingPass& pass : ring_) {
     const auto work = [&] {
-      const Cell& c = pass.cell;
+      const Cell& c = ring_cells_[pass.cell];
       std::array<Id, 3> own = c.own;
       own[2] = inside_plane(z_);
       Values values;
@@ -316,24 +318,27 @@ void Sweep::ring() {
         if (const int k = Channels::find(channels_.staged, x); k >= 0)
           return shared(
               plus(plus(slot(x.at[2]), c.staged), k * layout_.plane() + x.at[1] * layout_.width + x.at[0]));
-        return values[size_t(Channels::find(channels_.own, x))];
+        const auto at =
+            std::find(pass.channels.begin(), pass.channels.end(), size_t(Channels::find(channels_.own, x)));
+        return values[size_t(at - pass.channels.begin())];
       };
+      const std::span<const Value> residuals = residuals_of(pass.level);
+      const size_t first = size_t(pass.level) * residuals.size();
       Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
-      edge_differences(tracer, own, load);
+      edge_differences(tracer, own, load, residuals);
       Values cotangents;
-      for (size_t k = 0; k < plan_.residuals.size(); ++k) {
-        const Id r = tracer.value(plan_.residuals[k]);
-        const Id weight =
-            mask_ ? b_.op(ir::Op::fmul, {seeds_[k], values.back()}, ir::kNoContract) : seeds_[k];
+      for (size_t k = 0; k < residuals.size(); ++k) {
+        const Id seed = seeds_[first + k], r = tracer.value(residuals[k]);
+        const Id weight = mask_ ? b_.op(ir::Op::fmul, {seed, values.back()}, ir::kNoContract) : seed;
         cotangents.push_back(b_.op(ir::Op::fmul, {weight, r}, ir::kNoContract));
       }
-      load_next(c, next_plane_, pass.next);
-      store_cotangents(c, cotangents);
+      load_next(pass, next_plane_);
+      store_cotangents(c, first, cotangents);
     };
     if (pass.full)
       work();
     else
-      b_.if_(pass.lane_in_ring, work);
+      b_.if_(pass.takes_part, work);
   }
 }
 
@@ -384,12 +389,12 @@ void Sweep::back(int row) {
     return tracer.add_own_plane(*p.target, sum, p.point == kNone ? kNone : b_.get(p.point),
                                 [&](const Term& t) { return known.at(&t); });
   };
-  std::vector<std::pair<const Pending*, Id>> here, finished;
+  Sums here, finished;
   for (const Pending& p : pending_) {
     if (p.row != row || p.target->terms.empty()) continue;
     if (p.planes.empty()) {
       const Id total = own_plane(p, kNone);
-      here.push_back({&p, complete(p, total == kNone ? zero : total, z_, 0)});
+      here.push_back({&p, total == kNone ? zero : total});
       continue;
     }
     Values sums;  // of the planes z-back … z+back
@@ -399,14 +404,15 @@ void Sweep::back(int row) {
       Id& sum = sums[size_t(to + back_)];
       sum = to == 0 ? own_plane(p, sum) : tracer.add_to_plane(*p.target, to, sum);
     }
-    finished.push_back({&p, complete(p, sums[0], plus(z_, -back_), back_)});
+    finished.push_back({&p, sums[0]});
     for (size_t k = 0; k < p.planes.size(); ++k) b_.set(p.planes[k], sums[k + 1]);
   }
-  if (!here.empty()) b_.if_(both(owns_plane_, owned_[q]), [&] { store(here, plane, rows_[q]); });
+  if (!here.empty())
+    b_.if_(both(owns_plane_, owned_[q]), [&] { store(complete(here, plane, 0), plane, rows_[q]); });
   if (finished.empty()) return;
   const Id done = plus(z_, -back_);
   b_.if_(both(both(at_most(begin_, done), less(done, end_)), owned_[q]),
-         [&] { store(finished, done, rows_[q]); });
+         [&] { store(complete(finished, done, back_), done, rows_[q]); });
   if (!d_.wraps[2] && back_ > 0) flush(row);
 }
 
@@ -415,17 +421,16 @@ void Sweep::flush(int row) {
   b_.if_(both(equal(z_, plus(cells_[2], -1)), owned_[size_t(row)]), [&] {
     for (int k = 1; k <= back_; ++k) {
       const Id plane = plus(z_, k - back_);
-      std::vector<std::pair<const Pending*, Id>> list;
+      Sums list;
       for (const Pending& p : pending_)
-        if (p.row == row && !p.planes.empty())
-          list.push_back({&p, complete(p, b_.get(p.planes[size_t(k - 1)]), plane, back_ - k)});
+        if (p.row == row && !p.planes.empty()) list.push_back({&p, b_.get(p.planes[size_t(k - 1)])});
       b_.if_(both(at_most(begin_, plane), less(plane, end_)),
-             [&] { store(list, plane, rows_[size_t(row)]); });
+             [&] { store(complete(list, plane, back_ - k), plane, rows_[size_t(row)]); });
     }
   });
 }
 
-void Sweep::store(const std::vector<std::pair<const Pending*, Id>>& list, Id plane, const Cell& c) {
+void Sweep::store(const Sums& list, Id plane, const Cell& c) {
   for (const auto& [p, value] : list) {
     const Target& t = *p->target;
     if (p->carried >= 0)

@@ -9,17 +9,21 @@ namespace lockstep::pde {
 using ir::Id;
 
 Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
-                         std::vector<int> fields) {
-  std::string name = fmt::format("pde.trajectory.{}.{}", variant(*d, form), fields.size());
-  return Kernel::trace(std::move(name), ir::Domain::points, 3, {}, [d, form, fields](ir::Builder& b) {
+                         std::vector<int> fields, SeenBy seen) {
+  std::string name =
+      fmt::format("pde.trajectory.{}.{}{}{}{}", variant(*d, form), fields.size(), seen.before ? "" : ".first",
+                  seen.here ? "" : ".aside", seen.after ? "" : ".last");
+  return Kernel::trace(std::move(name), ir::Domain::points, 3, {}, [d, form, fields, seen](ir::Builder& b) {
     const Plan& plan = *d->plan;
     std::vector<FieldLevel> outputs;
     for (int f : fields) outputs.push_back({f, 0});
-    const std::vector<FieldLevel> read = adjoint_fields(plan, outputs);
-    const FieldArrays arrays(plan, read, form, "", ir::Access::read);
-    const RawBuffer cotangents[] = {RawBuffer("before", form.scratch(), 4, ir::Access::read),
-                                    RawBuffer("here", form.scratch(), 4, ir::Access::read),
-                                    RawBuffer("after", form.scratch(), 4, ir::Access::read)};
+    const FieldArrays arrays(plan, seen.here ? adjoint_fields(plan, outputs) : std::vector<FieldLevel>(),
+                             form, "", ir::Access::read);
+    std::optional<RawBuffer> cotangents[3];  // of the residuals before, here, after
+    const bool is[] = {seen.before, seen.here, seen.after};
+    static constexpr const char* kNames[] = {"before", "here", "after"};
+    for (int which = 0; which < 3; ++which)
+      if (is[which]) cotangents[which].emplace(kNames[which], form.scratch(), 4, ir::Access::read);
     const FieldArrays gradients(plan, outputs, form, "d_", ir::Access::write);
     const SlabPlace place(*d, form);
     const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
@@ -28,21 +32,24 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
       tracers[which].emplace(*d, form.type(), scalars, place.own, place.size, [&, which](const Datum& x) {
         Tracer& t = *tracers[which];
         if (x.kind == Access::cotangent)
-          return cotangents[which].load({b.i32(x.component), place.slot_at(t, *d, x.at[2]),
-                                         t.coordinate(1, x.at[1]), t.coordinate(0, x.at[0])});
+          return cotangents[which]->load({b.i32(x.component), place.slot_at(t, *d, x.at[2]),
+                                          t.coordinate(1, x.at[1]), t.coordinate(0, x.at[0])});
         return arrays.load({x.field_index, x.level}, x.component, t.neighbour(x.at), place.member, place.nz);
       });
     for (size_t k = 0; k < fields.size(); ++k)
       for (int c = 0; c < plan.fields[size_t(fields[k])].components; ++c) {
-        Id sum = ir::kNone;
-        for (int level : {0, 1, -1})  // the residual before sees this level as +1
+        Id sum = seen.here ? ir::kNone : b.number(form.type(), 0);
+        for (int level : {0, 1, -1}) {  // the residual before sees this level as +1
+          const int which = 1 - level;
+          if (!is[which]) continue;
           for (const Target* t : targets_of(plan, {fields[k], level})) {
             if (t->component != c) continue;
             const Id part = level == 0 ? tracers[1]->gradient(*t)
-                            : t->point ? tracers[level > 0 ? 0 : 2]->value(*t->point)
+                            : t->point ? tracers[which]->value(*t->point)
                                        : ir::kNone;
             if (part != ir::kNone) sum = sum == ir::kNone ? part : b.op(ir::Op::fadd, {sum, part});
           }
+        }
         if (sum == ir::kNone) sum = b.number(form.type(), 0);
         gradients.store({fields[k], 0}, c, place.own, place.member, place.nz, sum, form.streaming);
       }
@@ -81,7 +88,7 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
                 residuals = int64_t(plan.residuals.size()), members = t.checked.members();
   KernelForm form = t.form;
   form.streaming = bound.bytes > double(32 << 20);
-  const LevelShape chosen = choose_levels(plan, whole->mesh, device, form, t.wanted, t.levels - 2, options);
+  const LevelShape chosen = choose_levels(*whole, device, form, t.wanted, t.levels - 2, options);
   std::string fields_key;
   for (int f : t.wanted) fields_key += fmt::format(" {}", f);
   Buffer carried[2];
@@ -156,8 +163,6 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
 
   Buffer cotangents[3];
   for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
-  const Buffer nothing = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
-  device.clear(nothing);
   std::vector<Buffer> sums;
   for (int64_t n = 1; n < t.levels - 1; ++n)
     sums.push_back(device.allocate(bound.totals.storage(), {residuals, members * nz, chunks}));
@@ -190,14 +195,18 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   };
   const auto launch_adjoint = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
     if (t.wanted.empty()) return;
-    const Kernel& kernel = loss.kernel(key, [&] { return trajectory_kernel(d, back_form, t.wanted); });
+    const auto has_residual = [&](int64_t k) { return k >= 1 && k <= t.levels - 2; };
+    const SeenBy seen{has_residual(n - 1), has_residual(n), has_residual(n + 1)};
+    const Kernel& kernel = loss.kernel(fmt::format("{} {} {} {}", key, seen.before, seen.here, seen.after),
+                                       [&] { return trajectory_kernel(d, back_form, t.wanted, seen); });
     std::vector<FieldLevel> outputs;
     for (int f : t.wanted) outputs.push_back({f, 0});
     std::vector<Argument> list;
-    for (const FieldLevel& f : t.checked.arrays(adjoint_fields(plan, outputs)))
-      list.push_back(t.volume(plan, f.field_index, n));
+    if (seen.here)
+      for (const FieldLevel& f : t.checked.arrays(adjoint_fields(plan, outputs)))
+        list.push_back(t.volume(plan, f.field_index, n));
     for (int64_t k = n - 1; k <= n + 1; ++k)
-      list.push_back(k >= 1 && k <= t.levels - 2 ? cotangents[k % 3] : nothing);
+      if (has_residual(k)) list.push_back(cotangents[k % 3]);
     for (const FieldLevel& f : t.checked.arrays(outputs))
       list.push_back(t.checked.as_volume(bound.gradient_of(f.field_index, n), f.field_index));
     append_place(list, member, from, to - from);
@@ -306,10 +315,10 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
     for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * t.count));
   std::vector<FieldLevel> spatial;
   for (int f : t.wanted) spatial.push_back({f, 0});
-  const bool sweeps = can_sweep_levels(plan, t.wanted);
-  if (options.path == Path::fused && !sweeps)
-    throw UnsupportedError("the fused path: a trajectory of this kind", "pde options", "the two-kernel path");
-  if (sweeps && choose_path(*d, device, t.form, spatial, options) == Path::fused) {
+  if (options.path == Path::fused && t.wanted.empty())
+    throw UnsupportedError("the fused path: a trajectory without gradients", "pde options",
+                           "the two-kernel path");
+  if (choose_path(*d, device, t.form, spatial, options) == Path::fused) {
     bound->path = Path::fused;
     bind_sweeps(*bound, *state_, t, options);
   } else {
