@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "io/colormap.hpp"
 #include "io/map_picture.hpp"
@@ -103,9 +104,61 @@ Rgb series_color(size_t k) {
   return from_oklch(0.55, 0.15, kHues[k % kHues.size()]);
 }
 
-}  // namespace
+constexpr int kLegendRow = kText + 8, kLegendLine = 38;
 
-Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) {
+/// Names of the series beside their strokes.
+struct Legend {
+  explicit Legend(std::span<const PlotSeries> series) {
+    for (const PlotSeries& s : series) {
+      if (s.name.empty()) continue;
+      width = std::max(width, text_width(s.name, kScale) + kLegendLine + 6);
+      height += kLegendRow;
+    }
+  }
+  void draw(Image& image, std::span<const PlotSeries> series, int left, int top) const {
+    fill(image, left, top, width, height, {255, 255, 255});
+    for (size_t k = 0; k < series.size(); ++k) {
+      if (series[k].name.empty()) continue;
+      const double middle = top + 4 + kText / 2.0;
+      if (series[k].line) stroke(image, left + 6, middle, left + 28, middle, 3, series_color(k));
+      if (!series[k].line) stroke(image, left + 17, middle, left + 17, middle, 6, series_color(k));
+      draw_text(image, left + kLegendLine, top + 4, series[k].name, kInk, kScale);
+      top += kLegendRow;
+    }
+  }
+  int width = 0, height = 0;
+};
+
+/// Where in the frame a legend covers none of the pixels in which `drawn` differs from `empty`: the upper
+/// right corner first, then by distance from it. Nothing where the data are everywhere.
+std::optional<std::array<int, 2>> free_place(const Image& empty, const Image& drawn, const Legend& legend,
+                                             int left, int top, int right, int bottom) {
+  const int width = right - left, height = bottom - top, stride = width + 1;
+  std::vector<int> sums(size_t(stride) * size_t(height + 1), 0);  // of differing pixels above and to the left
+  for (int y = 0; y < height; ++y)
+    for (int x = 0, row = 0; x < width; ++x) {
+      const size_t pixel = 3 * (size_t(top + y) * size_t(drawn.width) + size_t(left + x));
+      row += !std::equal(empty.pixels.begin() + int64_t(pixel), empty.pixels.begin() + int64_t(pixel) + 3,
+                         drawn.pixels.begin() + int64_t(pixel));
+      sums[size_t((y + 1) * stride + x + 1)] = sums[size_t(y * stride + x + 1)] + row;
+    }
+  constexpr int kStep = 6, kGap = 6;
+  std::optional<std::array<int, 2>> best;
+  double nearest = std::numeric_limits<double>::infinity();
+  for (int y = kGap; y + legend.height + kGap <= height; y += kStep)
+    for (int x = width - kGap - legend.width; x >= kGap; x -= kStep) {
+      const int covered = sums[size_t((y + legend.height) * stride + x + legend.width)] -
+                          sums[size_t(y * stride + x + legend.width)] -
+                          sums[size_t((y + legend.height) * stride + x)] + sums[size_t(y * stride + x)];
+      const double distance = std::hypot(width - x - legend.width, y);
+      if (covered == 0 && distance < nearest) nearest = distance, best = {left + x, top + y};
+    }
+  return best;
+}
+
+/// Nothing where the legend finds no place in the frame.
+std::optional<Image> drawn(std::span<const PlotSeries> series, const PlotOptions& options,
+                           bool legend_above) {
   Axis x_axis(options.log_x, options.whole_x), y_axis(options.log_y, false);
   for (const PlotSeries& s : series) {
     if (s.x.size() != s.y.size())
@@ -124,8 +177,10 @@ Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) 
   const std::vector<Tick> y_ticks = y_axis.ticks(std::max(2, options.height / 70));
   int label_room = 0;
   for (const Tick& t : y_ticks) label_room = std::max(label_room, text_width(t.label, kScale));
-  const int left = kMargin + label_room + 8, top = kMargin + (options.title.empty() ? 0 : kText + 12) +
-                                                   (options.y_label.empty() ? 0 : kText + 8);
+  const Legend legend(series);
+  const int left = kMargin + label_room + 8;
+  const int top = kMargin + (options.title.empty() ? 0 : kText + 12) +
+                  (options.y_label.empty() ? 0 : kText + 8) + (legend_above ? legend.height : 0);
   const int right = options.width - kMargin,
             bottom = options.height - kMargin - kText - 8 - (options.x_label.empty() ? 0 : kText + 8);
   const int width = right - left, height = bottom - top;
@@ -147,6 +202,7 @@ Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) 
     fill(image, x, top, 1, height, kGrid);
     draw_text(image, x - text_width(t.label, kScale) / 2, bottom + 8, t.label, kInk, kScale);
   }
+  const Image empty = image;
   fill(image, left, top, width, 1, kFrame);
   fill(image, left, bottom, width + 1, 1, kFrame);
   fill(image, left, top, 1, height, kFrame);
@@ -171,18 +227,22 @@ Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) 
       drawing = true;
     }
   }
-  int legend_y = top + 10;
-  for (size_t k = 0; k < series.size(); ++k) {
-    if (series[k].name.empty()) continue;
-    const int name = text_width(series[k].name, kScale), x = right - 12 - name;
-    fill(image, x - 38, legend_y - 4, name + 44, kText + 8, {255, 255, 255});
-    const double middle = legend_y + kText / 2.0;
-    if (series[k].line) stroke(image, x - 32, middle, x - 10, middle, 3, series_color(k));
-    if (!series[k].line) stroke(image, x - 21, middle, x - 21, middle, 6, series_color(k));
-    draw_text(image, x, legend_y, series[k].name, kInk, kScale);
-    legend_y += kText + 8;
+  if (legend.height == 0) return image;
+  if (legend_above) {
+    legend.draw(image, series, right - legend.width, top - legend.height - 4);
+  } else if (const auto place = free_place(empty, image, legend, left + 1, top + 1, right, bottom)) {
+    legend.draw(image, series, (*place)[0], (*place)[1]);
+  } else {
+    return std::nullopt;
   }
   return image;
+}
+
+}  // namespace
+
+Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) {
+  if (auto image = drawn(series, options, false)) return *std::move(image);
+  return *drawn(series, options, true);
 }
 
 Image stack_images(std::span<const Image> images) {

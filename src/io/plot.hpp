@@ -24,7 +24,8 @@ struct PlotOptions {
   int width = 960, height = 480;
 };
 
-/// Draws all series into one frame. Throws InternalError where a series has not as many x as y.
+/// Draws all series into one frame, the legend where no data are: in the frame, or above it. Throws
+/// InternalError where a series has not as many x as y.
 Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options);
 
 /// Pictures of one number of channels below each other on white.

@@ -45,6 +45,45 @@ TEST(Plot, PowersAreStraightOnALogarithmicAxis) {
   EXPECT_NEAR(curve_at(linear, 300), curve_at(linear, 700), 2);
 }
 
+TEST(Plot, LegendsCoverNoData) {
+  const auto coloured = [](const uint8_t* p) {
+    return std::max({p[0], p[1], p[2]}) - std::min({p[0], p[1], p[2]}) >= 60;
+  };
+  PlotSeries rising{"a series with a long name", {}, {}}, falling{"", {}, {}};
+  for (int k = 0; k <= 40; ++k) {
+    rising.x.push_back(k), rising.y.push_back(k);
+    falling.x.push_back(k), falling.y.push_back(40 - k);
+  }
+  for (const PlotSeries& named : {rising, falling}) {
+    PlotSeries with = named, without = named;
+    with.name = "a series with a long name", without.name = "";
+    Image a = draw_plot({&with, 1}, {}), b = draw_plot({&without, 1}, {});
+    int more = 0;
+    for (int y = 0; y < a.height; ++y)
+      for (int x = 0; x < a.width; ++x) {
+        if (coloured(b.at(x, y))) { EXPECT_TRUE(coloured(a.at(x, y))) << x << " " << y; }
+        more += coloured(a.at(x, y)) && !coloured(b.at(x, y));
+      }
+    EXPECT_GT(more, 20) << "the stroke of the legend";
+  }
+  // Points everywhere: the frame makes room.
+  PlotSeries cloud{"cloud", {}, {}, false, true};
+  for (int x = 0; x <= 60; ++x)
+    for (int y = 0; y <= 40; ++y) cloud.x.push_back(x), cloud.y.push_back(y);
+  Image above = draw_plot({&cloud, 1}, {});
+  int first = above.height;
+  for (int y = above.height - 1; y >= 0; --y)
+    for (int x = 0; x < above.width / 2; ++x)
+      if (coloured(above.at(x, y))) first = y;
+  cloud.name = "";
+  Image plain = draw_plot({&cloud, 1}, {});
+  int first_plain = plain.height;
+  for (int y = plain.height - 1; y >= 0; --y)
+    for (int x = 0; x < plain.width / 2; ++x)
+      if (coloured(plain.at(x, y))) first_plain = y;
+  EXPECT_GT(first, first_plain + 10);
+}
+
 TEST(Plot, ValuesThatHaveNoPlaceBreakTheLine) {
   PlotSeries s{"", {0, 1, 2, 3, 4}, {1, 10, 0, 10, 1}};
   PlotOptions options;
