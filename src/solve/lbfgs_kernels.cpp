@@ -293,6 +293,7 @@ Kernel direction_kernel(const LbfgsLayout& l) {
 template <class T, class A>
 struct ProductsTrace {
   static constexpr int kOwn = kLbfgsGradientMax - kLbfgsSS, kMany = LbfgsLayout::kPairsOfGroup;
+  static_assert(kOwn + 5 * kMany <= 32, "a row of columns for each sum");
   LbfgsLayout l;
   LbfgsPass pass;
   Group<2> g;

@@ -23,9 +23,9 @@ inline constexpr int kLbfgsOlder = 11;
 
 /// Sizes that follow from the number of pairs kept and the lengths of the vectors.
 struct LbfgsLayout {
-  static constexpr int kPairsOfGroup = 3;    // older pairs that one group multiplies with
+  static constexpr int kPairsOfGroup = 5;    // older pairs that one group multiplies with
   static constexpr int kMostHistory = 1000;  // pairs
-  static constexpr int kDirectionUnroll = 2, kProductsUnroll = 4;  // elements of a lane in one turn
+  static constexpr int kDirectionUnroll = 1, kProductsUnroll = 2;  // elements of a lane in one turn
   int history = 1;
   bool scaled = false;
   Storage real = Storage::f32, sums = Storage::f64, state = Storage::f32;
