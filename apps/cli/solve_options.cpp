@@ -317,8 +317,9 @@ int finish_solve(Session& session, const SolveOptions& options, const solve::Sum
   if (!session.options().quiet) logging::line(solve::report(summary));
   const bool failed = options.require_convergence && !solve::converged(summary.termination);
   if (failed)
-    logging::error("not converged: {}{}{}", solve::name(summary.termination),
-                   summary.message.empty() ? "" : ": ", summary.message);
+    logging::line(fmt::format(
+        "lockstep: error: not converged: {}{}{} [--require-convergence]: expected a tolerance that is met",
+        solve::name(summary.termination), summary.message.empty() ? "" : ": ", summary.message));
   session.finish(std::move(document), text);
   return failed ? 1 : 0;
 }
