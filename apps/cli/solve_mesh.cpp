@@ -16,6 +16,7 @@
 #include "solve/mesh/geometry.hpp"
 #include "solve/mesh/mesh_problem.hpp"
 #include "solve/mesh/parameterize.hpp"
+#include "solve/mesh/repair.hpp"
 #include "solve_options.hpp"
 
 namespace lockstep::cli {
@@ -33,7 +34,7 @@ struct MeshCommand {
   double gravity = 1, rest_scale = 1;
   int64_t iterations = 0, seed = 0, width = 900;
   std::string view = "1,-1.7,0.9", up = "z", color = "plain";
-  bool edges = false, smooth = false, compare = false;
+  bool edges = false, smooth = false, compare = false, repair = false;
   SolveOptions solve;
 };
 
@@ -207,9 +208,14 @@ int run(const CommonOptions& common, const MeshCommand& command) {
   check_output(command.out);
   if (!command.picture.empty()) picture_options(command);
   Session session(common);
+  mesh::Repair repaired;
   mesh::MeshProblem problem = session.host_stage("read", [&] {
     std::optional<io::TriangleMesh> made = mesh::generate(command.input);
     io::TriangleMesh shape = made ? std::move(*made) : io::read_mesh(command.input);
+    if (command.repair) {
+      repaired = mesh::repair(shape);
+      shape = std::move(repaired.mesh);
+    }
     mesh::Topology topology = mesh::build_topology(shape, command.input);
     const mesh::MeshOptions options = mesh_options(command, shape, topology);
     return mesh::MeshProblem(std::move(shape), std::move(topology), options);
@@ -242,6 +248,16 @@ int run(const CommonOptions& common, const MeshCommand& command) {
                         {"handles", problem.options().handles.size()}};
   std::string text = fmt::format("{}: {} vertices, {} triangles\n{}\n", command.input, topology.vertices,
                                  topology.triangles, outcome(summary));
+  if (command.repair) {
+    document["repair"] = {{"welded", repaired.welded},
+                          {"dropped", repaired.dropped},
+                          {"turned", repaired.turned},
+                          {"copied", repaired.copied},
+                          {"unused", repaired.unused}};
+    text +=
+        fmt::format("repaired: {} vertices welded, {} copied, {} unused; {} triangles dropped, {} turned\n",
+                    repaired.welded, repaired.copied, repaired.unused, repaired.dropped, repaired.turned);
+  }
   describe(command, problem, result, document, text);
   if (!command.out.empty()) {
     session.host_stage("write", [&] { write_mesh(command.out, problem, result); });
@@ -297,6 +313,8 @@ void add_solve_mesh(CommandList& commands, CLI::App& parent) {
   add_text(app, "--view", options->view, "direction from the mesh to the eye (1,-1.7,0.9)", "X,Y,Z");
   add_choice(app, "--up", options->up, "axis that points upwards in the picture (z)", {"x", "y", "z"});
   add_integer(app, "--width", options->width, "of the picture in pixels (900)", "PX", 100, 8192);
+  add_flag(app, "--repair", options->repair,
+           "weld, drop, turn, cut: makes the file's mesh manifold before all else");
   add_flag(app, "--edges", options->edges, "draw the triangles' edges");
   add_flag(app, "--smooth", options->smooth, "smooth light instead of facets");
   add_flag(app, "--compare", options->compare, "the mesh before and after, next to each other");

@@ -53,10 +53,7 @@ void check_elements(const TriangleMesh& mesh, std::string_view where) {
       refuse(fmt::format("triangle {} ({}, {}, {}) has a vertex twice", t, a, b, c), where,
              "three different vertices");
     }
-    const Point p = point(mesh, a), q = point(mesh, b), r = point(mesh, c);
-    const Point normal = cross(q - p, r - p);
-    const double longest = std::max({dot(q - p, q - p), dot(r - q, r - q), dot(p - r, p - r)});
-    if (!(std::sqrt(dot(normal, normal)) > kLeastArea * longest)) {
+    if (degenerate(point(mesh, a), point(mesh, b), point(mesh, c))) {
       refuse(fmt::format("triangle {} ({}, {}, {}) has no area", t, a, b, c), where,
              "triangles that are not degenerate");
     }
@@ -208,6 +205,12 @@ int64_t count_components(const Topology& topology) {
 }
 
 }  // namespace
+
+bool degenerate(const Point& p, const Point& q, const Point& r) {
+  const Point normal = cross(q - p, r - p);
+  const double longest = std::max({dot(q - p, q - p), dot(r - q, r - q), dot(p - r, p - r)});
+  return !(std::sqrt(dot(normal, normal)) > kLeastArea * longest);
+}
 
 Topology build_topology(const TriangleMesh& mesh, std::string_view where) {
   check_shapes(mesh, where);

@@ -35,6 +35,9 @@ struct Topology {
   int64_t euler_characteristic() const { return vertices - int64_t(edges.size()) + triangles; }
 };
 
+/// Whether twice the triangle's area is below 1e-13 of its longest side squared.
+bool degenerate(const Point& p, const Point& q, const Point& r);
+
 /// Throws InputError that names `where`, the element and what is wrong for: an empty mesh, positions that are
 /// not finite, indices out of range, triangles with a repeated vertex or without area, edges with more than
 /// two triangles, neighbours that run the same way along their edge, vertices where two fans meet, vertices
