@@ -41,13 +41,13 @@ NpyArray download(const Device& device, const Buffer& b, std::vector<int64_t> sh
   return a;
 }
 
-/// Binds with the wanted path; where the sweep cannot do the problem, says so and takes two kernels.
+/// Binds with the wanted path; where sweeps cannot do the problem, says so and takes two kernels.
 template <class Bind>
 pde::BoundLoss bind_path(pde::LossOptions& options, Bind bind) {
   try {
     return bind(options);
   } catch (const UnsupportedError& e) {
-    if (options.path != pde::Path::fused) throw;
+    if (options.path != pde::Path::fused && options.path != pde::Path::two_sweep) throw;
     logging::warning("{}; two-kernel is used", e.what());
     options.path = pde::Path::two_kernel;
     return bind(options);

@@ -74,6 +74,7 @@ TEST(TwoSweep, IsTheSameBitsForEveryTile) {
   for (const Device& device : devices())
     for (const char* b : {"periodic", "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=one_sided2"})
       for (int order : {4, 6}) {
+        if (order == 6 && device.info().kind == DeviceKind::interp) continue;
         const Mesh mesh = mesh_of({21, 17, 16}, b, order);
         std::vector<float> mask;
         for (int64_t i = 0; i < mesh.count(); ++i) mask.push_back(float(i % 3));
@@ -174,6 +175,23 @@ TEST(TwoSweep, RowsMembersAndHalves) {
       EXPECT_EQ(run(halves, Path::two_sweep, level), run(halves, Path::two_kernel, level));
     }
   }
+}
+
+// Offsets of 64 bits, as arrays of 2^31 elements and more take them.
+TEST(TwoSweep, WideOffsetsGiveTheSame) {
+  const Mesh mesh = mesh_of({16, 9, 11}, "x=no_slip,z=clamp", 4);
+  const auto state = random_state<float>(mesh, 14);
+  std::vector<std::vector<std::vector<float>>> results;
+  for (bool wide : {false, true}) {
+    DeviceOptions options;
+    options.wide_index = wide;
+    const Device device = Device::open("cpu,interp", options);
+    const Loss loss(transport(3), mesh);
+    const BoundLoss bound = loss.bind(device, upload(device, mesh, state), with_tile(Path::two_sweep));
+    bound.run();
+    results.push_back(gradients(device, bound));
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST(TwoSweep, RefusesWhatItCannotDo) {
