@@ -178,11 +178,19 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
   const Storage real = form.precision == Precision::f64 ? Storage::f64 : Storage::f32;
   const Form values{compute, storage_of(compute), real, storage_of(compute)};
   std::vector<Kernel> kernels;
-  if (form.work == Work::lbfgs) {  // with sums in the type of the vectors, as devices without f64 have them
-    const LbfgsLayout layout{kHistory, false, real, real, values.state, 0, 0};
-    return {
-        lbfgs_coefficients(layout), lbfgs_direction(layout),      lbfgs_products(layout, LbfgsPass::trial),
-        lbfgs_accept(layout),       lbfgs_squares(layout, false), lbfgs_totals(layout)};
+  if (form.work == Work::lbfgs) {  // f32 as devices without f64 have it; by products: mixed
+    const LbfgsLayout layout{kHistory, false, real, storage_of(compute), values.state, 0, 0};
+    kernels = {lbfgs_products(layout, LbfgsPass::trial), lbfgs_accept(layout), lbfgs_squares(layout, false),
+               lbfgs_totals(layout)};
+    if (layout.by_products()) {
+      kernels.insert(kernels.end(), {lbfgs_coefficients(layout), lbfgs_direction(layout)});
+    } else {
+      kernels.push_back(lbfgs_take(layout));
+      for (const LbfgsLoop loop :
+           {LbfgsLoop::first, LbfgsLoop::down, LbfgsLoop::turn, LbfgsLoop::up, LbfgsLoop::last})
+        kernels.push_back(lbfgs_loop(layout, loop));
+    }
+    return kernels;
   }
   for (const Batch& batch : problem.state().batches) {
     const auto program = program_of(batch);
@@ -327,6 +335,7 @@ void add_solve_cases(CaseRegistry& registry) {
            CaseForm{"bal.pcg_step", Work::pcg, Precision::f32, bundle, bundles, {}, big_bundles, loose},
            CaseForm{"mesh.pcg_step", Work::pcg, Precision::f32, mesh(true), spheres, more, large, loose},
            CaseForm{"lbfgs.iteration", Work::lbfgs, Precision::f32, mesh(true), moving, more, large, loose},
+           CaseForm{"lbfgs.iteration.mixed", Work::lbfgs, Precision::mixed, mesh(true), moving, more, large},
            CaseForm{"lbfgs.iteration.f64", Work::lbfgs, Precision::f64, mesh(true), moving, more, large,
                     Bound::exact()},
            CaseForm{"random.gradient", Work::gradient, Precision::f32, random, graphs, more_graphs, {}},

@@ -3,50 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "solve/batch_kernels.hpp"
+#include "solve/lbfgs_trace.hpp"
 
 namespace lockstep::solve {
 namespace {
 
-constexpr int kLanes = 256;
+using namespace lbfgs;
 constexpr int64_t kMostChunks = 264;
-constexpr int kSlot = 0, kPairs = 1;       // head of the memory
 constexpr int kUnrolledPairs = 12;         // pairs whose coefficients stay in registers
 constexpr int64_t kMostCached = 12 << 10;  // bytes of products in shared memory
-
-template <class A>
-Val<i32> index_of(const Val<A>& number) {
-  return cast<i32>(number);
-}
-/// The slot `age` places before `slot`; 0 <= age <= slots.
-Val<i32> before(const Val<i32>& slot, const Val<i32>& age, int slots) { return (slot + slots - age) % slots; }
-
-template <class T, class A>
-Val<A> inverse_scale(const Val<T>& d) {
-  const Val<T> held = min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
-  return Val<A>(A(1)) / cast<A>(held);
-}
-
-template <class T, class A>
-std::string named(const LbfgsLayout& l, const char* what, const std::string& variant = "") {
-  return fmt::format("solve.lbfgs.{}.{}.{}.{}{}{}", what, name(lockstep::detail::kType<T>),
-                     name(lockstep::detail::kType<A>), l.history, l.scaled ? ".scaled" : "", variant);
-}
-
-/// Calls `turn(first of the lane's elements, how many)` for the elements of a chunk; they are kLanes apart.
-template <class Turn>
-void over_chunk(const Val<i32>& chunk, const Val<i32>& lane, const Val<i32>& length, const Val<i32>& size,
-                int unroll, Turn turn) {
-  const Val<i32> begin = chunk * length, end = min(begin + length, size);
-  const Val<i32> whole = begin + (end - begin) / (kLanes * unroll) * (kLanes * unroll);
-  for_(begin, whole, kLanes * unroll, [&](Val<i32> at) { turn(at + lane, unroll); });
-  for_(whole, end, kLanes, [&](Val<i32> at) { if_(at + lane < end, [&] { turn(at + lane, 1); }); });
-}
 
 /// Sums of each value over the lanes, by columns of 32 and of 8; lane k gives the k-th to `put(k, sum)`. At
 /// most 32 values. Cheaper than a group_sum for each.
@@ -84,19 +54,15 @@ void sum_over_lanes(const Val<i32>& lane, const std::vector<Var<A>>& values, Put
 template <class A>
 void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1>& numbers,
                         const InOut<A, 1>& memory, const Out<A, 1>& coefficients) {
-  constexpr double kCurvature = std::numeric_limits<double>::epsilon();
   const int m = l.history, slots = l.slots(), lanes = g.lanes();
   const Val<i32> lane = g.lane();
   const auto sy_at = [&](const Val<i32>& a, const Val<i32>& b) { return l.head() + a * slots + b; };
   const auto yy_at = [&](const Val<i32>& a, const Val<i32>& b) { return sy_at(a, b) + slots * slots; };
 
-  const Val<i32> pending = index_of<A>(memory[kSlot]);
-  const Val<i32> older = min(index_of<A>(memory[kPairs]), Val<i32>(m - 1));
-  const Val<A> sy = numbers[kLbfgsYS], yy = numbers[kLbfgsYWY];
-  // Pairs without curvature would make the next direction one of ascent.
-  const Val<bool> kept = sy > A(0) && sy > A(kCurvature) * yy;
-  const Val<i32> more = select(kept, Val<i32>(1), Val<i32>(0)), pairs = older + more;
-  const Val<i32> next = (pending + more) % slots;
+  const Taken<A> taken = take<A>(l, numbers, memory);
+  const Val<bool>& kept = taken.kept;
+  const Val<i32>&pending = taken.pending, &older = taken.older, &pairs = taken.pairs, &next = taken.next;
+  const Val<i32> more = pairs - older;
   barrier();
   if_(kept, [&] {
     for_(lane, older, lanes, [&](Val<i32> k) {
@@ -109,8 +75,8 @@ void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1
   });
   if_(lane == 0, [&] {
     if_(kept, [&] {
-      memory[sy_at(pending, pending)] = sy;
-      memory[yy_at(pending, pending)] = yy;
+      memory[sy_at(pending, pending)] = taken.sy;
+      memory[yy_at(pending, pending)] = taken.yy;
     });
     memory[kSlot] = cast<A>(next);
     memory[kPairs] = cast<A>(pairs);
@@ -315,7 +281,7 @@ struct ProductsTrace {
     // What is not there is read from a slot that nobody writes, and its products by nobody.
     std::vector<Val<i32>> rows;
     const bool stored = pass == LbfgsPass::stored;
-    for (int k = 0; k < kMany && pass != LbfgsPass::probe; ++k) {
+    for (int k = 0; k < kMany && l.by_products() && pass != LbfgsPass::probe; ++k) {
       const Val<i32> age = part * kMany + k;
       rows.push_back(uniform(before(own, select(age < pairs, age + 1, Val<i32>(l.history)), l.slots())));
     }

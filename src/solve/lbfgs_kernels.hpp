@@ -31,13 +31,21 @@ struct LbfgsLayout {
   Storage real = Storage::f32, sums = Storage::f64, state = Storage::f32;
   int64_t size = 0, ambient = 0;
 
+  /// Whether directions come from products alone. Where sums have no more digits than the vectors, the
+  /// products' errors would show in directions of ill-conditioned problems: the loops run on vectors.
+  bool by_products() const { return size_of(sums) > size_of(real); }
   int slots() const { return history + 1; }  // pairs, and the one that a trial makes
-  int parts() const { return std::max(1, (history - 1 + kPairsOfGroup - 1) / kPairsOfGroup); }
-  int numbers() const { return kLbfgsOlder + 5 * kPairsOfGroup * parts(); }
+  int parts() const {
+    return by_products() ? std::max(1, (history - 1 + kPairsOfGroup - 1) / kPairsOfGroup) : 1;
+  }
+  int numbers() const { return kLbfgsOlder + (by_products() ? 5 * kPairsOfGroup * parts() : 0); }
   int rows() const { return numbers() - kLbfgsFirstRow; }
   int head() const { return 2; }  // of the memory: the slot that the next trial fills, pairs before it
-  int memory() const { return head() + 2 * slots() * slots(); }  // then s_a y_b and y_a W y_b by slot
-  int coefficients() const { return 1 + 2 * history; }  // of g, then s and y of each pair, the newest first
+  /// Then s_a y_b and y_a W y_b by slot; for loops those of a = b.
+  int memory() const { return head() + 2 * slots() * (by_products() ? slots() : 1); }
+  /// Of g, then s and y of each pair, the newest first. For loops: the scale between them, then 1 / s y of
+  /// each pair, then the first loop's numbers.
+  int coefficients() const { return 1 + 2 * history; }
   /// Elements of a chunk: a multiple of what a group takes in one turn, and few enough chunks that their sums
   /// cost little.
   static int64_t chunk(int64_t count, int unroll);
@@ -53,10 +61,18 @@ struct LbfgsLayout {
 /// step = t direction.
 Kernel lbfgs_step(const LbfgsLayout& layout);
 /// One group: takes the pair of the accepted trial into `memory` where it has curvature, and turns the two
-/// loops into coefficients.
+/// loops into coefficients. By products.
 Kernel lbfgs_coefficients(const LbfgsLayout& layout);
 /// step = combination of gradient and pairs; partial sums of gradient times step.
 Kernel lbfgs_direction(const LbfgsLayout& layout);
+/// One group: takes the pair in and prepares the loops on vectors.
+Kernel lbfgs_take(const LbfgsLayout& layout);
+/// A pass of the loops: the update by the pair before and partial sums of the product with the pair of an
+/// age. down: q -= alpha y, product with s (first: q is the gradient); turn: the last of these, the scale,
+/// product with y; up: r += (alpha - beta) s, product with y; last: the last of these, step = -r, gradient
+/// times step.
+enum class LbfgsLoop : uint8_t { first, down, turn, up, last };
+Kernel lbfgs_loop(const LbfgsLayout& layout, LbfgsLoop pass);
 /// trial: y = gradient - earlier; s and y into their slot; partial sums of all products. stored: s and y are
 /// those of the slot already. probe: products without older pairs, and no slot written.
 enum class LbfgsPass : uint8_t { trial, stored, probe };

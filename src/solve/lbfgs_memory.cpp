@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "solve/evaluator_state.hpp"
 
@@ -20,7 +21,7 @@ LbfgsMemory::LbfgsMemory(Evaluator& evaluator, int history, bool scaled) : evalu
   if (scaled) diagonal_ = d.allocate(layout_.real, {layout_.size});
   memory_ = d.allocate(layout_.sums, {layout_.memory()});
   coefficients_ = d.allocate(layout_.sums, {layout_.coefficients()});
-  partial_ = d.allocate(layout_.sums, {layout_.rows(), layout_.columns()});
+  partial_ = d.allocate(layout_.sums, {layout_.rows() + (layout_.by_products() ? 0 : 2), layout_.columns()});
   numbers_ = d.allocate(layout_.sums, {layout_.numbers()});
   d.clear(partial_);
 }
@@ -38,11 +39,31 @@ void LbfgsMemory::begin_again() {
 }
 
 void LbfgsMemory::launch_direction(const Buffer& gradient) {
+  if (!layout_.by_products()) return launch_loops(gradient);
   constexpr int kUnroll = LbfgsLayout::kDirectionUnroll;
   device().launch(lbfgs_coefficients(layout_), {1}, numbers_, memory_, coefficients_);
   device().launch(lbfgs_direction(layout_), {LbfgsLayout::chunks(layout_.size, kUnroll)}, gradient,
                   layout_.scaled ? diagonal_ : gradient, s_, y_, memory_, coefficients_, step_, partial_,
                   LbfgsLayout::chunk(layout_.size, kUnroll));
+}
+
+void LbfgsMemory::launch_loops(const Buffer& gradient) {
+  constexpr int kUnroll = LbfgsLayout::kProductsUnroll;
+  constexpr int64_t kSlopeRow = kLbfgsStartSlope - kLbfgsFirstRow;
+  int64_t from = layout_.rows(), to = from + 1;  // two rows of their own, in turn
+  const auto pass = [&](LbfgsLoop loop, int64_t age) {
+    device().launch(lbfgs_loop(layout_, loop), {LbfgsLayout::chunks(layout_.size, kUnroll)}, gradient,
+                    layout_.scaled ? diagonal_ : gradient, s_, y_, memory_, coefficients_, step_, partial_,
+                    age, from, loop == LbfgsLoop::last ? kSlopeRow : to,
+                    LbfgsLayout::chunk(layout_.size, kUnroll));
+    std::swap(from, to);
+  };
+  const int64_t oldest = layout_.history - 1;
+  device().launch(lbfgs_take(layout_), {1}, numbers_, memory_, coefficients_);
+  for (int64_t age = 0; age <= oldest; ++age) pass(age == 0 ? LbfgsLoop::first : LbfgsLoop::down, age);
+  pass(LbfgsLoop::turn, oldest);
+  for (int64_t age = oldest - 1; age >= 0; --age) pass(LbfgsLoop::up, age);
+  pass(LbfgsLoop::last, 0);
 }
 
 void LbfgsMemory::launch_products(const Buffer& gradient, LbfgsPass pass) {
@@ -54,8 +75,8 @@ void LbfgsMemory::launch_products(const Buffer& gradient, LbfgsPass pass) {
 }
 
 void LbfgsMemory::launch_totals() {
-  device().launch(lbfgs_totals(layout_), {layout_.rows()}, partial_, evaluator_.internals().cost, memory_,
-                  numbers_);
+  device().launch(lbfgs_totals(layout_), {layout_.rows()}, partial_.rows(0, layout_.rows()),
+                  evaluator_.internals().cost, memory_, numbers_);
 }
 
 void LbfgsMemory::launch_trial(LbfgsPass pass) {

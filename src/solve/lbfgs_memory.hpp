@@ -59,6 +59,7 @@ class LbfgsMemory {
  private:
   const Device& device() const { return evaluator_.device(); }
   void launch_direction(const Buffer& gradient);
+  void launch_loops(const Buffer& gradient);
   void launch_products(const Buffer& gradient, LbfgsPass pass);
   void launch_totals();
   void launch_trial(LbfgsPass pass);

@@ -126,13 +126,15 @@ void expect_directions_of_two_loops(const std::string& device_name, int history,
 
 TEST(Lbfgs, DirectionsAreThoseOfTheTwoLoops) {
   for (const int history : {1, 2, 3, 4, 5, 10, 13, 40})
-    for (const bool scaled : {false, true})
-      expect_directions_of_two_loops("cpu", history, scaled, Precision::f64, 1e-8);
-  for (const int history : {2, 10})
     for (const bool scaled : {false, true}) {
-      expect_directions_of_two_loops("cpu", history, scaled, Precision::f32, 1e-4);
-      expect_directions_of_two_loops("interp", history, scaled, Precision::f64, 1e-8);
+      expect_directions_of_two_loops("cpu", history, scaled, Precision::f64, 1e-8);
+      expect_directions_of_two_loops("cpu", history, scaled, Precision::f32, 1e-5);
     }
+  for (const int history : {2, 10})
+    for (const bool scaled : {false, true})
+      for (const Precision precision : {Precision::f64, Precision::f32})
+        expect_directions_of_two_loops("interp", history, scaled, precision,
+                                       precision == Precision::f64 ? 1e-8 : 1e-5);
 }
 
 TEST(Lbfgs, EveryHistoryReachesTheMinimum) {
@@ -156,35 +158,38 @@ TEST(Lbfgs, EveryHistoryReachesTheMinimum) {
 
 TEST(Lbfgs, AnIterationIsOneGraphAndOneRead) {
   Context context(ContextOptions{.device = "cpu"});
-  for (const int history : {3, 10}) {
-    Instance net = test::net(9);
-    Options options;
-    options.method = Method::lbfgs;
-    options.lbfgs_history = history;
-    options.max_iterations = 20;
-    const int64_t number = context.device().info().limits.f64 ? 8 : 4;
-    LbfgsLayout layout;
-    layout.history = history;
-    int64_t launches = 0, bytes = 0;
-    int single = 0;
-    bool searched = false;
-    options.callback = [&](const Iteration& row) {
-      const DeviceCounters now = context.device().counters();
-      if (row.iteration > 2) {  // the first records
-        EXPECT_EQ(now.bytes_from_device - bytes, row.linear_iterations * layout.numbers() * number);
-        if (row.linear_iterations == 1) {
-          // The step before becomes the point, with its products where it was not the first trial; the graph.
-          EXPECT_EQ(now.launches - launches, searched ? 4 : 2) << row.iteration;
-          ++single;
+  for (const Precision precision : {Precision::f64, Precision::mixed})
+    for (const int history : {3, 10}) {
+      Instance net = test::net(9);
+      Options options;
+      options.method = Method::lbfgs;
+      options.precision = precision;
+      options.lbfgs_history = history;
+      options.max_iterations = 20;
+      LbfgsLayout layout;
+      layout.history = history;
+      layout.real = precision == Precision::f64 ? Storage::f64 : Storage::f32;
+      int64_t launches = 0, bytes = 0;
+      int single = 0;
+      bool searched = false;
+      options.callback = [&](const Iteration& row) {
+        const DeviceCounters now = context.device().counters();
+        if (row.iteration > 2) {  // the first records
+          EXPECT_EQ(now.bytes_from_device - bytes, row.linear_iterations * layout.numbers() * 8);
+          if (row.linear_iterations == 1) {
+            // The step before becomes the point, with its products where it was not the first trial; the
+            // graph.
+            EXPECT_EQ(now.launches - launches, searched ? 4 : 2) << row.iteration;
+            ++single;
+          }
         }
-      }
-      searched = row.linear_iterations > 1;
-      launches = now.launches, bytes = now.bytes_from_device;
-      return true;
-    };
-    minimize(net.problem, context, options);
-    EXPECT_GT(single, 5);
-  }
+        searched = row.linear_iterations > 1;
+        launches = now.launches, bytes = now.bytes_from_device;
+        return true;
+      };
+      minimize(net.problem, context, options);
+      EXPECT_GT(single, 5);
+    }
 }
 
 TEST(Lbfgs, TheInterpreterTakesTheSameSteps) {
