@@ -251,16 +251,16 @@ class Loss {
   BoundLoss bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                             const LossOptions& options = {}) const;
 
-  /// The residuals of all terms, one array (nz, ny, nx) per residual stacked as (K, nz, ny, nx), in f32 or
-  /// f64.
+  /// The residuals of all terms, one array (nz, ny, nx) per residual stacked as (K, members * nz, ny, nx), in
+  /// f32 or f64.
   Buffer residuals(const Device& device, const Inputs& inputs) const;
-  /// Vector-Jacobian product: gradients for cotangents (K, nz, ny, nx) of the residuals, by field name and
-  /// level + 1.
+  /// Vector-Jacobian product: gradients for cotangents (K, members * nz, ny, nx) of the residuals, by field
+  /// name and level + 1; rows under the empty name.
   std::map<std::string, std::array<Buffer, 3>> vjp(const Device& device, const Inputs& inputs,
                                                    const Buffer& cotangents,
                                                    const LossOptions& options = {}) const;
-  /// Jacobian-vector product of the residuals: (K, nz, ny, nx) for tangents of the fields (shapes as the
-  /// fields; missing ones are zero).
+  /// Jacobian-vector product of the residuals: (K, members * nz, ny, nx) for tangents of the fields (shapes as
+  /// the fields; missing ones are zero; rows under the empty name).
   Buffer jvp(const Device& device, const Inputs& inputs,
              const std::map<std::string, std::array<Buffer, 3>>& tangents) const;
 

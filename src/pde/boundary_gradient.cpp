@@ -29,6 +29,23 @@ std::vector<double> constants_of(const Discretisation& d, const Target& t, const
 
 bool prescribed(const Side& side) { return side.rule == Rule::dirichlet_face || side.rule == Rule::ghost; }
 
+/// One grid of a batch, with its share of the mean.
+Inputs member_of(const Inputs& inputs, int64_t member) {
+  const auto part = [&](const Buffer& b) {
+    if (!b) return b;
+    const int64_t rows = b.shape()[0] / inputs.members;
+    return b.rows(member * rows, rows);
+  };
+  Inputs one = inputs;
+  one.members = 1;
+  one.seed = inputs.seed / double(inputs.members);
+  one.mask = part(inputs.mask);
+  for (Buffer& b : one.rows) b = part(b);
+  for (auto& [name, levels] : one.fields)
+    for (Buffer& b : levels) b = part(b);
+  return one;
+}
+
 struct Part {
   const Target* target;
   const Term* term;
@@ -77,7 +94,17 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
   const auto d = state_->d;
   const Plan& plan = *d->plan;
   const Checked checked(*d, device, inputs);
-  checked.refuse_rows_and_members("pde boundary gradients");
+  if (inputs.members > 1) {  // the mean over the members
+    std::vector<BoundaryGradient> mean;
+    for (int64_t m = 0; m < inputs.members; ++m) {
+      const std::vector<BoundaryGradient> one = boundary_gradients(device, member_of(inputs, m));
+      if (m == 0)
+        mean = one;
+      else
+        for (size_t k = 0; k < mean.size(); ++k) mean[k].value += one[k].value;
+    }
+    return mean;
+  }
   KernelForm form = checked.form();
   form.whole = true;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
@@ -85,7 +112,7 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
   const Kernel& residual = state_->kernel(form_key("cotangent", form),
                                           [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
   std::vector<Argument> list;
-  for (const FieldLevel& f : fields_of(plan, plan.residuals, Access::field))
+  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
     list.push_back(checked.volume(f));
   if (form.mask) list.push_back(checked.mask());
   list.insert(list.end(),
@@ -114,7 +141,7 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
       std::vector<Value> values;
       for (const Part& p : parts) values.push_back(p.term->g);
       std::vector<Argument> arguments;
-      for (const FieldLevel& f : fields_of(plan, values, Access::field))
+      for (const FieldLevel& f : checked.arrays(fields_of(plan, values, Access::field)))
         arguments.push_back(checked.volume(f));
       arguments.insert(arguments.end(),
                        {Argument(cotangents), Argument(result), Argument(nx), Argument(ny), Argument(nz)});

@@ -95,11 +95,6 @@ class Checked {
     for (int level : FieldArrays::levels(list)) all.push_back({-1, level});
     return all;
   }
-  /// Refuses what only `bind` does.
-  void refuse_rows_and_members(const char* where) const {
-    if (form_.rows || form_.batch)
-      throw UnsupportedError(form_.rows ? "rows" : "several members", where, "separate arrays of one grid");
-  }
   int64_t cells(int axis) const { return d_.mesh.cells[size_t(axis)]; }
   int field_number(const std::string& name) const {
     for (size_t f = 0; f < plan_.fields.size(); ++f)

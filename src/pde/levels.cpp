@@ -169,13 +169,15 @@ LevelShape choose_levels(const Discretisation& whole, const Device& device, cons
   struct Candidate {
     int levels, x, y, rows, groups;
   };
-  // The best first, by what was measured on an H200 (docs/pde.md): as many levels as shared memory holds.
-  constexpr Candidate kCandidates[] = {{5, 32, 8, 1, 1}, {4, 32, 8, 1, 1}, {3, 32, 8, 1, 1},
-                                       {2, 32, 8, 1, 1}, {1, 32, 8, 1, 1}, {1, 16, 8, 1, 1}};
-  const auto& limits = device.info().limits;
+  // The best first, by what was measured on an H200 (docs/pde.md): as many levels as shared memory holds, and
+  // on large grids with edges, whose branches take registers, fewer levels of a larger tile.
+  std::vector<Candidate> candidates;
   const bool edges = !whole.wraps[0] || !whole.wraps[1] || !whole.wraps[2];
-  for (const Candidate& c : kCandidates) {
-    if (edges && c.levels > 4) continue;  // edges take the registers of a fifth level
+  if (edges && whole.mesh.count() >= 176 * 176 * 176) candidates.push_back({2, 64, 4, 2, 1});
+  for (int levels = edges ? 4 : 5; levels > 0; --levels) candidates.push_back({levels, 32, 8, 1, 1});
+  candidates.push_back({1, 16, 8, 1, 1});
+  const auto& limits = device.info().limits;
+  for (const Candidate& c : candidates) {
     LevelShape chosen{asked.levels > 0 ? asked.levels : c.levels, asked};
     chosen.levels = int(std::min<int64_t>(chosen.levels, residual_levels));
     LossOptions& o = chosen.options;

@@ -134,22 +134,42 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   return BoundLoss(bound);
 }
 
+namespace {
+
+/// Place of a launch over whole grids of all members.
+void push_whole(std::vector<Argument>& list, const Checked& checked, const KernelForm& form) {
+  const int64_t nz = checked.cells(2);
+  list.insert(list.end(), {Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
+  if (form.batch) list.insert(list.end(), {Argument(int64_t(0)), Argument(nz)});
+}
+Shape residual_shape(const Discretisation& d, const Checked& checked) {
+  return {int64_t(d.plan->residuals.size()), checked.members() * d.mesh.cells[2], d.mesh.cells[1],
+          d.mesh.cells[0]};
+}
+Extent whole_extent(const Shape& residuals) { return {residuals[1], residuals[2], residuals[3]}; }
+KernelForm whole_form(const Checked& checked) {
+  KernelForm form = checked.form();
+  form.mask = false;
+  form.whole = true;
+  return form;
+}
+
+}  // namespace
+
 Buffer Loss::residuals(const Device& device, const Inputs& inputs) const {
   const auto d = state_->d;
   const Checked checked(*d, device, inputs);
-  checked.refuse_rows_and_members("pde residuals");
-  KernelForm form{checked.form().storage, false};
-  form.whole = true;
+  const KernelForm form = whole_form(checked);
   const Kernel& kernel = state_->kernel(form_key("residual", form),
                                         [&] { return residual_kernel(d, form, ResidualKind::plain); });
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
-  const Buffer result = device.allocate(form.scratch(), {int64_t(d->plan->residuals.size()), nz, ny, nx});
+  const Buffer result = device.allocate(form.scratch(), residual_shape(*d, checked));
   std::vector<Argument> list;
-  for (const FieldLevel& f : fields_of(*d->plan, d->plan->residuals, Access::field))
+  for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->residuals, Access::field)))
     list.push_back(checked.volume(f));
-  list.insert(list.end(), {Argument(result), Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
+  list.push_back(result);
+  push_whole(list, checked, form);
   push_scalars(list, *d, checked.parameters());
-  device.launch_with(kernel, {nz, ny, nx}, list, {});
+  device.launch_with(kernel, whole_extent(result.shape()), list, {});
   return result;
 }
 
@@ -158,32 +178,33 @@ std::map<std::string, std::array<Buffer, 3>> Loss::vjp(const Device& device, con
                                                        const LossOptions& options) const {
   const auto d = state_->d;
   const Checked checked(*d, device, inputs);
-  checked.refuse_rows_and_members("pde vjp");
-  KernelForm form{checked.form().storage, false};
-  form.whole = true;
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
-  const Shape shape{int64_t(d->plan->residuals.size()), nz, ny, nx};
+  const KernelForm form = whole_form(checked);
+  const Shape shape = residual_shape(*d, checked);
   if (!(cotangents.shape() == shape) || cotangents.storage() != form.scratch())
     throw InputError(fmt::format("cotangents {} of shape {}", lockstep::name(cotangents.storage()),
                                  to_string(cotangents.shape())),
                      "pde vjp",
                      fmt::format("{} of shape {}", lockstep::name(form.scratch()), to_string(shape)));
+  if (form.rows && !options.wanted.empty())
+    throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");
   const std::vector<FieldLevel> outputs = wanted_outputs(*d->plan, options);
   if (outputs.empty()) return {};
   const Kernel& kernel = state_->kernel(form_key("adjoint", form) + outputs_key(outputs),
                                         [&] { return adjoint_kernel(d, form, outputs); });
   std::map<std::string, std::array<Buffer, 3>> result;
   std::vector<Argument> list;
-  for (const FieldLevel& f : adjoint_fields(*d->plan, outputs)) list.push_back(checked.volume(f));
+  for (const FieldLevel& f : checked.arrays(adjoint_fields(*d->plan, outputs)))
+    list.push_back(checked.volume(f));
   list.push_back(cotangents);
-  for (const FieldLevel& o : outputs) {
-    Buffer& g = result[d->plan->fields[size_t(o.field_index)].name][size_t(o.level + 1)] =
-        like(device, checked.given(o));
+  for (const FieldLevel& o : checked.arrays(outputs)) {
+    const std::string name = form.rows ? "" : d->plan->fields[size_t(o.field_index)].name;
+    Buffer& g = result[name][size_t(o.level + 1)] = like(device, checked.given(o));
+    if (form.rows) device.clear(g);  // columns that nothing writes
     list.push_back(checked.as_volume(g, o.field_index));
   }
-  list.insert(list.end(), {Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
+  push_whole(list, checked, form);
   push_scalars(list, *d, checked.parameters());
-  device.launch_with(kernel, {nz, ny, nx}, list, {});
+  device.launch_with(kernel, whole_extent(shape), list, {});
   return result;
 }
 
@@ -191,30 +212,35 @@ Buffer Loss::jvp(const Device& device, const Inputs& inputs,
                  const std::map<std::string, std::array<Buffer, 3>>& tangents) const {
   const auto d = state_->d;
   Checked checked(*d, device, inputs);
-  checked.refuse_rows_and_members("pde jvp");
-  KernelForm form{checked.form().storage, false};
-  form.whole = true;
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
-  for (const auto& [name, levels] : tangents) checked.field_number(name);
+  const KernelForm form = whole_form(checked);
+  for (const auto& [name, levels] : tangents) {
+    if (form.rows != name.empty())
+      throw InputError(fmt::format("tangents of field '{}'", name), "pde jvp",
+                       form.rows ? "rows, under the empty name" : "names of fields");
+    if (!form.rows) checked.field_number(name);
+  }
   const Kernel& kernel = state_->kernel(form_key("tangent", form),
                                         [&] { return residual_kernel(d, form, ResidualKind::tangent); });
-  const Buffer result = device.allocate(form.scratch(), {int64_t(d->plan->residuals.size()), nz, ny, nx});
+  const Buffer result = device.allocate(form.scratch(), residual_shape(*d, checked));
   std::vector<Argument> list;
-  for (const FieldLevel& f : fields_of(*d->plan, d->plan->tangents, Access::field))
+  for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->tangents, Access::field)))
     list.push_back(checked.volume(f));
-  for (const FieldLevel& f : fields_of(*d->plan, d->plan->tangents, Access::tangent)) {
-    const std::string& name = d->plan->fields[size_t(f.field_index)].name;
-    const auto found = tangents.find(name);
+  for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->tangents, Access::tangent))) {
+    const auto found = tangents.find(form.rows ? "" : d->plan->fields[size_t(f.field_index)].name);
     Buffer t = found == tangents.end() ? Buffer() : found->second[size_t(f.level + 1)];
-    if (t)
-      checked.check(t, f.field_index, fmt::format("tangent of {} at level {:+}", name, f.level));
-    else
+    if (!t) {
       device.clear(t = like(device, checked.given(f)));
+    } else if (form.rows) {
+      checked.check_rows(t, fmt::format("tangent rows at level {:+}", f.level));
+    } else {
+      checked.check(t, f.field_index, fmt::format("tangent of {} at level {:+}", found->first, f.level));
+    }
     list.push_back(checked.as_volume(t, f.field_index));
   }
-  list.insert(list.end(), {Argument(result), Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
+  list.push_back(result);
+  push_whole(list, checked, form);
   push_scalars(list, *d, checked.parameters());
-  device.launch_with(kernel, {nz, ny, nx}, list, {});
+  device.launch_with(kernel, whole_extent(result.shape()), list, {});
   return result;
 }
 

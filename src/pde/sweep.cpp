@@ -78,12 +78,12 @@ void Sweep::trace() {
     load_carried(int(q), first_plane, kNone);
   }
   for (RingPass& pass : ring_) {
-    pass.next = variables(pass.channels.size() + (form_.mask ? 1 : 0));
-    const auto load = [&] { load_next(pass, first_plane); };
+    pass.next = variables(own);
+    const auto load = [&] { load_next(pass.cell, first_plane, pass.next); };
     if (pass.full)
       load();
     else
-      b_.if_(pass.takes_part, load);
+      b_.if_(pass.lane_in_ring, load);
   }
   if (direct()) async_wait(shape_.ahead - 1);
   barrier();
@@ -247,22 +247,16 @@ Sweep::Cell Sweep::cell(Id column, Id row) {
   return c;
 }
 
-std::span<const Value> Sweep::residuals_of(int level) const {
-  const size_t count = plan_.residuals.size() / size_t(plan_.last_level);
-  return std::span(plan_.residuals).subspan(size_t(level) * count, count);
-}
-
-/// Lanes that also take cells around the tile: first the columns left and right, then the rows below and
-/// above. Corners are not needed. Residuals of different levels are spread over different vectors of lanes,
-/// and lanes begin anew where there are more such cells than lanes.
+/// Lanes that also take a cell around the tile: first the columns left and right, then the rows below and
+/// above. Corners are not needed.
 void Sweep::place_ring() {
-  constexpr int kVector = 32;
   const int h = layout_.halo, tall = shape_.tall(), sides = 2 * h * tall, all = sides + 2 * h * shape_.x;
-  const int levels = plan_.last_level, span = levels > 1 ? (all + kVector - 1) / kVector * kVector : all,
-            lanes = shape_.lanes();
   if (h == 0) return;
-  for (int from = 0; from < levels * span; from += lanes) {
-    const Id e = remainder(plus(lane_, from), constant(span));
+  for (int from = 0; from < all; from += shape_.lanes()) {
+    RingPass pass;
+    const Id e = plus(lane_, from);
+    pass.full = from + shape_.lanes() <= all;
+    pass.lane_in_ring = less(e, constant(all));
     const Id at_side = less(e, constant(sides));
     const auto outward = [&](Id along, int size) {
       return b_.select(less(along, constant(h)), plus(along, -h), plus(along, size - h));
@@ -272,25 +266,8 @@ void Sweep::place_ring() {
                                 remainder(f, constant(shape_.x)));
     const Id row =
         b_.select(at_side, quotient(e, constant(2 * h)), outward(quotient(f, constant(shape_.x)), tall));
-    ring_cells_.push_back(cell(column, row));
-    for (int level = 0; level < levels; ++level) {
-      const int low = level * span - from, high = low + all;  // lanes that take part
-      if (low >= lanes || high <= 0) continue;
-      RingPass pass{level, ring_cells_.size() - 1, kNone, low <= 0 && high >= lanes, {}, {}};
-      pass.takes_part = less(lane_, constant(high));
-      if (low > 0) pass.takes_part = both(at_most(constant(low), lane_), pass.takes_part);
-      for (uint32_t leaf : autodiff::leaves_of(residuals_of(level))) {
-        const Access& a = plan_.accesses[leaf];
-        const auto at = std::find(channels_.own.begin(), channels_.own.end(),
-                                  Channel{a.field_index, a.level, a.component});
-        const size_t number = size_t(at - channels_.own.begin());
-        if (a.kind != Access::field || at == channels_.own.end() ||
-            std::find(pass.channels.begin(), pass.channels.end(), number) != pass.channels.end())
-          continue;
-        pass.channels.push_back(number);
-      }
-      ring_.push_back(std::move(pass));
-    }
+    pass.cell = cell(column, row);
+    ring_.push_back(std::move(pass));
   }
 }
 
@@ -349,18 +326,12 @@ void Sweep::fetch(Id plane, Id slot) {
 /// Loads what enters at a cell alone, for the step that takes `plane` as its own. Neighbouring tiles read the
 /// cells around theirs again, so these loads stay in the cache.
 void Sweep::load_next(const Cell& c, Id plane, Values& next) {
-  for (size_t k = 0; k < channels_.own.size(); ++k) b_.set(next[k], load_own(k, c, plane));
+  for (size_t k = 0; k < channels_.own.size(); ++k) {
+    const Channel& channel = channels_.own[k];
+    b_.set(next[k],
+           buffer_of(channel).load_at(offset(channel.field_index, channel.component, plane, c.offset)));
+  }
   if (mask_) b_.set(next.back(), mask_->load_at(mask_offset(plane, c.offset)));
-}
-void Sweep::load_next(const RingPass& pass, Id plane) {
-  const Cell& c = ring_cells_[pass.cell];
-  for (size_t k = 0; k < pass.channels.size(); ++k)
-    b_.set(pass.next[k], load_own(pass.channels[k], c, plane));
-  if (mask_) b_.set(pass.next.back(), mask_->load_at(mask_offset(plane, c.offset)));
-}
-Id Sweep::load_own(size_t channel, const Cell& c, Id plane) {
-  const Channel& from = channels_.own[channel];
-  return buffer_of(from).load_at(offset(from.field_index, from.component, plane, c.offset));
 }
 
 /// Loads what the part of a trajectory before this one left: gradients at the plane that comes next,

@@ -35,14 +35,11 @@ class Sweep {
     Id staged, cotangent;   // places in a staged plane and in a plane of cotangents
     Id offset;              // of own in a plane of the grid
   };
-  /// Some lanes' work on the cells around the tile, for the residuals of one level.
   struct RingPass {
-    int level;
-    size_t cell;  // of ring_cells_
-    Id takes_part;
+    Id lane_in_ring;
     bool full;
-    std::vector<size_t> channels;  // own channels that these residuals read
-    std::vector<Id> next;          // their values at the plane that comes next, and the mask's
+    Cell cell;
+    std::vector<Id> next;
   };
   struct StagePlace {
     Id place, offset;
@@ -66,8 +63,6 @@ class Sweep {
   Id carried_offset(int row, Id plane, Id in_plane);
   const RawBuffer& buffer_of(const Channel& c) const;
   void load_next(const Cell& c, Id plane, Values& next);
-  void load_next(const RingPass& pass, Id plane);
-  Id load_own(size_t channel, const Cell& c, Id plane);
   void load_carried(int row, Id above, Id below);
   void fetch(Id plane, Id slot);
   void find_slots();
@@ -91,12 +86,10 @@ class Sweep {
   Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
                         const Tracer::Load& load, const Values& inner,
                         const std::function<Id(Tracer&, size_t)>& edged);
-  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load,
-                        std::span<const Value> residuals);
-  std::span<const Value> residuals_of(int level) const;
+  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load);
   std::map<const Term*, Id> own_differences(int row, Tracer& tracer, const std::array<Id, 3>& own,
                                             const Tracer::Load& load);
-  void store_cotangents(const Cell& c, size_t first, const Values& values);
+  void store_cotangents(const Cell& c, const Values& values);
   void add_loss(int row);
   void ring();
   void back(int row);
@@ -130,7 +123,6 @@ class Sweep {
   Values seeds_, sums_;
   std::vector<Cell> rows_;
   std::vector<Id> owned_;
-  std::vector<Cell> ring_cells_;
   std::vector<RingPass> ring_;
   std::vector<StagePlace> stages_;
   std::vector<Values> next_;  // by row: own channels and the mask of the plane that comes next

@@ -108,13 +108,12 @@ Sweep::Values Sweep::unless_at_edge(const std::array<Id, 3>& own, int axis, cons
   return values;
 }
 
-/// Gives the tracer the differences in some residuals that edges change.
-void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load,
-                             std::span<const Value> residuals) {
+/// Gives the tracer the differences that edges change.
+void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load) {
   for (int axis = 0; axis < 3; ++axis) {
     std::vector<uint32_t> leaves;
     EdgeWidth width;
-    for (uint32_t leaf : autodiff::leaves_of(residuals)) {
+    for (uint32_t leaf : autodiff::leaves_of(plan_.residuals)) {
       const Access& a = plan_.accesses[leaf];
       if (a.kind != Access::field || a.stencil == Stencil::point || a.axis != axis) continue;
       const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, axis);
@@ -151,7 +150,7 @@ void Sweep::residuals(int row) {
   const size_t q = size_t(row);
   std::array<Id, 3> own = rows_[q].own;
   own[2] = inside_plane(z_);
-  edge_differences(*tracers_[q], own, residual_load(row), plan_.residuals);
+  edge_differences(*tracers_[q], own, residual_load(row));
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     const Id r = tracers_[q]->value(plan_.residuals[k]);
     const Id weight = mask_ ? b_.op(ir::Op::fmul, {seeds_[k], own_[q].back()}, ir::kNoContract) : seeds_[k];
@@ -159,12 +158,10 @@ void Sweep::residuals(int row) {
   }
 }
 
-/// Cotangents of residual `first` and those after it.
-void Sweep::store_cotangents(const Cell& c, size_t first, const Values& values) {
+void Sweep::store_cotangents(const Cell& c, const Values& values) {
   const Id base = plus(b_.get(cotangent_head_), c.cotangent);
   for (size_t k = 0; k < values.size(); ++k)
-    b_.emit(ir::Op::shared_store, Type::none, {plus(base, int(first + k) * layout_.inner()), values[k]},
-            cotangents_);
+    b_.emit(ir::Op::shared_store, Type::none, {plus(base, int(k) * layout_.inner()), values[k]}, cotangents_);
 }
 
 /// Adds c^2 / m of a row: (2 w / N)^2 m R^2.
@@ -240,7 +237,7 @@ void Sweep::residual_phase(Id z) {
   for (size_t q = 0; q < rows; ++q) {
     load_next(rows_[q], next_plane_, next_[q]);
     load_carried(int(q), next_plane_, inside_plane(plus(z, -back_)));
-    store_cotangents(rows_[q], 0, neighbour_[q]);
+    store_cotangents(rows_[q], neighbour_[q]);
   }
   for (int q = 0; q < shape_.rows; ++q) add_loss(q);
   for (int q = 0; q < shape_.rows; ++q) {
@@ -309,7 +306,7 @@ void Sweep::back_phase(Id z) {
 void Sweep::ring() {
   for (RingPass& pass : ring_) {
     const auto work = [&] {
-      const Cell& c = ring_cells_[pass.cell];
+      const Cell& c = pass.cell;
       std::array<Id, 3> own = c.own;
       own[2] = inside_plane(z_);
       Values values;
@@ -318,27 +315,24 @@ void Sweep::ring() {
         if (const int k = Channels::find(channels_.staged, x); k >= 0)
           return shared(
               plus(plus(slot(x.at[2]), c.staged), k * layout_.plane() + x.at[1] * layout_.width + x.at[0]));
-        const auto at =
-            std::find(pass.channels.begin(), pass.channels.end(), size_t(Channels::find(channels_.own, x)));
-        return values[size_t(at - pass.channels.begin())];
+        return values[size_t(Channels::find(channels_.own, x))];
       };
-      const std::span<const Value> residuals = residuals_of(pass.level);
-      const size_t first = size_t(pass.level) * residuals.size();
       Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
-      edge_differences(tracer, own, load, residuals);
+      edge_differences(tracer, own, load);
       Values cotangents;
-      for (size_t k = 0; k < residuals.size(); ++k) {
-        const Id seed = seeds_[first + k], r = tracer.value(residuals[k]);
-        const Id weight = mask_ ? b_.op(ir::Op::fmul, {seed, values.back()}, ir::kNoContract) : seed;
+      for (size_t k = 0; k < plan_.residuals.size(); ++k) {
+        const Id r = tracer.value(plan_.residuals[k]);
+        const Id weight =
+            mask_ ? b_.op(ir::Op::fmul, {seeds_[k], values.back()}, ir::kNoContract) : seeds_[k];
         cotangents.push_back(b_.op(ir::Op::fmul, {weight, r}, ir::kNoContract));
       }
-      load_next(pass, next_plane_);
-      store_cotangents(c, first, cotangents);
+      load_next(c, next_plane_, pass.next);
+      store_cotangents(c, cotangents);
     };
     if (pass.full)
       work();
     else
-      b_.if_(pass.takes_part, work);
+      b_.if_(pass.lane_in_ring, work);
   }
 }
 

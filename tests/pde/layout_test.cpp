@@ -144,6 +144,114 @@ TEST(Layout, MembersOfABatchAreSingleGrids) {
     }
 }
 
+/// Rows (members * cells, 4) of a batch whose members are given by level as separate arrays.
+std::vector<float> rows_of(const std::vector<reference::State<float>>& members, size_t level) {
+  std::vector<float> all;
+  for (const auto& s : members)
+    for (size_t i = 0; i < s.sigma[level].size(); ++i) {
+      all.push_back(s.sigma[level][i]);
+      for (size_t c = 0; c < 3; ++c) all.push_back(s.u[level][c][i]);
+    }
+  return all;
+}
+
+// residuals, vjp, jvp and boundary gradients of rows and batches: the bits of separate single grids, and
+// transposes.
+TEST(Layout, ProductsOfRowsAndMembersAreThoseOfSingleGrids) {
+  constexpr size_t kMembers = 2;
+  for (const Device& device : devices())
+    for (const Problem& problem : problems()) {
+      const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
+      const int64_t n = mesh.count(), nz = mesh.cells[2];
+      const Loss loss(transport(3), mesh);
+      std::vector<reference::State<float>> states, directions;
+      for (uint32_t m = 0; m < kMembers; ++m) {
+        states.push_back(random_state<float>(mesh, 60 + m));
+        directions.push_back(random_state<float>(mesh, 70 + m));
+      }
+      Inputs rows, batch;
+      rows.members = batch.members = kMembers;
+      std::map<std::string, std::array<Buffer, 3>> along;
+      for (size_t l = 0; l < 3; ++l) {
+        const auto data = rows_of(states, l), direction = rows_of(directions, l);
+        const Shape shape{int64_t(kMembers) * n, 4};
+        rows.rows[l] = device.upload(std::span<const float>(data), shape);
+        along[""][l] = device.upload(std::span<const float>(direction), shape);
+        std::vector<float> sigma, u;
+        for (const auto& s : states) {
+          sigma.insert(sigma.end(), s.sigma[l].begin(), s.sigma[l].end());
+          for (const auto& c : s.u[l]) u.insert(u.end(), c.begin(), c.end());
+        }
+        const auto [nx, ny, planes] = mesh.cells;
+        batch.fields["sigma"][l] = device.upload(std::span<const float>(sigma), {kMembers, planes, ny, nx});
+        batch.fields["u"][l] = device.upload(std::span<const float>(u), {kMembers * 3, planes, ny, nx});
+      }
+      const Buffer residuals = loss.residuals(device, rows), jv = loss.jvp(device, rows, along);
+      ASSERT_EQ(residuals.shape(), (Shape{4, int64_t(kMembers) * nz, mesh.cells[1], mesh.cells[0]}));
+      EXPECT_EQ(device.download<float>(loss.residuals(device, batch)), device.download<float>(residuals));
+      std::mt19937 random(4);
+      const auto c = random_array<float>(random, size_t(residuals.elements()));
+      const Buffer cotangents = device.upload(std::span<const float>(c), residuals.shape());
+      const auto back = loss.vjp(device, rows, cotangents), apart = loss.vjp(device, batch, cotangents);
+      const auto r = device.download<float>(residuals), forward = device.download<float>(jv);
+
+      double left = 0, right = 0, size = 0;
+      for (size_t i = 0; i < c.size(); ++i)
+        left += double(c[i]) * forward[i], size += std::abs(double(c[i]) * forward[i]);
+      for (size_t l = 0; l < 3; ++l) {
+        const auto g = device.download<float>(back.at("")[l]), v = device.download<float>(along[""][l]);
+        for (size_t i = 0; i < g.size(); ++i) right += double(g[i]) * v[i];
+      }
+      EXPECT_NEAR(left, right, 1e-6 * size) << problem.boundary;
+
+      std::vector<Loss::BoundaryGradient> mean;
+      for (size_t m = 0; m < kMembers; ++m) {
+        const Inputs one = upload(device, mesh, states[m]);
+        const auto take = [&](const std::vector<float>& all, size_t k) {  // member m of residual k
+          const auto first = all.begin() + std::ptrdiff_t((k * kMembers + m) * size_t(n));
+          return std::vector<float>(first, first + n);
+        };
+        const auto single = device.download<float>(loss.residuals(device, one)),
+                   single_jv = device.download<float>(
+                       loss.jvp(device, one, upload(device, mesh, directions[m]).fields));
+        std::vector<float> own;
+        for (size_t k = 0; k < 4; ++k) {
+          const auto part = take(c, k), wanted = take(r, k), tangent = take(forward, k);
+          own.insert(own.end(), part.begin(), part.end());
+          for (size_t i = 0; i < size_t(n); ++i) {
+            ASSERT_EQ(wanted[i], single[k * size_t(n) + i]) << problem.boundary << " residual " << k;
+            ASSERT_EQ(tangent[i], single_jv[k * size_t(n) + i]) << problem.boundary << " residual " << k;
+          }
+        }
+        const auto want = loss.vjp(
+            device, one, device.upload(std::span<const float>(own), {4, nz, mesh.cells[1], mesh.cells[0]}));
+        for (size_t l = 0; l < 3; ++l) {
+          const auto g = device.download<float>(back.at("")[l]),
+                     sigma = device.download<float>(want.at("sigma")[l]),
+                     u = device.download<float>(want.at("u")[l]),
+                     batch_sigma = device.download<float>(apart.at("sigma")[l]);
+          for (size_t i = 0; i < size_t(n); ++i) {
+            const float* row = &g[4 * (m * size_t(n) + i)];
+            ASSERT_EQ(row[0], sigma[i]) << problem.boundary;
+            ASSERT_EQ(batch_sigma[m * size_t(n) + i], sigma[i]) << problem.boundary;
+            for (size_t k = 0; k < 3; ++k) ASSERT_EQ(row[1 + k], u[k * size_t(n) + i]) << problem.boundary;
+          }
+        }
+        const auto sides = loss.boundary_gradients(device, one);
+        if (m == 0) mean = sides;
+        for (size_t k = 0; k < sides.size(); ++k)
+          mean[k].value = (m == 0 ? 0 : mean[k].value) + sides[k].value / double(kMembers);
+      }
+      const auto of_rows = loss.boundary_gradients(device, rows),
+                 of_batch = loss.boundary_gradients(device, batch);
+      ASSERT_EQ(of_rows.size(), mean.size());
+      for (size_t k = 0; k < mean.size(); ++k) {
+        EXPECT_EQ(of_rows[k].value, of_batch[k].value);
+        EXPECT_NEAR(of_rows[k].value, mean[k].value, 1e-6 * std::abs(mean[k].value) + 1e-12);
+      }
+    }
+}
+
 TEST(Layout, BadRowsAndBatchesAreRefused) {
   const Device device = devices().front();
   const Mesh mesh = mesh_of({4, 4, 4}, "clamp");
@@ -152,7 +260,10 @@ TEST(Layout, BadRowsAndBatchesAreRefused) {
   Inputs rows;
   for (Buffer& b : rows.rows) b = device.upload(std::span<const float>(data), {64, 4});
   loss.bind(device, rows);
-  EXPECT_THROW(loss.residuals(device, rows), UnsupportedError);
+  EXPECT_THROW(loss.jvp(device, rows, {{"sigma", {}}}), InputError);
+  EXPECT_THROW(loss.jvp(device, rows, {{"", {Buffer(), device.allocate<float>({64, 3}), Buffer()}}}),
+               InputError);
+  EXPECT_THROW(loss.vjp(device, rows, device.allocate<float>({4, 4, 4, 3})), InputError);
   Inputs both = rows;
   both.fields["sigma"] = {rows.rows[0], rows.rows[0], rows.rows[0]};
   EXPECT_THROW(loss.bind(device, both), InputError);
