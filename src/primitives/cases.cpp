@@ -231,6 +231,7 @@ Case gather_case(bool weighted) {
   c.kernels = [=] {
     return std::vector{prim::gather_rows_kernel<T>(weighted, prim::gather_components(1)),
                        prim::gather_rows_kernel<T>(weighted, prim::gather_components(3)),
+                       prim::gather_rows_kernel<T>(weighted, prim::gather_components(3), true),
                        prim::gather_rows_kernel<T>(weighted, prim::gather_components(100))};
   };
   c.make = [=](const std::string& size, uint64_t seed) {

@@ -18,19 +18,24 @@ constexpr int kTile = 2048;  // values of a component in shared memory, over the
 constexpr int64_t kGatherAlong = 16;
 constexpr int kMaxComponents = 4;  // columns of x that a lane adds up side by side
 
+/// Elements from one record to the next where the components of a lane stand side by side in one array.
+int record_of(int components) { return components == 2 ? 2 : 4; }
+
 int tile_of(int components) { return components == 1 ? kTile : components == 2 ? kTile / 2 : kTile / 4; }
 
 /// Rows r … r + 255 by a group: all lanes fetch the group's entries tile by tile into shared memory, where
 /// each lane adds those of its row in order. So loads run along the entries and overlap, however long the
-/// rows are, and the components next to each other are fetched together.
+/// rows are, and the components next to each other are fetched together. `records`: x has just these
+/// components, and they stand side by side in shared memory too.
 template <class T>
 void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& columns,
-            const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y, int components) {
+            const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y, int components,
+            bool records) {
   const int tile_size = tile_of(components);
   const Val<i32> lane = g.lane(), rows = y.size(0), width = y.size(1);
   const Val<i32> first_component = g.id(1) * components;
   const auto component = [&](int k) {
-    return k == 0 ? first_component : min(first_component + k, width - 1);
+    return records ? Val<i32>(k) : k == 0 ? first_component : min(first_component + k, width - 1);
   };
   const Val<i32> first_row = g.id(0) * kLanes, row = first_row + lane;
   const Val<i32> begin = uniform(first[first_row]), end = uniform(first[min(first_row + kLanes, rows)]);
@@ -39,12 +44,16 @@ void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& co
     own_begin = first[row];
     own_end = first[row + 1];
   });
+  const int record = records ? record_of(components) : 1;
   std::deque<SharedArray<T>> values;
   std::deque<Var<T>> sums;
   for (int k = 0; k < components; ++k) {
-    values.emplace_back(tile_size);
+    if (!records || k == 0) values.emplace_back(tile_size * record);
     sums.emplace_back(T(0));
   }
+  const auto value_at = [&](const Val<i32>& at, int k) {
+    return records ? values[0][at * record + k] : values[size_t(k)][at];
+  };
   std::optional<SharedArray<T>> factors;
   if (weights) factors.emplace(tile_size);
   for_(begin, end, tile_size, [&](Val<i32> tile) {
@@ -52,7 +61,8 @@ void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& co
       const Val<i32> entry = tile + lane + k;
       if_(entry < end, [&] {
         const Val<i32> column = columns[entry];
-        for (int c = 0; c < components; ++c) values[size_t(c)][lane + k] = x(column, component(c));
+        for (int c = 0; c < components; ++c) value_at(lane + k, c) = x(column, component(c));
+        for (int c = components; c < record; ++c) value_at(lane + k, c) = T(0);
         if (weights) (*factors)[lane + k] = (*weights)[entry];
       });
     }
@@ -61,7 +71,7 @@ void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& co
       const Val<i32> at = entry - tile;
       for (int c = 0; c < components; ++c) {
         Var<T>& sum = sums[size_t(c)];
-        const Val<T> value = values[size_t(c)][at];
+        const Val<T> value = value_at(at, c);
         sum = weights ? multiply_add(Val<T>((*factors)[at]), value, Val<T>(sum)) : sum + value;
       }
     });
@@ -69,8 +79,12 @@ void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& co
   });
   if_(row < rows, [&] {
     y(row, first_component) = sums[0];
-    for (int c = 1; c < components; ++c)
-      if_(first_component + c < width, [&] { y(row, first_component + c) = sums[size_t(c)]; });
+    for (int c = 1; c < components; ++c) {
+      if (records)
+        y(row, component(c)) = sums[size_t(c)];
+      else
+        if_(first_component + c < width, [&] { y(row, first_component + c) = sums[size_t(c)]; });
+    }
   });
 }
 
@@ -94,13 +108,14 @@ int gather_components(int64_t width) {
 }
 
 template <class T>
-const Kernel& gather_rows_kernel(bool weighted, int components) {
-  static KernelTable<2 * (kMaxComponents + 1)> table;
-  return table.get(size_t(components - 1) + (weighted ? kMaxComponents + 1 : 0), [&] {
+const Kernel& gather_rows_kernel(bool weighted, int components, bool records) {
+  static KernelTable<4 * (kMaxComponents + 1)> table;
+  const size_t variant = 2 * size_t(records) + size_t(weighted);
+  return table.get(size_t(components - 1) + variant * (kMaxComponents + 1), [&] {
     const KernelOptions options{{kLanes, 1, 1}, 0};
     const bool along = components > kMaxComponents;
     const std::string name = kernel_name<T>("gather_rows") + (weighted ? ".weighted." : ".") +
-                             (along ? "along" : std::to_string(components));
+                             (along ? "along" : std::to_string(components)) + (records ? ".records" : "");
     if (along && weighted)
       return kernel(name,
                     [](At<2> at, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x,
@@ -113,12 +128,12 @@ const Kernel& gather_rows_kernel(bool weighted, int components) {
       return kernel(
           name,
           [=](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 1> weights, Grid<T, 2> x,
-              Out<T, 2> y) { gather<T>(g, first, columns, &weights, x, y, components); },
+              Out<T, 2> y) { gather<T>(g, first, columns, &weights, x, y, components, records); },
           options);
     return kernel(
         name,
         [=](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> columns, Grid<T, 2> x, Out<T, 2> y) {
-          gather<T>(g, first, columns, nullptr, x, y, components);
+          gather<T>(g, first, columns, nullptr, x, y, components, records);
         },
         options);
   });
@@ -146,8 +161,10 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   const Extent extent = components > kMaxComponents
                             ? Extent{count, width}
                             : Extent{divide_up(width, components), divide_up(count, kLanes)};
+  // A CPU fetches a record with one load a lane.
+  const bool records = device.info().kind == DeviceKind::cpu && components > 1 && components == width;
   with_element(x.storage(), where, [&]<class T>(T) {
-    const Kernel& kernel = gather_rows_kernel<T>(bool(rows.weights), components);
+    const Kernel& kernel = gather_rows_kernel<T>(bool(rows.weights), components, records);
     if (rows.weights)
       device.launch_on(stream, kernel, extent, rows.first, rows.columns, rows.weights, from, to);
     else
@@ -155,9 +172,9 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   });
 }
 
-template const Kernel& gather_rows_kernel<f32>(bool, int);
-template const Kernel& gather_rows_kernel<f64>(bool, int);
-template const Kernel& gather_rows_kernel<i32>(bool, int);
-template const Kernel& gather_rows_kernel<u32>(bool, int);
+template const Kernel& gather_rows_kernel<f32>(bool, int, bool);
+template const Kernel& gather_rows_kernel<f64>(bool, int, bool);
+template const Kernel& gather_rows_kernel<i32>(bool, int, bool);
+template const Kernel& gather_rows_kernel<u32>(bool, int, bool);
 
 }  // namespace lockstep::primitives

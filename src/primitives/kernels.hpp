@@ -33,10 +33,10 @@ template <class T>
 const Kernel& scan_kernel(bool exclusive, bool segmented, bool wide);
 
 /// The form for so many columns of x: how many a lane adds up side by side, or lanes along them; and its
-/// kernel.
+/// kernel. `records`: for x of just so many columns, which stay side by side in shared memory (CPU).
 int gather_components(int64_t width);
 template <class T>
-const Kernel& gather_rows_kernel(bool weighted, int components);
+const Kernel& gather_rows_kernel(bool weighted, int components, bool records = false);
 
 /// Counts of keys; the variants count in shared memory, in more of it, or in the result itself.
 inline constexpr int kHistogramVariants = 3;

@@ -77,13 +77,13 @@ struct Loaded : NativeKernel {
 
 /// What the cache holds: this, then the object.
 struct Header {
-  char magic[8] = {'l', 's', 'c', 'p', 'u', '0', '0', '5'};
+  char magic[8] = {'l', 's', 'c', 'p', 'u', '0', '0', '6'};
   int64_t scratch_bytes = 0;
 };
 
 std::string cache_key(const ir::Function& lowered) {
   const HostProcessor& host = host_processor();
-  return std::string("cpu-object 5 LLVM ") + LLVM_VERSION_STRING + " " + host.name + " " + host.features +
+  return std::string("cpu-object 6 LLVM ") + LLVM_VERSION_STRING + " " + host.name + " " + host.features +
          " " + ir::fingerprint(lowered);
 }
 

@@ -1,6 +1,7 @@
 #include "compile/llvm/neighbours.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace lockstep::compile::simd {
@@ -12,34 +13,46 @@ using ir::Id;
 using ir::Instruction;
 using ir::Op;
 
+/// One value or the sum of two.
+using Root = std::array<Id, 2>;
 struct Place {
-  Id root;
+  Root root;
   int64_t offset;
 };
 
-/// The index as a value plus a constant.
-Place place_of(const Function& f, Id index) {
-  Place place{index, 0};
+/// Takes constants off a sum; gives what is left of it.
+Id without_constants(const Function& f, Id id, int64_t& offset) {
   for (;;) {
-    const Instruction& i = f[place.root];
-    if ((i.op != Op::iadd && i.op != Op::isub) || !is_signed(i.type)) return place;
+    const Instruction& i = f[id];
+    if ((i.op != Op::iadd && i.op != Op::isub) || !is_signed(i.type)) return id;
     const auto constant = [&](int k) { return f[i.args[k]].op == Op::constant; };
     const int which = constant(1) ? 1 : 0;
-    if (!constant(which) || (which == 0 && i.op == Op::isub)) return place;
+    if (!constant(which) || (which == 0 && i.op == Op::isub)) return id;
     const uint64_t bits = f[i.args[which]].imm;
     const int64_t value = is_wide(i.type) ? int64_t(bits) : int64_t(int32_t(uint32_t(bits)));
     constexpr int64_t kLargest = int64_t(1) << 20;
-    if (value > kLargest || value < -kLargest || std::abs(place.offset) > kLargest) return place;
-    place.offset += i.op == Op::iadd ? value : -value;
-    place.root = i.args[1 - which];
+    if (value > kLargest || value < -kLargest || std::abs(offset) > kLargest) return id;
+    offset += i.op == Op::iadd ? value : -value;
+    id = i.args[1 - which];
   }
+}
+
+/// The index as a value, or two such as a row's start and a column, plus a constant.
+Place place_of(const Function& f, Id index) {
+  Place place{{ir::kNone, ir::kNone}, 0};
+  place.root[0] = without_constants(f, index, place.offset);
+  const Instruction& sum = f[place.root[0]];
+  if (sum.op != Op::iadd || !is_signed(sum.type)) return place;
+  place.root = {without_constants(f, sum.args[0], place.offset),
+                without_constants(f, sum.args[1], place.offset)};
+  return place;
 }
 
 /// Where an access goes: buffers and shared arrays apart, loads and stores apart.
 struct Key {
   bool shared, store;
   uint64_t array;
-  Id root;
+  Root root;
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
