@@ -1,6 +1,8 @@
 // The two sweeps against the two kernels: the same bits for every boundary, order, tile, layout and storage.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lockstep/error.hpp"
 #include "lockstep/pde_examples.hpp"
 #include "pde/problems.hpp"
@@ -174,6 +176,30 @@ TEST(TwoSweep, RowsMembersAndHalves) {
       EXPECT_EQ(run(members, Path::two_sweep, level), run(members, Path::two_kernel, level));
       EXPECT_EQ(run(halves, Path::two_sweep, level), run(halves, Path::two_kernel, level));
     }
+  }
+}
+
+TEST(TwoSweep, DoublesEqualTwoKernelsAndTheReference) {
+  const Device device = devices().back();
+  const Mesh mesh = mesh_of({18, 11, 12}, "x=one_sided1,y=ghost:0.3", 6);
+  const auto state = random_state<double>(mesh, 15);
+  const Inputs in = upload(device, mesh, state);
+  const Loss loss(transport(3), mesh);
+  const BoundLoss two = loss.bind(device, in, with_tile(Path::two_kernel)),
+                  sweeps = loss.bind(device, in, with_tile(Path::two_sweep));
+  two.run();
+  sweeps.run();
+  const auto expected = reference::evaluate(mesh, state);
+  EXPECT_NEAR(sweeps.loss(), expected.loss_sigma + expected.loss_u, 1e-12 * sweeps.loss());
+  for (int level : {-1, 0, 1}) {
+    EXPECT_EQ(device.download<double>(sweeps.gradient("u", level)),
+              device.download<double>(two.gradient("u", level)));
+    const auto got = device.download<double>(sweeps.gradient("sigma", level));
+    EXPECT_EQ(got, device.download<double>(two.gradient("sigma", level)));
+    const auto& want = expected.gradient.sigma[size_t(level + 1)];
+    double scale = 0;
+    for (double v : want) scale = std::max(scale, std::abs(v));
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-12 * scale) << i;
   }
 }
 
