@@ -259,8 +259,8 @@ class Loss {
   std::map<std::string, std::array<Buffer, 3>> vjp(const Device& device, const Inputs& inputs,
                                                    const Buffer& cotangents,
                                                    const LossOptions& options = {}) const;
-  /// Jacobian-vector product of the residuals: (K, members * nz, ny, nx) for tangents of the fields (shapes as
-  /// the fields; missing ones are zero; rows under the empty name).
+  /// Jacobian-vector product of the residuals: (K, members * nz, ny, nx) for tangents of the fields (shapes
+  /// as the fields; missing ones are zero; rows under the empty name).
   Buffer jvp(const Device& device, const Inputs& inputs,
              const std::map<std::string, std::array<Buffer, 3>>& tangents) const;
 

@@ -12,8 +12,7 @@ using ir::Id;
 
 std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> values, Access::Kind kind) {
   std::vector<FieldLevel> list;
-  const std::vector<uint32_t> leaves =
-      values.empty() ? std::vector<uint32_t>() : autodiff::leaves_of(values);
+  const std::vector<uint32_t> leaves = values.empty() ? std::vector<uint32_t>() : autodiff::leaves_of(values);
   for (int f = 0; f < int(plan.fields.size()); ++f)
     for (int level = -1; level <= plan.last_level; ++level)
       for (uint32_t leaf : leaves) {
