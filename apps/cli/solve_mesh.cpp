@@ -33,7 +33,7 @@ struct MeshCommand {
   std::optional<double> attach, stiffness, bend;
   double gravity = 1, rest_scale = 1;
   int64_t iterations = 0, seed = 0, width = 900;
-  std::string view = "1,-1.7,0.9", up = "z", color = "plain";
+  std::string view, up = "z", color = "plain";
   bool edges = false, smooth = false, compare = false, repair = false;
   SolveOptions solve;
 };
@@ -92,7 +92,9 @@ io::MeshPictureOptions picture_options(const MeshCommand& command) {
   io::MeshPictureOptions options;
   options.width = int(command.width);
   options.height = options.width * 4 / 5;
-  options.view = direction(command.view);
+  // From the right and above, whatever points upwards.
+  const char* const usual = command.up == "x" ? "0.9,1,-1.7" : command.up == "y" ? "1,0.9,1.7" : "1,-1.7,0.9";
+  options.view = direction(command.view.empty() ? usual : command.view);
   options.up = command.up == "x"   ? std::array<double, 3>{1, 0, 0}
                : command.up == "y" ? std::array<double, 3>{0, 1, 0}
                                    : std::array<double, 3>{0, 0, 1};
@@ -310,7 +312,8 @@ void add_solve_mesh(CommandList& commands, CLI::App& parent) {
   add_file(app, "--picture", options->picture, "PNG of it");
   add_choice(app, "--color", options->color, "of the picture (plain)",
              {"plain", "displacement", "curvature"});
-  add_text(app, "--view", options->view, "direction from the mesh to the eye (1,-1.7,0.9)", "X,Y,Z");
+  add_text(app, "--view", options->view, "direction from the mesh to the eye (from the right and above)",
+           "X,Y,Z");
   add_choice(app, "--up", options->up, "axis that points upwards in the picture (z)", {"x", "y", "z"});
   add_integer(app, "--width", options->width, "of the picture in pixels (900)", "PX", 100, 8192);
   add_flag(app, "--repair", options->repair,

@@ -23,6 +23,11 @@ struct HalfEdge {
 [[noreturn]] void refuse(const std::string& what, std::string_view where, std::string_view expected) {
   throw InputError(what, where, expected);
 }
+/// What repair() mends.
+[[noreturn]] void refuse_mendable(const std::string& what, std::string_view where,
+                                  std::string_view expected) {
+  throw InputError(what, where, expected).with_hint("--repair mends such a mesh");
+}
 
 void check_shapes(const TriangleMesh& mesh, std::string_view where) {
   if (mesh.vertices.size() % 3 != 0 || mesh.faces.size() % 3 != 0) {
@@ -50,12 +55,12 @@ void check_elements(const TriangleMesh& mesh, std::string_view where) {
       }
     }
     if (a == b || b == c || c == a) {
-      refuse(fmt::format("triangle {} ({}, {}, {}) has a vertex twice", t, a, b, c), where,
-             "three different vertices");
+      refuse_mendable(fmt::format("triangle {} ({}, {}, {}) has a vertex twice", t, a, b, c), where,
+                      "three different vertices");
     }
     if (degenerate(point(mesh, a), point(mesh, b), point(mesh, c))) {
-      refuse(fmt::format("triangle {} ({}, {}, {}) has no area", t, a, b, c), where,
-             "triangles that are not degenerate");
+      refuse_mendable(fmt::format("triangle {} ({}, {}, {}) has no area", t, a, b, c), where,
+                      "triangles that are not degenerate");
     }
   }
 }
@@ -89,14 +94,15 @@ std::vector<HalfEdge> pair_edges(const std::vector<HalfEdge>& half, std::string_
            std::max(half[end].from, half[end].to) == high)
       ++end;
     if (end - k > 2) {
-      refuse(fmt::format("edge {}-{} has {} triangles ({}, {}, {}{})", low, high, end - k, half[k].triangle,
-                         half[k + 1].triangle, half[k + 2].triangle, end - k > 3 ? ", …" : ""),
-             where, "at most two triangles at an edge");
+      refuse_mendable(
+          fmt::format("edge {}-{} has {} triangles ({}, {}, {}{})", low, high, end - k, half[k].triangle,
+                      half[k + 1].triangle, half[k + 2].triangle, end - k > 3 ? ", …" : ""),
+          where, "at most two triangles at an edge");
     }
     if (end - k == 2 && half[k].from == half[k + 1].from) {
-      refuse(fmt::format("triangles {} and {} run the same way along edge {}-{}", half[k].triangle,
-                         half[k + 1].triangle, half[k].from, half[k].to),
-             where, "one orientation of all triangles");
+      refuse_mendable(fmt::format("triangles {} and {} run the same way along edge {}-{}", half[k].triangle,
+                                  half[k + 1].triangle, half[k].from, half[k].to),
+                      where, "one orientation of all triangles");
     }
     out.edges.push_back({low, high});
     if (end - k == 2) {
@@ -134,7 +140,8 @@ void build_stars(const TriangleMesh& mesh, std::string_view where, Topology& out
   for (size_t v = 0; v < n; ++v) {
     fan.assign(corners.begin() + begin[v], corners.begin() + begin[v + 1]);
     if (fan.empty())
-      refuse(fmt::format("vertex {} belongs to no triangle", v), where, "vertices that triangles use");
+      refuse_mendable(fmt::format("vertex {} belongs to no triangle", v), where,
+                      "vertices that triangles use");
     std::sort(fan.begin(), fan.end(), [](const Corner& x, const Corner& y) { return x.from < y.from; });
     const auto from = [&](int32_t vertex) {
       const auto it = std::lower_bound(fan.begin(), fan.end(), vertex,
@@ -163,8 +170,8 @@ void build_stars(const TriangleMesh& mesh, std::string_view where, Topology& out
       ++walked;
     } while (at != start);
     if (walked != fan.size() || open > 1) {
-      refuse(fmt::format("two fans of triangles meet at vertex {}", v), where,
-             "one fan of triangles around each vertex");
+      refuse_mendable(fmt::format("two fans of triangles meet at vertex {}", v), where,
+                      "one fan of triangles around each vertex");
     }
     out.star_begin[v + 1] = int64_t(out.ring.size());
   }
