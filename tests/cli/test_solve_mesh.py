@@ -180,6 +180,16 @@ class MeshTest(SolveCase):
         self.assertEqual(ends[0], ends[1])
         self.assertNotEqual(ends[0], ends[2])
 
+    def test_repair_makes_a_book_of_three_pages_manifold(self):
+        book = self.write("book.obj", "v 9 9 9\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nv 0 -1 0\nf 2 3 4\nf 3 2 5\nf 2 3 6\n")
+        document = self.solve("mesh", book, "--energy", "springs", "--rest-scale", "1.1", "--repair")
+        self.assertEqual(document["repair"], {"welded": 0, "dropped": 0, "turned": 0, "copied": 4, "unused": 1})
+        self.assertEqual(document["vertices"], 9)
+        self.assertEqual(document["boundary_loops"], 3)
+        self.assertLess(document["final_cost"], 1e-12)
+        done = self.refuses("solve", "mesh", book, "--energy", "springs", saying="edge 1-2 has 3 triangles")
+        self.assertIn("hint: --repair mends such a mesh", done.stderr)
+
     def test_bad_input(self):
         energy = ("--energy", "smooth")
         self.refuses("solve", "mesh", "icosphere:1", saying="--energy is missing")
