@@ -10,9 +10,9 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr int32_t kCoarsest = 100;      // vertices of the graph that is split first
-constexpr int kStarts = 10;             // regions that are grown there
-constexpr int kPasses = 8;              // of refinement on each level
+constexpr int32_t kCoarsest = 100;     // vertices of the graph that is split first
+constexpr int kStarts = 10;            // regions that are grown there
+constexpr int kPasses = 8;             // of refinement on each level
 constexpr double kLargestShare = 0.6;  // of the weight on one side
 
 /// A graph with weights of edges: how many edges of the finest graph one stands for.
