@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <random>
 
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
@@ -103,6 +104,26 @@ TEST(MeshRepair, LeavesWhatHasNoNumbersToTheCheck) {
   const TriangleMesh mesh{{0, 0, 0, 1, 0, NAN, 0, 1, 0}, {0, 1, 2}, {}};
   EXPECT_FALSE(repair(mesh).changed());
   EXPECT_THROW(build_topology(repair(mesh).mesh, "nan"), InputError);
+}
+
+TEST(MeshRepair, EverySoupBecomesManifoldOrEmpty) {
+  std::mt19937 random(11);
+  int empty = 0;
+  for (int sample = 0; sample < 3000; ++sample) {
+    TriangleMesh soup;
+    const int vertices = 4 + int(random() % 6), triangles = 1 + int(random() % 24);
+    for (int k = 0; k < 3 * vertices; ++k) soup.vertices.push_back(double(random() % 1000) / 100);
+    for (int k = 0; k < 3 * triangles; ++k) soup.faces.push_back(int32_t(random() % unsigned(vertices)));
+    const Repair r = repair(soup);
+    EXPECT_EQ(r.mesh.face_count(), triangles - r.dropped);
+    if (r.mesh.face_count() == 0) {
+      ++empty;
+      continue;
+    }
+    ASSERT_NO_THROW(build_topology(r.mesh, "soup")) << sample;
+    EXPECT_FALSE(repair(r.mesh).changed() && repair(r.mesh).dropped > 0) << "copies are no new triangles";
+  }
+  EXPECT_LT(empty, 600);
 }
 
 TEST(MeshRepair, TheCowBecomesManifold) {
