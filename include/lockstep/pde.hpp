@@ -200,8 +200,8 @@ struct LossOptions {
   /// Cells along z of a slab that passes both kernels while its cotangents are in the cache; 0: by the
   /// device.
   int64_t slab = 0;
-  /// Lanes of a fused tile along x and y, adjacent rows of a lane, planes of a chunk, groups that should
-  /// share a multiprocessor (bounds the registers on CUDA); 0: by the device.
+  /// Lanes of a tile (fused, two sweeps) along x and y, adjacent rows of a lane, planes of a chunk, groups
+  /// that should share a multiprocessor (bounds the registers on CUDA); 0: by the device.
   int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0, groups = 0;
   /// Residual levels of a trajectory that one fused sweep takes; 0: by the device.
   int levels = 0;
