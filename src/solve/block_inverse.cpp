@@ -167,12 +167,11 @@ void invert_blocks(const Device& device, const BlockPart& part, const Buffer& pa
                 part.damping, parameters, part.inverse);
 }
 
-void apply_inverse(const Device& device, const BlockPart& part, double factor, const Buffer& from,
-                   const Buffer& to) {
-  const Storage real = from.storage();
-  const int w = part.width;
+namespace {
+
+Kernel apply_kernel(Storage real, int w) {
   const std::string name = fmt::format("solve.apply_inverse.{}.{}", lockstep::name(real), w);
-  const Kernel kernel = cached_kernel(name, [&] {
+  return cached_kernel(name, [&] {
     return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
       const TracedBuffer inverse("inverse", real, 2, ir::Access::read), x("x", real, 2, ir::Access::read),
           y("y", real, 2, ir::Access::write);
@@ -188,10 +187,17 @@ void apply_inverse(const Device& device, const BlockPart& part, double factor, c
       }
     });
   });
+}
+
+}  // namespace
+
+void apply_inverse(const Device& device, const BlockPart& part, double factor, const Buffer& from,
+                   const Buffer& to) {
   const auto own = [&](const Buffer& v) {
     return v.rows(part.first_tangent, part.numbers()).reshape({part.count, part.width});
   };
-  device.launch(kernel, {part.count}, part.inverse, own(from), own(to), factor);
+  device.launch(apply_kernel(from.storage(), part.width), {part.count}, part.inverse, own(from), own(to),
+                factor);
 }
 
 void precondition(const Device& device, const BlockPart& part, bool step, const Buffer& scalars,
@@ -206,6 +212,19 @@ void precondition(const Device& device, const BlockPart& part, bool step, const 
                   rr);
   else
     device.launch(kernel, {part.groups()}, part.inverse, own(r), own(z), rz, rr);
+}
+
+std::vector<std::function<Kernel()>> block_kernels(const Evaluator::State& state, const SetState& set,
+                                                   bool eliminated) {
+  std::vector<std::function<Kernel()>> kernels;
+  if (set.count == 0) return kernels;
+  const Storage real = state.values.real;
+  const int w = set.tangent() <= kWidestInverse ? set.tangent() : 1;
+  kernels.push_back([=] { return invert_kernel(real, w); });
+  if (eliminated) kernels.push_back([=] { return apply_kernel(real, w); });
+  for (const bool step : {false, true})
+    if (!eliminated) kernels.push_back([=] { return precondition_kernel(real, w, step); });
+  return kernels;
 }
 
 void HeldCoordinates::upload(const Device& device, int64_t tangent) {

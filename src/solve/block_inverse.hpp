@@ -37,6 +37,11 @@ void precondition(const Device& device, const BlockPart& part, bool step, const 
                   const Buffer& p, const Buffer& q, const Buffer& x, const Buffer& r, const Buffer& z,
                   const Buffer& rz, const Buffer& rr);
 
+/// The kernels of invert_blocks() and precondition() for the blocks of a set, or of invert_blocks() and
+/// apply_inverse() where it is eliminated; to be traced when they are called.
+std::vector<std::function<Kernel()>> block_kernels(const Evaluator::State& state, const SetState& set,
+                                                   bool eliminated);
+
 /// Tangent coordinates that take no part in a linear system, on a device. Nothing is launched where none were
 /// ever given, so that problems without bounds pay nothing.
 class HeldCoordinates {

@@ -141,6 +141,16 @@ void ConjugateGradients::set_parameters(double lambda, double forcing, int max_i
   }
 }
 
+std::vector<std::function<Kernel()>> ConjugateGradients::kernels(Storage real) {
+  const bool wide = real == Storage::f64;
+  std::vector<std::function<Kernel()>> kernels;
+  for (const int which : {kStart, kStepLength, kDirection})
+    kernels.push_back([=] { return wide ? control_kernel<f64>(which) : control_kernel<f32>(which); });
+  kernels.push_back([=] { return wide ? dot_kernel<f64>() : dot_kernel<f32>(); });
+  kernels.push_back([=] { return wide ? turn_kernel<f64>() : turn_kernel<f32>(); });
+  return kernels;
+}
+
 void ConjugateGradients::control(int which) {
   const Kernel& k = real_ == Storage::f64 ? control_kernel<f64>(which) : control_kernel<f32>(which);
   if (which == kStepLength)

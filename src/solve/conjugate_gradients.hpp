@@ -19,6 +19,9 @@ class ConjugateGradients {
   ConjugateGradients(const Device& device, Storage real, int64_t size, std::vector<BlockPart> parts,
                      Product product);
 
+  /// The kernels of solve(), to be traced when they are called.
+  static std::vector<std::function<Kernel()>> kernels(Storage real);
+
   const Buffer& parameters() const { return parameters_; }
   const std::vector<BlockPart>& parts() const { return parts_; }
   /// Sets lambda and the damping's range on the device, for what is launched before solve().

@@ -279,6 +279,21 @@ void Evaluator::State::launch_retract(const Buffer& step) const {
   }
 }
 
+std::vector<std::function<Kernel()>> Evaluator::State::state_kernels() const {
+  std::vector<std::function<Kernel()>> kernels;
+  const Storage wide = storage_of(values.compute), real = values.real;
+  if (wide != real) kernels.push_back([=] { return convert_kernel(wide, real); });
+  for (const SetState& set : sets) {
+    if (set.count == 0) continue;
+    if (uses & kUseLinearize)
+      kernels.push_back([real, width = set.tangent()] { return diagonal_kernel(real, width); });
+    kernels.push_back([manifold = set.manifold, state = values.state, real] {
+      return retract_kernel(manifold, state, real);
+    });
+  }
+  return kernels;
+}
+
 double Evaluator::try_step(const Buffer& step) {
   state_->launch_retract(step);
   state_->launch_cost(state_->candidate);

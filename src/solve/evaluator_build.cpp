@@ -163,6 +163,7 @@ void Evaluator::State::build(const Problem::State& problem) {
     b.costs = costs.rows(count, b.cost_count());
     count += b.cost_count();
   }
+  compile_sums();
   for (size_t k = 0; k < batches.size(); ++k)
     if (k == 0 || batches[k].program != batches[k - 1].program)
       compile_ahead(batches[k].program,
@@ -360,19 +361,15 @@ void Evaluator::State::share_scratch() {
 
 void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& program, const Grouping& grouping,
                                      bool first) const {
-  const auto add = [&](std::function<Kernel()> make) {
-    preparation->add([device = device, make = std::move(make)] { device.prepare(make()); });
-  };
   const auto instances = [&](const Form& form, unsigned outputs) {
-    for (const auto& make : instance_kernels(program, form, outputs)) add(make);
+    for (const auto& make : instance_kernels(program, form, outputs)) compile(make);
   };
   const bool grouped = grouping.grouped;
   const auto sweep = [&](Sweep which) {
     const bool sets = grouping.overwrites && (which == Sweep::gradient || which == Sweep::product);
-    for (const auto& make :
-         Assembly::kernels(program, which, which < Sweep::diagonal ? values : derivatives, sets,
-                           Assembly::by_records(device)))
-      add(make);
+    for (const auto& make : Assembly::kernels(program, which, which < Sweep::diagonal ? values : derivatives,
+                                              sets, Assembly::by_records(device)))
+      compile(make);
   };
   const bool same = values.compute == derivatives.compute;
   const bool linearize = uses & kUseLinearize, gradient = uses & kUseGradient;
@@ -398,7 +395,28 @@ void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& progr
   if (grouped)
     sweep(Sweep::product);
   else
-    add([program, real = values.real] { return product_kernel(program, real, {}); });
+    compile([program, real = values.real] { return product_kernel(program, real, {}); });
+}
+
+void Evaluator::State::compile_sums() const {
+  if (uses == 0) return;
+  const Storage wide = storage_of(values.compute), real = values.real;
+  const auto all = [&](const std::vector<std::function<Kernel()>>& kernels) {
+    for (const auto& make : kernels) compile(make);
+  };
+  for (const BatchState& batch : batches)
+    for (const ClassSums& c : batch.sums) {
+      const int width = c.slots.width;
+      all(c.gather.kernels(wide, width, true));
+      if (uses & kUseLinearize) all(c.gather.kernels(real, width * (width + 1) / 2, false));
+      if ((uses & kUseProduct) && real != wide) all(c.gather.kernels(real, width, true));
+    }
+  all(cost_sum.kernels(values.cost));
+  all(state_kernels());
+}
+
+void Evaluator::State::compile(std::function<Kernel()> make) const {
+  preparation->add([device = device, make = std::move(make)] { device.prepare(make()); });
 }
 
 void Evaluator::State::allocate_derivatives() {

@@ -115,6 +115,12 @@ struct Evaluator::State {
   };
   void compile_ahead(const std::shared_ptr<const Program>& program, const Grouping& grouping,
                      bool first) const;
+  /// The same of sums, moves and conversions.
+  void compile_sums() const;
+  /// Kernels that move the state and convert vectors, to be traced when they are called.
+  std::vector<std::function<Kernel()>> state_kernels() const;
+  /// Compiles a kernel on another thread, unless it is launched before one is free.
+  void compile(std::function<Kernel()> make) const;
   void allocate_derivatives();
   /// Stored Jacobians of all batches, at the state.
   void ensure_jacobian();

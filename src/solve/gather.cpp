@@ -190,6 +190,17 @@ Gather::Gather(const Device& device, const GatherPlan& plan)
   plan_.entries.shrink_to_fit();
 }
 
+std::vector<std::function<Kernel()>> Gather::kernels(Storage storage, int components, bool signs,
+                                                     bool overwrite, bool records) const {
+  std::vector<std::function<Kernel()>> kernels;
+  if (!plan_.few_blocks.empty())
+    kernels.push_back([=] { return few_kernel(storage, components, signs, overwrite, records); });
+  if (plan_.many_blocks.empty()) return kernels;
+  kernels.push_back([=] { return chunk_kernel(storage, components, signs, records); });
+  kernels.push_back([=] { return many_kernel(storage, components, overwrite); });
+  return kernels;
+}
+
 void Gather::add(const Buffer& local, int components, bool signs, const Buffer& few_offsets,
                  const Buffer& many_offsets, const Buffer& target, bool overwrite, bool records) const {
   const Storage storage = local.storage();

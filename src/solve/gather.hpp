@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lockstep/device.hpp"
@@ -42,6 +43,10 @@ class Gather {
   void add(const Buffer& local, int components, bool signs, const Buffer& few_offsets,
            const Buffer& many_offsets, const Buffer& target, bool overwrite = false,
            bool records = false) const;
+
+  /// The kernels that add() launches, to be traced when they are called.
+  std::vector<std::function<Kernel()>> kernels(Storage storage, int components, bool signs,
+                                               bool overwrite = false, bool records = false) const;
 
   const GatherPlan& plan() const { return plan_; }
 

@@ -31,6 +31,8 @@ class LinearSolver {
   /// Tangent coordinates that stay: their step is 0, as if their blocks were fixed. 1 for held; empty for
   /// none. For the prepare() that follows; a solver that was once given some is given them each time.
   virtual void hold(std::vector<uint8_t> held) = 0;
+  /// Compiles on other threads what the first solve() will launch.
+  virtual void compile_ahead(const Evaluator&) const {}
   /// The evaluator was linearised anew at its state.
   virtual void prepare(Evaluator& evaluator) = 0;
   /// step (tangent, on the evaluator's device) = -(J^T J + lambda D)^-1 g; an

@@ -31,6 +31,16 @@ class PcgSolver : public LinearSolver {
 
   void hold(std::vector<uint8_t> held) override { held_.set(std::move(held)); }
 
+  void compile_ahead(const Evaluator& evaluator) const override {
+    const Evaluator::State& s = evaluator.internals();
+    const bool wide = s.values.real == Storage::f64;
+    s.compile([wide] { return wide ? negate_kernel<f64>() : negate_kernel<f32>(); });
+    for (const SetState& set : s.sets)
+      for (const auto& make : block_kernels(s, set, false)) s.compile(make);
+    for (const auto& make : ConjugateGradients::kernels(s.values.real)) s.compile(make);
+    s.compile([wide] { return wide ? damp_kernel<f64>() : damp_kernel<f32>(); });
+  }
+
   void prepare(Evaluator& evaluator) override {
     const Evaluator::State& s = evaluator.internals();
     held_.upload(s.device, s.tangent);
@@ -40,6 +50,7 @@ class PcgSolver : public LinearSolver {
 
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
     const Device& device = evaluator.device();
+    evaluator.internals().preparation->check();
     cg_->set_parameters(lambda, forcing, max_iterations_, damping_);
     for (const BlockPart& part : cg_->parts()) invert_blocks(device, part, cg_->parameters());
     device.launch(right_.storage() == Storage::f64 ? negate_kernel<f64>() : negate_kernel<f32>(),

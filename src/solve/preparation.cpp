@@ -60,7 +60,7 @@ void Preparation::run(std::unique_lock<std::mutex>& lock, const Handle& handle) 
   lock.lock();
   handle->error = error;
   handle->done = true;
-  if (of_device && !handle->waited_for && !failure_) failure_ = error;
+  if (of_device && !handle->waited_for) failures_.push_back(handle);
   --running_;
   changed_.notify_all();
 }
@@ -85,7 +85,7 @@ void Preparation::wait(const Handle& handle) {
   }
   changed_.wait(lock, [&] { return handle->done; });
   if (!handle->error) return;
-  if (failure_ == handle->error) failure_ = nullptr;
+  std::erase(failures_, handle);
   std::rethrow_exception(handle->error);
 }
 
@@ -96,8 +96,13 @@ void Preparation::wait_all() {
 
 void Preparation::check() {
   const std::scoped_lock lock(mutex_);
-  if (!failure_) return;
-  std::rethrow_exception(std::exchange(failure_, nullptr));
+  const auto found = std::find_if(failures_.begin(), failures_.end(), [](const Handle& failed) {
+    return failed->stage == device::current_stage();
+  });
+  if (found == failures_.end()) return;
+  const std::exception_ptr error = (*found)->error;
+  failures_.erase(found);
+  std::rethrow_exception(error);
 }
 
 }  // namespace lockstep::solve

@@ -35,7 +35,7 @@ class Preparation {
   void wait(const Handle& handle);
   /// Until all work is done.
   void wait_all();
-  /// Throws the first DeviceError of work that nobody waited for, once.
+  /// Throws the first DeviceError of work that this thread's stage added and nobody waited for, once.
   void check();
 
  private:
@@ -47,7 +47,7 @@ class Preparation {
   std::deque<Handle> queue_;
   int running_ = 0;
   bool ends_ = false;
-  std::exception_ptr failure_;
+  std::vector<Handle> failures_;
   std::vector<std::jthread> threads_;
 };
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <optional>
 
 #include "solve/conjugate_gradients.hpp"
@@ -58,6 +58,12 @@ Elimination choose(const Evaluator::State& s) {
 
 uint64_t kept_slots(int eliminated) {
   return eliminated < 0 ? Program::kAllSlots : ~Program::slot_bit(eliminated);
+}
+
+/// Products from the kept slots to the eliminated one, from all to the kept, from the eliminated to the kept.
+std::array<SlotMask, 3> masks_of(int eliminated) {
+  const uint64_t out = eliminated < 0 ? 0 : Program::slot_bit(eliminated), kept = ~out;
+  return {SlotMask{kept, out}, SlotMask{Program::kAllSlots, kept}, SlotMask{out, kept}};
 }
 
 /// Points kernel over instances: what each adds to the diagonal blocks of S. Arguments: stored Jacobian; for
@@ -153,11 +159,42 @@ const Kernel& damp_kernel() {
   return k;
 }
 
+/// q += g.
+template <class T>
+const Kernel& add_kernel() {
+  static const Kernel k = kernel(fmt::format("solve.schur_add.{}", name(lockstep::detail::kType<T>)),
+                                 [](At<1> at, Grid<T, 1> g, InOut<T, 1> q) { q[at] = q[at] + g[at]; });
+  return k;
+}
+
 class SchurSolver : public LinearSolver {
  public:
   explicit SchurSolver(int max_iterations) : max_iterations_(max_iterations) {}
 
   void hold(std::vector<uint8_t> held) override { held_.set(std::move(held)); }
+
+  void compile_ahead(const Evaluator& evaluator) const override {
+    const Evaluator::State& s = evaluator.internals();
+    const Storage real = s.values.real;
+    const bool wide = real == Storage::f64;
+    const Elimination elimination = choose(s);
+    for (const SetState& set : s.sets)
+      for (const auto& make : block_kernels(s, set, &set == &s.sets[size_t(elimination.set)]))
+        s.compile(make);
+    for (size_t k = 0; k < s.batches.size(); ++k) {
+      const auto program = s.batches[k].program;
+      const int slot = elimination.slot[k];
+      if (k > 0 && program == s.batches[k - 1].program) continue;
+      s.compile([=] { return diagonal_kernel(program, real, slot); });
+      for (const SlotMask& mask : masks_of(slot))
+        if (mask.inputs != 0 && mask.outputs != 0)
+          s.compile([=] { return product_kernel(program, real, mask); });
+    }
+    for (const auto& make : ConjugateGradients::kernels(real)) s.compile(make);
+    s.compile([wide] { return wide ? combine_kernel<f64>() : combine_kernel<f32>(); });
+    s.compile([wide] { return wide ? damp_kernel<f64>() : damp_kernel<f32>(); });
+    s.compile([wide] { return wide ? add_kernel<f64>() : add_kernel<f32>(); });
+  }
 
   void prepare(Evaluator& evaluator) override {
     evaluator.internals().ensure_jacobian();
@@ -175,11 +212,10 @@ class SchurSolver : public LinearSolver {
     const SetState& set = s.sets[size_t(elimination_.set)];
     to_kept_.clear(), to_eliminated_.clear(), from_eliminated_.clear();
     for (size_t k = 0; k < s.batches.size(); ++k) {
-      const int slot = elimination_.slot[k];
-      const uint64_t out = slot < 0 ? 0 : Program::slot_bit(slot), kept = ~out;
-      to_eliminated_.push_back({kept, out});
-      to_kept_.push_back({Program::kAllSlots, kept});
-      from_eliminated_.push_back({out, kept});
+      const std::array<SlotMask, 3> masks = masks_of(elimination_.slot[k]);
+      to_eliminated_.push_back(masks[0]);
+      to_kept_.push_back(masks[1]);
+      from_eliminated_.push_back(masks[2]);
     }
     schur_diagonal_ = s.device.allocate(s.values.real, {s.diagonal_size});
     for (Buffer* b : {&right_, &vector_, &product_, &kept_}) {
@@ -206,6 +242,7 @@ class SchurSolver : public LinearSolver {
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
     const Evaluator::State& s = *state_;
     const Device& device = s.device;
+    s.preparation->check();
     cg_->set_parameters(lambda, forcing, max_iterations_, damping_);
     invert_blocks(device, eliminated_, cg_->parameters());
     find_diagonal();
@@ -241,12 +278,8 @@ class SchurSolver : public LinearSolver {
 
   /// product += g.
   void add_gradient(const Buffer& product) const {
-    static const auto make = []<class T>(T) {
-      return kernel(fmt::format("solve.schur_add.{}", name(lockstep::detail::kType<T>)),
-                    [](At<1> at, Grid<T, 1> g, InOut<T, 1> q) { q[at] = q[at] + g[at]; });
-    };
-    static const Kernel wide = make(f64()), narrow = make(f32());
-    state_->device.launch(wide_ ? wide : narrow, {state_->tangent}, state_->gradient, product);
+    state_->device.launch(wide_ ? add_kernel<f64>() : add_kernel<f32>(), {state_->tangent}, state_->gradient,
+                          product);
   }
 
   void multiply(const Buffer& p, const Buffer& q) const {

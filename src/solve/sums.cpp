@@ -52,4 +52,11 @@ void FixedSum::launch(const Buffer& x, const Buffer& result) const {
   device_.launch(wide ? total_sum<f64>() : total_sum<f32>(), {1}, partial_, result);
 }
 
+std::vector<std::function<Kernel()>> FixedSum::kernels(Storage storage) const {
+  const bool wide = storage == Storage::f64;
+  std::vector<std::function<Kernel()>> kernels{[wide] { return wide ? total_sum<f64>() : total_sum<f32>(); }};
+  if (count_ > kSumChunk) kernels.push_back([wide] { return wide ? chunk_sums<f64>() : chunk_sums<f32>(); });
+  return kernels;
+}
+
 }  // namespace lockstep::solve

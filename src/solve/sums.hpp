@@ -1,6 +1,9 @@
 // Sums in a fixed order with scratch memory of their own, so that they can be recorded into graphs.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "lockstep/device.hpp"
 
 namespace lockstep::solve {
@@ -15,6 +18,8 @@ class FixedSum {
   FixedSum(const Device& device, Storage storage, int64_t count);
   /// result[0] = sum of x, which has `count` elements.
   void launch(const Buffer& x, const Buffer& result) const;
+  /// The kernels that launch() launches, to be traced when they are called.
+  std::vector<std::function<Kernel()>> kernels(Storage storage) const;
 
  private:
   Device device_;

@@ -25,7 +25,9 @@ constexpr double kLargestDamping = 1e32;
 /// What the trust region methods share: linearisation, solver, forcing, tolerances.
 class LeastSquares : public Minimizer {
  public:
-  explicit LeastSquares(Run& run) : run_(run), solver_(make_linear_solver(run)) {}
+  explicit LeastSquares(Run& run) : run_(run), solver_(make_linear_solver(run)) {
+    run_.solve([&] { solver_->compile_ahead(evaluator()); });
+  }
   double gradient_max() const override { return gradient_max_; }
 
  protected:

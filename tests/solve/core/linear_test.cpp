@@ -156,6 +156,25 @@ TEST(Linear, HeldCoordinatesTakeNoPartAndTheIdentityDamps) {
   }
 }
 
+TEST(Linear, KernelsThatAreCompiledAheadAreThoseOfTheFirstStep) {
+  const Problem problem = views_problem(11, 83, 4, 5);
+  for (const auto& make : {make_pcg_solver, make_schur_solver}) {
+    const Device device = Device::open("cpu");
+    Evaluator evaluator(problem, device, Precision::f64, {0, kUseLinearize | kUseProduct});
+    const auto solver = make(100);
+    solver->compile_ahead(evaluator);
+    evaluator.linearize();
+    evaluator.wait_for_kernels();
+    const size_t ahead = device.kernels().size();
+    EXPECT_GE(ahead, 15u);
+    const Buffer step = device.allocate(evaluator.real(), {evaluator.tangent_size()});
+    solver->prepare(evaluator);
+    solver->solve(evaluator, 1e-2, 1e-3, step);
+    const std::vector<KernelReport> all = device.kernels();
+    for (size_t k = ahead; k < all.size(); ++k) ADD_FAILURE() << all[k].name;
+  }
+}
+
 TEST(Linear, SchurNeedsFewerIterations) {
   const Problem problem = views_problem(20, 400, 5, 8);
   const Device device = Device::open("cpu");
