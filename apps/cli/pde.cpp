@@ -205,10 +205,10 @@ int run_trajectory(const CommonOptions& common, const PdeOptions& options) {
   const io::NpzArrays file = session.host_stage("read", [&] { return io::read_npz(options.input); });
   const NpyArray& any = io::find_array(file, "sigma", options.input);
   const int64_t levels = any.shape.empty() ? 0 : any.shape[0];
+  if (levels < 3) throw InputError(fmt::format("{} levels", levels), options.input, "3 or more");
   const NpyArray& sigma = field_array(file, "sigma", {levels}, options.input);
   const NpyArray& u = field_array(file, "u", {levels, 3}, options.input);
   expect_like(u, "u", sigma, "sigma", options.input);
-  if (levels < 3) throw InputError(fmt::format("{} levels", levels), options.input, "3 or more");
   std::map<std::string, const NpyArray*> in;
   read_extras(file, terms, sigma, "sigma", options.input, in);
   mesh.cells = cells_of(sigma);

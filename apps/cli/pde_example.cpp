@@ -64,6 +64,7 @@ int run(const CommonOptions& common, const ExampleCommand& options) {
     io::MapPictureOptions map;
     map.title = fmt::format("{}: {} ({})", example.name, example.description, example.shown);
     map.map = io::ColorMap::heat;
+    map.pixel_size = 0;  // the examples' lengths have no unit
     const std::filesystem::path file = folder / (example.name + ".png");
     io::write_png(file, io::draw_map(picture, ny, nx, map));
     document["picture"] = file.string();

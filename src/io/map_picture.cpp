@@ -194,8 +194,9 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
   frame(image, left - 1, top - 1, map_width + 2, map_height + 2, kFrame);
   draw_text(image, left, kMargin, options.title, kInk, title_scale);
   draw_color_bar(image, left + map_width + 20, top, bar_height, range, options);
-  draw_scale_bar(image, left, top + map_height + 14,
-                 options.pixel_size * static_cast<double>(shrink_by) / zoom, map_width / 2);
+  if (options.pixel_size > 0)
+    draw_scale_bar(image, left, top + map_height + 14,
+                   options.pixel_size * static_cast<double>(shrink_by) / zoom, map_width / 2);
   return image;
 }
 

@@ -18,8 +18,8 @@ struct MapPictureOptions {
   std::optional<double> minimum, maximum;      ///< of the colours; default: those of the data
   bool hide_zero = false;                      ///< cells of value 0 show the relief alone
   const std::vector<float>* relief = nullptr;  ///< heights (m) on the same grid, shaded under the colours
-  double pixel_size = 1.0;                     ///< metres; for the relief and the scale bar
-  int target_pixels = 960;                     ///< wanted length of the map's longer side
+  double pixel_size = 1.0;  ///< metres; for the relief and the scale bar, which 0 leaves out
+  int target_pixels = 960;  ///< wanted length of the map's longer side
 };
 
 /// Draws a grid, row 0 on top. Missing cells (NaN) are light grey. Small grids are magnified by a whole
