@@ -93,8 +93,9 @@ CaseRun bind_lbfgs(const std::shared_ptr<Evaluator>& evaluator) {
             memory->advance();
           },
           [=] {
-            return std::vector<HostArray>{HostArray::of(device, memory->step()),
-                                          HostArray::of(download_numbers(device, memory->numbers()))};
+            std::vector<double> numbers = download_numbers(device, memory->numbers());
+            numbers.resize(kLbfgsOlder);  // the rest depends on the device's types; it makes the next step
+            return std::vector<HostArray>{HostArray::of(device, memory->step()), HostArray::of(numbers)};
           }};
 }
 

@@ -13,9 +13,12 @@ LbfgsMemory::LbfgsMemory(Evaluator& evaluator, int history, bool scaled) : evalu
   const Evaluator::State& s = evaluator.internals();
   layout_ = {history, scaled, s.values.real, s.values.cost, s.values.state, s.tangent, s.ambient};
   const Device& d = device();
+  // Rows begin at multiples of 128 bytes, an odd number of these apart: not all in the same set of a cache.
+  const int64_t line = 128 / size_of(layout_.real), lines = (layout_.size + line - 1) / line | 1;
   for (Buffer* b : {&s_, &y_}) {
-    *b = d.allocate(layout_.real, {layout_.slots(), layout_.size});
-    d.clear(*b);
+    const Buffer whole = d.allocate(layout_.real, {layout_.slots(), lines * line});
+    d.clear(whole);
+    *b = whole.window({0, 0}, {layout_.slots(), layout_.size});
   }
   for (Buffer* b : {&earlier_, &step_}) *b = d.allocate(layout_.real, {layout_.size});
   if (scaled) diagonal_ = d.allocate(layout_.real, {layout_.size});
