@@ -1,4 +1,5 @@
-// T time levels in one go: a slab of planes passes through all levels while its cotangents stay in the cache.
+// T time levels in one go: sweeps over several levels each, or slabs of planes that pass through all levels
+// while their cotangents stay in the cache.
 #include <algorithm>
 
 #include "pde/checked.hpp"
