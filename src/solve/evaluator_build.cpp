@@ -118,7 +118,7 @@ void Evaluator::State::build(const Problem::State& problem) {
 
   // While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
   // that goes on while the first evaluation runs.
-  preparation = std::make_unique<Preparation>(Preparation::default_threads());
+  preparation = std::make_unique<Preparation>(Preparation::threads_for(device.info()));
   struct Ahead {
     std::shared_ptr<const Program> program;
     bool may_group = false;

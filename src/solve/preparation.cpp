@@ -14,9 +14,11 @@ struct Preparation::Work {
   std::exception_ptr error;
 };
 
-int Preparation::default_threads() {
-  constexpr int kMost = 8;
-  return std::clamp(int(std::thread::hardware_concurrency()), 1, kMost);
+int Preparation::threads_for(const DeviceInfo& device) {
+  constexpr int64_t kMost = 8;
+  const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
+  if (device.kind != DeviceKind::cpu) return int(own);
+  return device.multiprocessors == 1 ? 0 : int(std::min<int64_t>(own, device.multiprocessors));
 }
 
 Preparation::Preparation(int threads) {
@@ -91,6 +93,11 @@ void Preparation::wait(const Handle& handle) {
 
 void Preparation::wait_all() {
   std::unique_lock lock(mutex_);
+  while (!queue_.empty()) {
+    const Handle next = queue_.front();
+    queue_.pop_front();
+    run(lock, next);
+  }
   changed_.wait(lock, [&] { return queue_.empty() && running_ == 0; });
 }
 

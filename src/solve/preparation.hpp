@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/device.hpp"
+
 namespace lockstep::solve {
 
 /// Pieces of work begin in the order in which they were added. They count as work of the stage in which they
@@ -27,13 +29,13 @@ class Preparation {
   Preparation(const Preparation&) = delete;
   Preparation& operator=(const Preparation&) = delete;
 
-  /// Threads that this machine has for it, one at least.
-  static int default_threads();
+  /// Threads that this machine has for it; none where the device is a CPU that was given one thread.
+  static int threads_for(const DeviceInfo& device);
 
   Handle add(std::function<void()> work);
   /// Until the work is done, by this thread where none has begun it. Throws what the work threw.
   void wait(const Handle& handle);
-  /// Until all work is done.
+  /// Until all work is done, by this thread, too.
   void wait_all();
   /// Throws the first DeviceError of work that this thread's stage added and nobody waited for, once.
   void check();

@@ -216,5 +216,24 @@ TEST(Preparation, WhatHasNotBegunIsDroppedAtTheEnd) {
   EXPECT_EQ(done, 100);
 }
 
+TEST(Preparation, WithoutThreadsTheWaitingOneDoesTheWork) {
+  std::atomic<int> done{0};
+  Preparation preparation(0);
+  for (int k = 0; k < 10; ++k) preparation.add([&] { ++done; });
+  preparation.wait_all();
+  EXPECT_EQ(done, 10);
+  DeviceInfo cpu;
+  cpu.kind = DeviceKind::cpu, cpu.multiprocessors = 1;
+  EXPECT_EQ(Preparation::threads_for(cpu), 0);
+  cpu.kind = DeviceKind::cuda;
+  EXPECT_GE(Preparation::threads_for(cpu), 1);
+  const Problem problem = ring_problem(20);
+  const Device alone = Device::open("cpu", {.threads = 1});
+  Evaluator evaluator(problem, alone, Precision::f64, {7, kUseLinearize});
+  const Evaluated whole = evaluate(problem, Device::open("cpu"), Precision::f64, 0);
+  EXPECT_EQ(evaluator.linearize(), whole.cost);
+  evaluator.wait_for_kernels();
+}
+
 }  // namespace
 }  // namespace lockstep::solve::test
