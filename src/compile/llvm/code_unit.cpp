@@ -133,7 +133,8 @@ Value* CodeUnit::scratch(int64_t bytes) {
   llvm::IRBuilder<> entry(entry_->getTerminator());
   Value* at =
       entry.CreateConstInBoundsGEP1_64(entry.getInt8Ty(), function_->getArg(2), uint64_t(scratch_bytes_));
-  scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  // One unit between arrays: lane variables of equal, round sizes would share sets of the first cache.
+  scratch_bytes_ += ((bytes + kScratchAlignment - 1) / kScratchAlignment + 1) * kScratchAlignment;
   return at;
 }
 

@@ -83,7 +83,7 @@ struct Header {
 
 std::string cache_key(const ir::Function& lowered) {
   const HostProcessor& host = host_processor();
-  return std::string("cpu-object 6 LLVM ") + LLVM_VERSION_STRING + " " + host.name + " " + host.features +
+  return std::string("cpu-object 7 LLVM ") + LLVM_VERSION_STRING + " " + host.name + " " + host.features +
          " " + ir::fingerprint(lowered);
 }
 
