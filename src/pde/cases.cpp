@@ -256,6 +256,8 @@ void add_pde_cases(CaseRegistry& registry) {
   add({.name = "pde.two_kernel.periodic", .bench = cubes});
   add({.name = "pde.two_kernel.t1", .gradients = Gradients::t1, .bench = cubes});
   add({.name = "pde.two_kernel.loss", .gradients = Gradients::none, .bench = cubes});
+  const std::string walls = "x=free_slip,y=dirichlet_face:1,z=no_slip";
+  add({.name = "pde.two_kernel.walls", .boundary = walls, .bench = cubes});
   add({.name = "pde.two_kernel.mixed",
        .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=one_sided2",
        .mask = true,
@@ -297,6 +299,7 @@ void add_pde_cases(CaseRegistry& registry) {
        .gradients = Gradients::t1,
        .small = sweeps,
        .bench = cubes});
+  add({.name = "pde.fused.walls", .boundary = walls, .path = Path::fused, .small = sweeps, .bench = cubes});
   add({.name = "pde.fused.mixed",
        .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip",
        .path = Path::fused,
