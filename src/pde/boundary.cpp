@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "lockstep/error.hpp"
 #include "lockstep/pde.hpp"
@@ -67,6 +69,7 @@ std::string side_text(const Side& s) {
 Boundary Boundary::parse(std::string_view text) {
   Boundary b;
   std::array<std::array<std::optional<Side>, 2>, 3> given;
+  std::vector<std::string_view> named;
   for (size_t at = 0; at <= text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string_view part = text.substr(at, comma - at);
@@ -83,6 +86,10 @@ Boundary Boundary::parse(std::string_view text) {
     if (axis < 0 || axis > 2 || (where.size() != 1 && !one))
       throw InputError(fmt::format("unknown side \"{}\"", where), fmt::format("boundary {}", text),
                        "x, y, z, x-, x+, y-, y+, z- or z+");
+    if (std::find(named.begin(), named.end(), where) != named.end())
+      throw InputError(fmt::format("{} is named twice", where), fmt::format("boundary {}", text),
+                       "one rule for each axis or side");
+    named.push_back(where);
     const Side side = parse_side(part.substr(equals + 1));
     for (int end = 0; end < 2; ++end)
       if (!one || (where[1] == '+') == (end == 1)) given[size_t(axis)][size_t(end)] = side;
