@@ -10,7 +10,8 @@ namespace lockstep::solve {
 namespace {
 
 constexpr int64_t kDenseQr = 100, kDenseQrNumbers = 1'000'000;
-constexpr int64_t kDenseCholesky = 300, kDenseSchur = 3'000, kSparseCholesky = 200'000;
+constexpr int64_t kDenseCholesky = 300, kDenseSchur = 3'000, kSparseCholesky = 200'000,
+                  kResidualsOnDevice = 20'000;
 
 /// Unknowns and blocks of a set that are not fixed.
 std::pair<int64_t, int64_t> free_part(const Problem::State& state, const SetState& set) {
@@ -61,7 +62,9 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
     const bool gpu =
         device.kind == DeviceKind::cuda || (device.kind == DeviceKind::webgpu && !device.software);
-    return gpu || rest > kDenseSchur ? Linear::schur_pcg : Linear::dense_schur;
+    return (gpu && problem.residual_count() >= kResidualsOnDevice) || rest > kDenseSchur
+               ? Linear::schur_pcg
+               : Linear::dense_schur;
   }
   if (unknowns <= kSparseCholesky) return Linear::cholesky;
   return Linear::pcg;

@@ -12,9 +12,9 @@ int eliminable_set(const Problem& problem);
 /// What `automatic` means; the rules, first to last:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;
-/// - where a set can be eliminated and there are no energies: conjugate gradients on the Schur complement on
-/// a
-///   GPU or where more than 3,000 other unknowns are left, else the dense complement;
+/// - where a set can be eliminated and there are no energies: conjugate gradients on the Schur complement
+/// from
+///   20,000 residuals on a GPU or where more than 3,000 other unknowns are left, else the dense complement;
 /// - sparse Cholesky up to 200,000 unknowns;
 /// - conjugate gradients.
 Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device);

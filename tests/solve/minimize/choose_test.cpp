@@ -38,8 +38,11 @@ TEST(ChooseLinear, FollowsSizeAndStructure) {
   const Problem bundle = sights(4, 120);
   EXPECT_EQ(eliminable_set(bundle), 1);
   EXPECT_EQ(choose_linear(bundle, {}, cpu), Linear::dense_schur);
-  EXPECT_EQ(choose_linear(bundle, {}, gpu), Linear::schur_pcg);
-  EXPECT_EQ(choose_linear(bundle, {}, device(DeviceKind::webgpu, true)), Linear::dense_schur);
+  EXPECT_EQ(choose_linear(bundle, {}, gpu), Linear::dense_schur);  // 960 residuals
+  const Problem large = sights(20, 500);                           // 20,000
+  EXPECT_EQ(choose_linear(large, {}, cpu), Linear::dense_schur);
+  EXPECT_EQ(choose_linear(large, {}, gpu), Linear::schur_pcg);
+  EXPECT_EQ(choose_linear(large, {}, device(DeviceKind::webgpu, true)), Linear::dense_schur);
   EXPECT_EQ(eliminable_set(test::net(14).problem), -1);  // springs join points to points
   Options given;
   given.linear = Linear::pcg;
@@ -47,7 +50,7 @@ TEST(ChooseLinear, FollowsSizeAndStructure) {
 }
 
 TEST(ChooseLinear, BoundsChangeNothing) {
-  Problem bundle = sights(4, 120);
+  Problem bundle = sights(20, 500);
   bundle.bound({1}, 3, 0, 0, 5);
   EXPECT_EQ(choose_linear(bundle, {}, device(DeviceKind::cuda)), Linear::schur_pcg);
   EXPECT_EQ(choose_linear(bundle, {}, device(DeviceKind::cpu)), Linear::dense_schur);
