@@ -243,10 +243,10 @@ void HeldCoordinates::clear_in(const Buffer& v) const {
   const Kernel kernel = cached_kernel(name, [&] {
     return Kernel::trace(name, ir::Domain::points, 1, {}, [real = v.storage()](ir::Builder& b) {
       const TracedBuffer held("held", Storage::u32, 1, ir::Access::read),
-          v("v", real, 1, ir::Access::read_write);
+          vector("v", real, 1, ir::Access::read_write);
       const Id at = b.emit(ir::Op::coord, Type::i32, {}, 0);
       b.if_(b.op(ir::Op::ine, {held.load({at}), b.u32(0)}),
-            [&] { v.store({at}, b.number(value_type(real), 0)); });
+            [&] { vector.store({at}, b.number(value_type(real), 0)); });
     });
   });
   device_.launch(kernel, {v.elements()}, flags_, v);

@@ -93,9 +93,9 @@ CaseRun bind_lbfgs(const std::shared_ptr<Evaluator>& evaluator) {
             memory->advance();
           },
           [=] {
-            std::vector<double> numbers = download_numbers(device, memory->numbers());
-            numbers.resize(kLbfgsOlder);  // the rest depends on the device's types; it makes the next step
-            return std::vector<HostArray>{HostArray::of(device, memory->step()), HostArray::of(numbers)};
+            std::vector<double> older = download_numbers(device, memory->numbers());
+            older.resize(kLbfgsOlder);  // the rest depends on the device's types; it makes the next step
+            return std::vector<HostArray>{HostArray::of(device, memory->step()), HostArray::of(older)};
           }};
 }
 

@@ -77,7 +77,7 @@ unsigned Run::uses() const {
     case Method::lm:
     case Method::gn:
     case Method::dogleg:
-    case Method::newton: return kUseLinearize | kUseProduct | (iterative(linear_) ? 0 : kUseHost);
+    case Method::newton: return kUseLinearize | kUseProduct | (iterative(linear_) ? 0u : unsigned(kUseHost));
     default: return kUseGradient;
   }
 }

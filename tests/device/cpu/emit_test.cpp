@@ -59,7 +59,7 @@ TEST(Emit, ShiftedRowsAreVectorLoads) {
       SCOPED_TRACE(std::string(processor) + " " + k.name());
       EXPECT_NE(ir.find("define void @lockstep_kernel"), std::string::npos);
       const bool clamped_rows_need_gathers = std::string(processor) == "x86-64" && k.name() == "emit.heat";
-      if (!clamped_rows_need_gathers) EXPECT_EQ(count(ir, "masked.gather"), 0);
+      if (!clamped_rows_need_gathers) { EXPECT_EQ(count(ir, "masked.gather"), 0); }
       EXPECT_EQ(count(ir, "fast"), 0);
     }
   }

@@ -54,7 +54,7 @@ TEST(WebgpuBasics, ManySmallLaunchesKeepTheirOrder) {
       device.write(buffer, std::vector<float>(10, 3.0f).data(), 40);
       want = 3;
     }
-    if (n == 1234) EXPECT_EQ(device.download<float>(buffer)[3], float(want));
+    if (n == 1234) { EXPECT_EQ(device.download<float>(buffer)[3], float(want)); }
   }
   EXPECT_EQ(device.download<float>(buffer)[9], float(want));
 }
@@ -125,10 +125,11 @@ TEST(WebgpuBasics, UnsupportedKernelsSayWhy) {
                                     Param<i64> p) { o[at] = cast<i32>(Val<i64>(p) * i64(3)); }))
                 .find("i64"),
             std::string::npos);
-  if (device.info().limits.group_lanes < 1024)
+  if (device.info().limits.group_lanes < 1024) {
     EXPECT_NE(reason(kernel("lanes", [](Group<1> g, Out<i32, 1> o) { o(g.id()) = 1; }, {{1024, 1, 1}, 0}))
                   .find("1024"),
               std::string::npos);
+  }
   EXPECT_NE(reason(kernel("shared",
                           [](Group<1> g, Out<f32, 1> o) {
                             SharedArray<f32> s(1 << 20);

@@ -149,7 +149,7 @@ TEST(Linear, HeldCoordinatesTakeNoPartAndTheIdentityDamps) {
           EXPECT_LT(relative_error(got, dense_step(evaluator, lambda, damping, held)), 1e-10)
               << "lambda " << lambda << ", every " << every;
           for (size_t k = 0; k < held.size(); ++k)
-            if (held[k]) EXPECT_EQ(got[k], 0) << k;
+            if (held[k]) { EXPECT_EQ(got[k], 0) << k; }
         }
       }
     }
