@@ -5,6 +5,7 @@
 
 #include "cases/inputs.hpp"
 #include "lockstep/case.hpp"
+#include "lockstep/error.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluator_state.hpp"
 #include "solve/lbfgs_memory.hpp"
@@ -153,7 +154,12 @@ CaseRun bind(const CaseForm& form, const std::shared_ptr<const Problem>& problem
 }
 
 CaseProblem problem_of(const CaseForm& form, const std::string& size, uint64_t seed) {
-  const auto problem = std::make_shared<const Problem>(form.make(parse_size(size), seed));
+  const std::vector<int64_t> numbers = parse_size(size);
+  if (const size_t wanted = parse_size(form.small[0]).size(); numbers.size() != wanted)
+    throw InputError(
+        fmt::format("size \"{}\" of solve.{}", size, form.name), "--sizes",
+        fmt::format("{}, such as {}", wanted == 1 ? "one number" : "numbers joined by x", form.small[0]));
+  const auto problem = std::make_shared<const Problem>(form.make(numbers, seed));
   CaseProblem p;
   p.bytes = least_bytes(*problem, form);
   p.bind = [=](const Device& device) { return bind(form, problem, seed, device); };

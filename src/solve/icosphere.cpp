@@ -1,10 +1,14 @@
 #include "solve/icosphere.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <tuple>
 #include <utility>
+
+#include "lockstep/error.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -35,6 +39,10 @@ std::vector<HalfEdge> half_edges(const std::vector<std::array<int32_t, 3>>& face
 }  // namespace
 
 Icosphere icosphere(int subdivisions) {
+  constexpr int kMost = 12;  // 168 million vertices
+  if (subdivisions < 0 || subdivisions > kMost)
+    throw InputError(fmt::format("an icosphere of {} subdivisions", subdivisions), "size",
+                     fmt::format("0 to {}", kMost));
   const double p = std::numbers::phi;
   Icosphere s;
   for (const std::array<double, 3>& v : {std::array<double, 3>{-1, p, 0},
