@@ -21,7 +21,12 @@ Stream::Stream(const Discretisation& d, const KernelForm& form, StreamStage stag
       shape_(shape),
       layout_(d, stage, outputs, shape),
       values_(stream_values(plan_, stage, outputs)),
-      fields_(fields_of(plan_, values_, Access::field)) {
+      fields_(fields_of(plan_, values_, Access::field)),
+      edges_(d, form.type(), scalars_, cells_, [this](const std::function<void()>& branch) {
+        const auto memo = memo_;
+        branch();
+        memo_ = memo;
+      }) {
   for (uint32_t leaf : autodiff::leaves_of(values_)) {
     const Access& a = plan_.accesses[leaf];
     if (a.kind != Access::field || a.stencil == Stencil::point) continue;

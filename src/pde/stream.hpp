@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "pde/edges.hpp"
 #include "pde/kernels.hpp"
 
 namespace lockstep::pde {
@@ -97,13 +98,6 @@ class Stream {
   // stream_compute.cpp
   Tracer::Load loads(int row, Id slot);
   Id edge_of_group(Id z);
-  Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width);
-  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
-                        const Tracer::Load& load, const Values& inner,
-                        const std::function<Id(Tracer&, size_t)>& edged);
-  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load);
-  std::map<const Term*, Id> own_differences(Tracer& tracer, const std::array<Id, 3>& own,
-                                            const Tracer::Load& load, bool edges);
   void compute(Id z, Id slot, bool edges);
 
   bool direct() const { return form_.storage == form_.scratch() && !form_.rows; }
@@ -130,6 +124,7 @@ class Stream {
   std::vector<Side> sides_;
   std::array<EdgeWidth, 3> edge_;                 // cells at the ends of each axis whose rows differ
   std::map<std::tuple<int, int, int>, Id> memo_;  // shared loads of the current plane
+  Edges edges_;
 };
 
 /// Values that a stage computes of fields and cotangents at the own cell, and those of neighbours.

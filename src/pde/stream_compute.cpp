@@ -41,88 +41,6 @@ Id Stream::edge_of_group(Id z) {
   return edge;
 }
 
-Id Stream::at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width) {
-  Id edge = width.low > 0 ? less(own[size_t(axis)], constant(width.low)) : kNone;
-  if (width.high > 0) {
-    const Id high = at_most(plus(cells_[size_t(axis)], -width.high), own[size_t(axis)]);
-    edge = edge == kNone ? high : either(edge, high);
-  }
-  return edge;
-}
-
-/// Variables that hold `inner` and, in a branch that only lanes at an edge take, what `edged` sets them to.
-/// Its tracer is its own, since nothing that a branch computes may be used after it.
-Stream::Values Stream::unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
-                                      const Tracer::Load& load, const Values& inner,
-                                      const std::function<Id(Tracer&, size_t)>& edged) {
-  Values variables;
-  for (Id value : inner) variables.push_back(b_.variable(value));
-  const auto memo = memo_;
-  b_.if_(at_edge(own, axis, width), [&] {
-    Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
-    for (size_t k = 0; k < variables.size(); ++k) b_.set(variables[k], edged(tracer, k));
-  });
-  memo_ = memo;
-  Values values;
-  for (Id variable : variables) values.push_back(b_.get(variable));
-  return values;
-}
-
-/// Gives the tracer the differences that edges change.
-void Stream::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load) {
-  for (int axis = 0; axis < 3; ++axis) {
-    std::vector<uint32_t> leaves;
-    EdgeWidth width;
-    Values inner;
-    for (uint32_t leaf : autodiff::leaves_of(values_)) {
-      const Access& a = plan_.accesses[leaf];
-      if (a.kind != Access::field || a.stencil == Stencil::point || a.axis != axis) continue;
-      const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, axis);
-      EdgeWidth one;
-      one.widen(op.rows, op.taps, true);
-      if (!one) continue;
-      width.widen(op.rows, op.taps, true);
-      leaves.push_back(leaf);
-      inner.push_back(tracer.difference(a, {0, 0, 0}, false));
-    }
-    if (leaves.empty()) continue;
-    const Values values = unless_at_edge(own, axis, width, load, inner, [&](Tracer& t, size_t k) {
-      return t.difference(plan_.accesses[leaves[k]], {0, 0, 0}, true);
-    });
-    for (size_t k = 0; k < leaves.size(); ++k) tracer.set_difference(leaves[k], values[k]);
-  }
-}
-
-/// Differences along x and y that gradients take, edges included.
-std::map<const Term*, Id> Stream::own_differences(Tracer& tracer, const std::array<Id, 3>& own,
-                                                  const Tracer::Load& load, bool edges) {
-  std::map<const Term*, Id> all;
-  for (int axis = 0; axis < 2; ++axis) {
-    std::vector<std::pair<const Target*, const Term*>> edged;
-    Values inner;
-    EdgeWidth width;
-    for (const FieldLevel& o : outputs_)
-      for (const Target* target : targets_of(plan_, o))
-        for (const Term& term : target->terms) {
-          if (term.axis != axis) continue;
-          const AxisOperator& op = d_.of(target->field_index, target->component, term.stencil, axis);
-          const Id value = all[&term] = tracer.own_difference(*target, term, false);
-          EdgeWidth one;
-          one.widen(op.rows_t, op.taps_t, false);
-          if (!one || !edges) continue;
-          width.widen(op.rows_t, op.taps_t, false);
-          edged.push_back({target, &term});
-          inner.push_back(value);
-        }
-    if (edged.empty()) continue;
-    const Values values = unless_at_edge(own, axis, width, load, inner, [&](Tracer& t, size_t k) {
-      return t.own_difference(*edged[k].first, *edged[k].second, true);
-    });
-    for (size_t k = 0; k < edged.size(); ++k) all[edged[k].second] = values[k];
-  }
-  return all;
-}
-
 /// One plane: in two forms, since most groups see no edge.
 void Stream::compute(Id z, Id slot, bool edges) {
   memo_.clear();
@@ -132,7 +50,7 @@ void Stream::compute(Id z, Id slot, bool edges) {
     const Tracer::Load load = loads(q, slot);
     Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
     if (edges)
-      edge_differences(tracer, own, load);
+      edges_.differences(tracer, values_, own, load);
     else
       tracer.without_edges();
     Values results;
@@ -143,10 +61,12 @@ void Stream::compute(Id z, Id slot, bool edges) {
         results.push_back(b_.op(ir::Op::fmul, {weight, tracer.value(plan_.residuals[k])}, ir::kNoContract));
       }
     } else {
-      const std::map<const Term*, Id> known = own_differences(tracer, own, load, edges);
+      std::vector<const Target*> targets;
       for (const FieldLevel& o : outputs_)
-        for (const Target* t : targets_of(plan_, o))
-          results.push_back(tracer.gradient(*t, [&](const Term& term) { return known.at(&term); }));
+        for (const Target* t : targets_of(plan_, o)) targets.push_back(t);
+      const std::map<const Term*, Id> known = edges_.own_differences(tracer, targets, own, load, edges);
+      for (const Target* t : targets)
+        results.push_back(tracer.gradient(*t, [&](const Term& term) { return known.at(&term); }));
     }
     b_.if_(row.inside, [&] {
       size_t k = 0;

@@ -23,7 +23,14 @@ Sweep::Sweep(const Discretisation& d, const KernelForm& form, const std::vector<
       layout_(d, shape, channels_),
       forward_(d.forward_reach[2]),
       back_(d.reach[2]),
-      fields_(fields_of(plan_, plan_.residuals, Access::field)) {
+      fields_(fields_of(plan_, plan_.residuals, Access::field)),
+      edges_(d, form.type(), scalars_, cells_, [this](const std::function<void()>& branch) {
+        const auto staged = staged_memo_;
+        const auto cotangents = cotangent_memo_;
+        branch();
+        staged_memo_ = staged;
+        cotangent_memo_ = cotangents;
+      }) {
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     size_t first = 0;
     while (plan_.term_of[first] != plan_.term_of[k] || plan_.weights[first] != plan_.weights[k]) ++first;

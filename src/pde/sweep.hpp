@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "pde/edges.hpp"
 #include "pde/fused_layout.hpp"
 
 namespace lockstep::pde {
@@ -82,13 +83,6 @@ class Sweep {
   Id own_cotangent(int residual, int row, int below);
   Sums complete(Sums sums, Id plane, int below);
   void residuals(int row);
-  Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width);
-  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
-                        const Tracer::Load& load, const Values& inner,
-                        const std::function<Id(Tracer&, size_t)>& edged);
-  void edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load);
-  std::map<const Term*, Id> own_differences(int row, Tracer& tracer, const std::array<Id, 3>& own,
-                                            const Tracer::Load& load);
   void store_cotangents(const Cell& c, const Values& values);
   void add_loss(int row);
   void ring();
@@ -138,6 +132,7 @@ class Sweep {
   std::map<int, Id> slots_;
   std::map<std::tuple<int, int, int, int>, Id> staged_memo_;
   std::map<std::tuple<int, int, int>, Id> cotangent_memo_;
+  Edges edges_;
   std::vector<std::vector<Values>> column_;  // by row and staged channel: planes z-forward … z+forward
   std::vector<Values> own_, cotangent_, neighbour_, carried_own_;
   std::vector<std::unique_ptr<Tracer>> tracers_;

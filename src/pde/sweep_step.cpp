@@ -78,61 +78,6 @@ Sweep::Sums Sweep::complete(Sums sums, Id plane, int below) {
   return sums;
 }
 
-/// Cells whose rows along an axis differ from the inner ones.
-Id Sweep::at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width) {
-  Id edge = width.low > 0 ? less(own[size_t(axis)], constant(width.low)) : kNone;
-  if (width.high > 0) {
-    const Id high = at_most(plus(cells_[size_t(axis)], -width.high), own[size_t(axis)]);
-    edge = edge == kNone ? high : either(edge, high);
-  }
-  return edge;
-}
-
-/// Variables that hold `inner` and, in a branch that only lanes at an edge take, what `edged` sets them to.
-/// Its tracer is its own, since nothing that a branch computes may be used after it.
-Sweep::Values Sweep::unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
-                                    const Tracer::Load& load, const Values& inner,
-                                    const std::function<Id(Tracer&, size_t)>& edged) {
-  Values variables;
-  for (Id value : inner) variables.push_back(b_.variable(value));
-  const auto staged = staged_memo_;
-  const auto cotangents = cotangent_memo_;
-  b_.if_(at_edge(own, axis, width), [&] {
-    Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
-    for (size_t k = 0; k < variables.size(); ++k) b_.set(variables[k], edged(tracer, k));
-  });
-  staged_memo_ = staged;
-  cotangent_memo_ = cotangents;
-  Values values;
-  for (Id variable : variables) values.push_back(b_.get(variable));
-  return values;
-}
-
-/// Gives the tracer the differences that edges change.
-void Sweep::edge_differences(Tracer& tracer, const std::array<Id, 3>& own, const Tracer::Load& load) {
-  for (int axis = 0; axis < 3; ++axis) {
-    std::vector<uint32_t> leaves;
-    EdgeWidth width;
-    for (uint32_t leaf : autodiff::leaves_of(plan_.residuals)) {
-      const Access& a = plan_.accesses[leaf];
-      if (a.kind != Access::field || a.stencil == Stencil::point || a.axis != axis) continue;
-      const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, axis);
-      EdgeWidth one;
-      one.widen(op.rows, op.taps, true);
-      if (!one) continue;
-      width.widen(op.rows, op.taps, true);
-      leaves.push_back(leaf);
-    }
-    if (leaves.empty()) continue;
-    Values inner;
-    for (uint32_t leaf : leaves) inner.push_back(tracer.difference(plan_.accesses[leaf], {0, 0, 0}, false));
-    const Values values = unless_at_edge(own, axis, width, load, inner, [&](Tracer& t, size_t k) {
-      return t.difference(plan_.accesses[leaves[k]], {0, 0, 0}, true);
-    });
-    for (size_t k = 0; k < leaves.size(); ++k) tracer.set_difference(leaves[k], values[k]);
-  }
-}
-
 Tracer::Load Sweep::residual_load(int row) {
   return [this, row, q = size_t(row)](const Datum& x) -> Id {
     if (x.kind == Access::cotangent) return cotangent_[q][size_t(x.component)];
@@ -150,7 +95,7 @@ void Sweep::residuals(int row) {
   const size_t q = size_t(row);
   std::array<Id, 3> own = rows_[q].own;
   own[2] = inside_plane(z_);
-  edge_differences(*tracers_[q], own, residual_load(row));
+  edges_.differences(*tracers_[q], plan_.residuals, own, residual_load(row));
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     const Id r = tracers_[q]->value(plan_.residuals[k]);
     const Id weight = mask_ ? b_.op(ir::Op::fmul, {seeds_[k], own_[q].back()}, ir::kNoContract) : seeds_[k];
@@ -318,7 +263,7 @@ void Sweep::ring() {
         return values[size_t(Channels::find(channels_.own, x))];
       };
       Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
-      edge_differences(tracer, own, load);
+      edges_.differences(tracer, plan_.residuals, own, load);
       Values cotangents;
       for (size_t k = 0; k < plan_.residuals.size(); ++k) {
         const Id r = tracer.value(plan_.residuals[k]);
@@ -336,37 +281,6 @@ void Sweep::ring() {
   }
 }
 
-/// Differences along x and y that a row's gradients take, edges included.
-std::map<const Term*, Id> Sweep::own_differences(int row, Tracer& tracer, const std::array<Id, 3>& own,
-                                                 const Tracer::Load& load) {
-  std::map<const Term*, Id> all;
-  for (int axis = 0; axis < 2; ++axis) {
-    std::vector<std::pair<const Target*, const Term*>> edged;
-    Values inner;
-    EdgeWidth width;
-    for (const Pending& p : pending_) {
-      if (p.row != row) continue;
-      for (const Term& term : p.target->terms) {
-        if (term.axis != axis) continue;
-        const AxisOperator& op = d_.of(p.target->field_index, p.target->component, term.stencil, axis);
-        const Id value = all[&term] = tracer.own_difference(*p.target, term, false);
-        EdgeWidth one;
-        one.widen(op.rows_t, op.taps_t, false);
-        if (!one) continue;
-        width.widen(op.rows_t, op.taps_t, false);
-        edged.push_back({p.target, &term});
-        inner.push_back(value);
-      }
-    }
-    if (edged.empty()) continue;
-    const Values values = unless_at_edge(own, axis, width, load, inner, [&](Tracer& t, size_t k) {
-      return t.own_difference(*edged[k].first, *edged[k].second, true);
-    });
-    for (size_t k = 0; k < edged.size(); ++k) all[edged[k].second] = values[k];
-  }
-  return all;
-}
-
 /// What the current plane adds to the gradients of one row; stores the plane that is complete.
 void Sweep::back(int row) {
   const size_t q = size_t(row);
@@ -378,7 +292,10 @@ void Sweep::back(int row) {
     return staged_value(Channels::find(channels_.staged, x), row, x.at, -1);
   };
   Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
-  const std::map<const Term*, Id> known = own_differences(row, tracer, own, load);
+  std::vector<const Target*> targets;
+  for (const Pending& p : pending_)
+    if (p.row == row) targets.push_back(p.target);
+  const std::map<const Term*, Id> known = edges_.own_differences(tracer, targets, own, load);
   const auto own_plane = [&](const Pending& p, Id sum) {
     return tracer.add_own_plane(*p.target, sum, p.point == kNone ? kNone : b_.get(p.point),
                                 [&](const Term& t) { return known.at(&t); });

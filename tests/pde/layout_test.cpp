@@ -9,6 +9,7 @@
 namespace lockstep::pde {
 namespace {
 
+using testing::devices;
 using testing::mesh_of;
 using testing::random_array;
 using testing::random_state;
@@ -25,14 +26,6 @@ std::vector<Problem> problems() {
   return {{"periodic", {20, 9, 13}, false, 2},
           {"x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip", {21, 13, 12}, true, 2},
           {"y=clamp", {16, 13, 14}, false, 4}};
-}
-
-std::vector<Device> devices() {
-  std::vector<Device> list{Device::open("interp")};
-  try {
-    list.push_back(Device::open("cpu"));
-  } catch (const UnsupportedError&) {}
-  return list;
 }
 
 std::vector<float> random_mask(const Mesh& mesh, size_t members) {

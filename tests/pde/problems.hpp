@@ -5,10 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/error.hpp"
 #include "lockstep/pde.hpp"
 #include "pde/reference.hpp"
 
 namespace lockstep::pde::testing {
+
+/// The interpreter and, where there is one, the CPU.
+inline std::vector<Device> devices() {
+  std::vector<Device> list{Device::open("interp")};
+  try {
+    list.push_back(Device::open("cpu"));
+  } catch (const UnsupportedError&) {}
+  return list;
+}
 
 /// Boundaries of docs/pde.md, alone and mixed.
 inline std::vector<std::string> boundaries() {

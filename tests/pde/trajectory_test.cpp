@@ -12,16 +12,9 @@
 namespace lockstep::pde {
 namespace {
 
+using testing::devices;
 using testing::mesh_of;
 using testing::random_array;
-
-std::vector<Device> devices() {
-  std::vector<Device> list{Device::open("interp")};
-  try {
-    list.push_back(Device::open("cpu"));
-  } catch (const UnsupportedError&) {}
-  return list;
-}
 
 /// Random levels of sigma and u; values that 8 bits of mantissa hold where `coarse`.
 struct Levels {

@@ -11,17 +11,10 @@
 namespace lockstep::pde {
 namespace {
 
+using testing::devices;
 using testing::mesh_of;
 using testing::random_state;
 using testing::upload;
-
-std::vector<Device> devices() {
-  std::vector<Device> list{Device::open("interp")};
-  try {
-    list.push_back(Device::open("cpu"));
-  } catch (const UnsupportedError&) {}
-  return list;
-}
 
 template <class T>
 std::vector<std::vector<T>> gradients(const Device& device, const BoundLoss& bound) {
