@@ -66,6 +66,18 @@ function(lockstep_library name)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_DEPENDS} PRIVATE lockstep_warnings ${arg_PRIVATE})
 endfunction()
 
+# lockstep_application(<name>): src/<name> with its cases, apps/cli/<name> with its commands, tests/<name>.
+# applications.def lists all of them for the program and the tests.
+set_property(GLOBAL PROPERTY LOCKSTEP_APPLICATIONS "")
+function(lockstep_application name)
+  add_subdirectory(src/${name})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_APPLICATIONS ${name})
+  get_property(applications GLOBAL PROPERTY LOCKSTEP_APPLICATIONS)
+  list(TRANSFORM applications REPLACE "(.+)" "LOCKSTEP_APPLICATION(\\1)\n")
+  list(JOIN applications "" rows)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/applications.def CONTENT "${rows}" @ONLY)
+endfunction()
+
 # lockstep_test(<name> SOURCES … DEPENDS … [LABELS …]): GoogleTest program registered case by case.
 function(lockstep_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS")

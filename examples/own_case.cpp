@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "lockstep/case.hpp"
+#include "lockstep/verify.hpp"
 
 using namespace lockstep;
 

@@ -13,7 +13,7 @@
 #include "core/dynamic_library.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
-#include "io/file.hpp"
+#include "io/text/file.hpp"
 #include "registry.hpp"
 #include "session.hpp"
 #include "subprocess.hpp"
@@ -199,10 +199,8 @@ void add_bench(CommandList& commands, CLI::App& root) {
   command.run = [&command, options] {
     if (options->cases.size() == 1 && options->cases.front() == "startup")
       return run_bench_startup(command.common);
-#ifdef LOCKSTEP_HAS_SOLVE
     if (options->cases.size() == 1 && options->cases.front() == "solve.crossover")
       return run_bench_crossover(command.common, options->out, options->csv, options->plot);
-#endif
     return run(command.common, *options);
   };
 }

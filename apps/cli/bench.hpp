@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/case.hpp"
+#include "lockstep/verify.hpp"
 
 namespace lockstep::cli {
 

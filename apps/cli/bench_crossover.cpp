@@ -8,7 +8,7 @@
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
-#include "io/plot.hpp"
+#include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"
 #include "solve/minimize/crossover.hpp"

@@ -9,7 +9,7 @@
 
 #include "bench.hpp"
 #include "core/trace.hpp"
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 #include "session.hpp"
 #include "subprocess.hpp"
 

@@ -20,16 +20,16 @@ void add_verify(CommandList& commands, CLI::App& root);
 void add_bench(CommandList& commands, CLI::App& root);
 void add_emit(CommandList& commands, CLI::App& root);
 void add_report(CommandList& commands, CLI::App& root);
-void add_urban(CommandList& commands, CLI::App& root);
+#define LOCKSTEP_APPLICATION(name) void add_##name(CommandList& commands, CLI::App& root);
+#include "applications.def"
+#undef LOCKSTEP_APPLICATION
 void add_urban_walls(CommandList& commands, CLI::App& urban);
 void add_urban_shadows(CommandList& commands, CLI::App& urban);
 void add_urban_svf(CommandList& commands, CLI::App& urban);
 void add_urban_sample(CommandList& commands, CLI::App& urban);
-void add_pde(CommandList& commands, CLI::App& root);
 void add_pde_convergence(CommandList& commands, CLI::App& pde);
 void add_pde_example(CommandList& commands, CLI::App& pde);
 void add_pde_study(CommandList& commands, CLI::App& pde);
-void add_solve(CommandList& commands, CLI::App& root);
 void add_solve_g2o(CommandList& commands, CLI::App& solve);
 void add_solve_bal(CommandList& commands, CLI::App& solve);
 void add_solve_mesh(CommandList& commands, CLI::App& solve);

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
-#include "io/toml.hpp"
+#include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

@@ -126,13 +126,9 @@ int run(int argc, char** argv) {
   add_bench(commands, root);
   add_emit(commands, root);
   add_report(commands, root);
-  add_urban(commands, root);
-#ifdef LOCKSTEP_HAS_PDE
-  add_pde(commands, root);
-#endif
-#ifdef LOCKSTEP_HAS_SOLVE
-  add_solve(commands, root);
-#endif
+#define LOCKSTEP_APPLICATION(name) add_##name(commands, root);
+#include "applications.def"
+#undef LOCKSTEP_APPLICATION
   add_completion(commands, root);
   for (const auto& command : commands) command->app->require_subcommand(0);
 

@@ -11,7 +11,7 @@
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
 #include "core/summary.hpp"
-#include "io/file.hpp"
+#include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "report_html.hpp"
 #include "session.hpp"

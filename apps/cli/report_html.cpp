@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "io/file.hpp"
+#include "io/text/file.hpp"
 
 namespace lockstep::cli::html {
 namespace {

@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "lockstep/error.hpp"
-#include "lockstep/value.hpp"
+#include "lockstep/kernel/value.hpp"
 
 namespace lockstep::autodiff {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/error.hpp"
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 #include "lockstep/types.hpp"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep {
 

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "lockstep/autodiff.hpp"
-#include "lockstep/autodiff_geometry.hpp"
+#include "lockstep/autodiff/geometry.hpp"
 #include "lockstep/context.hpp"
 
 namespace lockstep::solve {

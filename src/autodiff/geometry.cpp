@@ -1,4 +1,4 @@
-#include "lockstep/autodiff_geometry.hpp"
+#include "lockstep/autodiff/geometry.hpp"
 
 namespace lockstep::autodiff {
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "lockstep/autodiff.hpp"
-#include "lockstep/math.hpp"
+#include "lockstep/kernel/math.hpp"
 
 namespace lockstep::autodiff {
 

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "compile/contract_fma.hpp"
-#include "compile/cse.hpp"
-#include "compile/dead_code.hpp"
-#include "compile/expand_math.hpp"
-#include "compile/licm.hpp"
 #include "compile/lower.hpp"
-#include "compile/promote.hpp"
-#include "compile/rewrite.hpp"
-#include "compile/simplify.hpp"
+#include "compile/passes/contract_fma.hpp"
+#include "compile/passes/cse.hpp"
+#include "compile/passes/dead_code.hpp"
+#include "compile/passes/expand_math.hpp"
+#include "compile/passes/licm.hpp"
+#include "compile/passes/promote.hpp"
+#include "compile/passes/rewrite.hpp"
+#include "compile/passes/simplify.hpp"
 
 namespace lockstep::compile {
 

@@ -1,4 +1,4 @@
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include "lockstep/control.hpp"
+#include "lockstep/kernel/control.hpp"
 #include "math/coefficients.hpp"
 #include "math/host.hpp"
 

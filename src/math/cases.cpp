@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "cases/inputs.hpp"
-#include "lockstep/case.hpp"
+#include "lockstep/verify.hpp"
 #include "math/reference.hpp"
+#include "verify/inputs.hpp"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "lockstep/value.hpp"
+#include "lockstep/kernel/value.hpp"
 
 namespace lockstep::math {
 

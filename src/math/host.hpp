@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "lockstep/value.hpp"
+#include "lockstep/kernel/value.hpp"
 
 namespace lockstep::math {
 

@@ -4,14 +4,14 @@
 #include <map>
 #include <mutex>
 
-#include "cases/inputs.hpp"
-#include "lockstep/case.hpp"
+#include "lockstep/verify.hpp"
 #include "pde/flow_by_hand.hpp"
-#include "pde/fused.hpp"
-#include "pde/kernels.hpp"
-#include "pde/levels.hpp"
+#include "pde/kernels/fused.hpp"
+#include "pde/kernels/kernels.hpp"
+#include "pde/kernels/levels.hpp"
+#include "pde/kernels/stream.hpp"
 #include "pde/reference.hpp"
-#include "pde/stream.hpp"
+#include "verify/inputs.hpp"
 
 namespace lockstep {
 

@@ -1,9 +1,10 @@
+#include "lockstep/pde/examples.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "lockstep/pde_examples.hpp"
 
 namespace lockstep::pde {
 

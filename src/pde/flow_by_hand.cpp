@@ -7,8 +7,8 @@
 #include <deque>
 
 #include "lockstep/error.hpp"
-#include "lockstep/kernel.hpp"
-#include "pde/tracer.hpp"
+#include "lockstep/kernel/kernel.hpp"
+#include "pde/language/tracer.hpp"
 
 namespace lockstep::pde {
 

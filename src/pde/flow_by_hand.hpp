@@ -1,9 +1,9 @@
 // Incompressible flow, written out by hand: what kernels of the Value graph are measured against.
 #pragma once
 
-#include "lockstep/case.hpp"
 #include "lockstep/pde.hpp"
-#include "pde/fused_layout.hpp"
+#include "lockstep/verify.hpp"
+#include "pde/kernels/fused_layout.hpp"
 
 namespace lockstep::pde {
 

@@ -1,11 +1,11 @@
 // Cases of incompressible flow: the system of the Value graph beside the sweep that is written out by hand.
 #include <memory>
 
-#include "cases/inputs.hpp"
-#include "lockstep/case.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/verify.hpp"
 #include "pde/flow_by_hand.hpp"
-#include "pde/fused.hpp"
+#include "pde/kernels/fused.hpp"
+#include "verify/inputs.hpp"
 
 namespace lockstep::pde {
 

@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "lockstep/error.hpp"
-#include "pde/checked.hpp"
-#include "pde/fused.hpp"
-#include "pde/two_kernels.hpp"
+#include "pde/kernels/fused.hpp"
+#include "pde/kernels/two_kernels.hpp"
+#include "pde/language/checked.hpp"
 
 namespace lockstep::pde {
 

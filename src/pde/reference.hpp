@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/pde.hpp"
-#include "pde/stencil.hpp"
+#include "pde/language/stencil.hpp"
 
 namespace lockstep::pde::reference {
 

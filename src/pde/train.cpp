@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "lockstep/error.hpp"
-#include "lockstep/pde_examples.hpp"
+#include "lockstep/pde/examples.hpp"
 
 namespace lockstep::pde {
 

@@ -2,8 +2,8 @@
 // while their cotangents stay in the cache.
 #include <algorithm>
 
-#include "pde/checked.hpp"
-#include "pde/levels.hpp"
+#include "pde/kernels/levels.hpp"
+#include "pde/language/checked.hpp"
 
 namespace lockstep::pde {
 

@@ -2,11 +2,11 @@
 // WebGPU.
 #include <numeric>
 
-#include "cases/inputs.hpp"
-#include "lockstep/case.hpp"
 #include "lockstep/primitives.hpp"
+#include "lockstep/verify.hpp"
 #include "primitives/kernels.hpp"
 #include "primitives/reference.hpp"
+#include "verify/inputs.hpp"
 
 namespace lockstep {
 

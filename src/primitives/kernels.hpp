@@ -1,7 +1,7 @@
 // The kernels of the primitives, for their cases and for `emit`. Each getter traces its kernel once.
 #pragma once
 
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::primitives {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lockstep/solve.hpp"
-#include "solve/icosphere.hpp"
+#include "solve/mesh/icosphere.hpp"
 
 namespace lockstep::solve {
 

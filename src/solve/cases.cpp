@@ -3,14 +3,15 @@
 
 #include <algorithm>
 
-#include "cases/inputs.hpp"
-#include "lockstep/case.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/verify.hpp"
 #include "solve/case_problems.hpp"
-#include "solve/evaluator_state.hpp"
-#include "solve/lbfgs_memory.hpp"
-#include "solve/linear_solver.hpp"
+#include "solve/evaluate/evaluator_state.hpp"
+#include "solve/kind_cases.hpp"
+#include "solve/linear/linear_solver.hpp"
+#include "solve/minimize/lbfgs_memory.hpp"
 #include "solve/reference.hpp"
+#include "verify/inputs.hpp"
 
 namespace lockstep {
 
@@ -361,6 +362,7 @@ void add_solve_cases(CaseRegistry& registry) {
            CaseForm{"random.pcg_step", Work::pcg, Precision::f32, random, graphs, more_graphs, {}, loose},
        })
     registry.add(make_case(form));
+  solve::add_kind_cases(registry);
 }
 
 }  // namespace lockstep

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "solve/problem.hpp"
-#include "solve/robust_loss.hpp"
+#include "solve/model/problem.hpp"
+#include "solve/model/robust_loss.hpp"
 
 namespace lockstep::solve::reference {
 

@@ -4,15 +4,15 @@
 #include <filesystem>
 #include <memory>
 
-#include "io/raster.hpp"
-#include "lockstep/case.hpp"
+#include "io/rasters/raster.hpp"
 #include "lockstep/error.hpp"
-#include "urban/kernels.hpp"
-#include "urban/random_city.hpp"
+#include "lockstep/verify.hpp"
+#include "urban/city/random_city.hpp"
+#include "urban/rays/kernels.hpp"
+#include "urban/rays/shadows.hpp"
 #include "urban/reference.hpp"
-#include "urban/shadows.hpp"
-#include "urban/sky.hpp"
-#include "urban/walls.hpp"
+#include "urban/sky/sky.hpp"
+#include "urban/walls/walls.hpp"
 
 namespace lockstep {
 namespace {

@@ -12,11 +12,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "urban/patches.hpp"
-#include "urban/prepare.hpp"
-#include "urban/steps.hpp"
-#include "urban/svf_weights.hpp"
-#include "urban/wall_templates.hpp"
+#include "urban/city/prepare.hpp"
+#include "urban/rays/steps.hpp"
+#include "urban/sky/patches.hpp"
+#include "urban/sky/svf_weights.hpp"
+#include "urban/walls/wall_templates.hpp"
 
 namespace lockstep::urban::reference {
 

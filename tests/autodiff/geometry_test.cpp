@@ -1,9 +1,9 @@
+#include "lockstep/autodiff/geometry.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
-
-#include "lockstep/autodiff_geometry.hpp"
 
 namespace lockstep::autodiff {
 namespace {

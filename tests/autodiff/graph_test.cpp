@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "lockstep/autodiff.hpp"
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::autodiff {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/device.hpp"
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::test {
 

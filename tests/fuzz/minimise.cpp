@@ -1,7 +1,7 @@
 #include "minimise.hpp"
 
-#include "compile/dead_code.hpp"
-#include "compile/rewrite.hpp"
+#include "compile/passes/dead_code.hpp"
+#include "compile/passes/rewrite.hpp"
 
 namespace lockstep::fuzz {
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "lockstep/case.hpp"
+#include "lockstep/verify.hpp"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,6 @@
 // Shipped equations: gradients, and solutions found by them.
+#include "lockstep/pde/examples.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <random>
 
 #include "lockstep/error.hpp"
-#include "lockstep/pde_examples.hpp"
 
 namespace lockstep::pde {
 namespace {

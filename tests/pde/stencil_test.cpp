@@ -1,4 +1,4 @@
-#include "pde/stencil.hpp"
+#include "pde/language/stencil.hpp"
 
 #include <gtest/gtest.h>
 

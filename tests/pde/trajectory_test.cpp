@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "pde/levels.hpp"
+#include "pde/kernels/levels.hpp"
 #include "pde/problems.hpp"
 
 namespace lockstep::pde {

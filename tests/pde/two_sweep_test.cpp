@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "lockstep/pde_examples.hpp"
+#include "lockstep/pde/examples.hpp"
 #include "pde/problems.hpp"
 
 namespace lockstep::pde {

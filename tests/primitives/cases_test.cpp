@@ -2,7 +2,7 @@
 // sizes.
 #include <gtest/gtest.h>
 
-#include "lockstep/case.hpp"
+#include "lockstep/verify.hpp"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/vec.hpp"
+#include "lockstep/kernel/vec.hpp"
 
 #include <gtest/gtest.h>
 

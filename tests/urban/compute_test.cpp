@@ -8,7 +8,7 @@
 
 #include "lockstep/error.hpp"
 #include "urban/scenes.hpp"
-#include "urban/sky_plan.hpp"
+#include "urban/sky/sky_plan.hpp"
 
 namespace lockstep::urban {
 namespace {

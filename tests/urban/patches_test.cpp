@@ -1,4 +1,4 @@
-#include "urban/patches.hpp"
+#include "urban/sky/patches.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "lockstep/error.hpp"
 #include "urban/scenes.hpp"
-#include "urban/svf_weights.hpp"
+#include "urban/sky/svf_weights.hpp"
 
 namespace lockstep::urban {
 namespace {

@@ -1,4 +1,4 @@
-#include "urban/prepare.hpp"
+#include "urban/city/prepare.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "lockstep/urban.hpp"
-#include "urban/prepare.hpp"
-#include "urban/random_city.hpp"
+#include "urban/city/prepare.hpp"
+#include "urban/city/random_city.hpp"
 #include "urban/reference.hpp"
 
 namespace lockstep::urban::testing {

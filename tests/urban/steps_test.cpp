@@ -1,4 +1,4 @@
-#include "urban/steps.hpp"
+#include "urban/rays/steps.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "urban/tiling.hpp"
+#include "urban/tiles/tiling.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "lockstep/error.hpp"
-#include "solve/icosphere.hpp"
+#include "solve/mesh/icosphere.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "io/file.hpp"
+#include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "solve/mesh/geometry.hpp"
 

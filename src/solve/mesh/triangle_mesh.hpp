@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "io/mesh.hpp"
+#include "io/meshes/mesh.hpp"
 
 namespace lockstep::solve::mesh {
 

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "core/atomic_file.hpp"
-#include "solve/problem.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {

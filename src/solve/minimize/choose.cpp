@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "solve/minimize/run.hpp"
-#include "solve/problem.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
-#include "solve/minimize/normal_equations.hpp"
-#include "solve/minimize/sparse_cholesky.hpp"
-#include "solve/problem.hpp"
+#include "solve/linear/normal_equations.hpp"
+#include "solve/linear/sparse_cholesky.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -10,8 +10,8 @@
 #include "core/atomic_file.hpp"
 #include "core/disk_cache.hpp"
 #include "solve/case_problems.hpp"
-#include "solve/evaluator.hpp"
-#include "solve/problem.hpp"
+#include "solve/evaluate/evaluator.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/primitives.hpp"
-#include "solve/lbfgs_memory.hpp"
+#include "solve/minimize/lbfgs_memory.hpp"
 #include "solve/minimize/line_search.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/minimize/vector_ops.hpp"

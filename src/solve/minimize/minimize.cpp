@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
-#include "solve/lbfgs_kernels.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
+#include "solve/minimize/lbfgs_kernels.hpp"
 #include "solve/minimize/run.hpp"
-#include "solve/problem.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "solve/minimize/vector_ops.hpp"
-#include "solve/problem.hpp"
+#include "solve/model/problem.hpp"
 #include "solve/reference.hpp"
 
 namespace lockstep::solve {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "lockstep/solve.hpp"
-#include "solve/evaluator.hpp"
-#include "solve/linear_solver.hpp"
-#include "solve/minimize/host_solver.hpp"
+#include "solve/evaluate/evaluator.hpp"
+#include "solve/linear/host_solver.hpp"
+#include "solve/linear/linear_solver.hpp"
 
 namespace lockstep::solve {
 

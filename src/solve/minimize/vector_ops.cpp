@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lockstep/primitives.hpp"
-#include "solve/evaluator_state.hpp"
-#include "solve/traced_buffer.hpp"
+#include "solve/evaluate/evaluator_state.hpp"
+#include "solve/model/traced_buffer.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lockstep/device.hpp"
-#include "solve/evaluator.hpp"
+#include "solve/evaluate/evaluator.hpp"
 
 namespace lockstep::solve {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
-#include "io/file.hpp"
-#include "io/toml.hpp"
+#include "io/text/file.hpp"
+#include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
 #include "solve/sketch/sketch.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "compile/rewrite.hpp"
+#include "compile/passes/rewrite.hpp"
 #include "lockstep/ir/builder.hpp"
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/device.hpp"
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/kernel.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::cuda_test {
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "solve/minimize/nested_dissection.hpp"
-#include "solve/minimize/sparse_cholesky.hpp"
+#include "solve/linear/nested_dissection.hpp"
+#include "solve/linear/sparse_cholesky.hpp"
 
 namespace lockstep::solve {
 namespace {

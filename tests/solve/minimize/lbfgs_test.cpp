@@ -5,8 +5,8 @@
 #include <deque>
 
 #include "lockstep/error.hpp"
-#include "solve/evaluator_state.hpp"
-#include "solve/lbfgs_memory.hpp"
+#include "solve/evaluate/evaluator_state.hpp"
+#include "solve/minimize/lbfgs_memory.hpp"
 #include "solve/minimize/problems.hpp"
 
 namespace lockstep::solve {

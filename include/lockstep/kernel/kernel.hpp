@@ -1,0 +1,424 @@
+// Kernels: C++ lambdas traced once into the IR.
+//
+//   const auto heat = kernel("heat.step", [](At<3> at, Grid<f32, 3> t, Out<f32, 3> next, Param<f32> a) {
+//     next[at] = fma(a, t[at.x(+1)] + t[at.x(-1)] - 2.0f * t[at], t[at]);
+//   });
+//   device.launch(heat, extent, t, next, 0.1f);
+//
+// Parameters of the lambda, in the order of the launch's arguments:
+//   At<N>           first: one lane per point of an N-D domain (N = 1, 2, 3); the engine guards the edge of
+//   the domain Group<N>        or first: one lane per member of a group; shared arrays and barriers; the
+//   extent counts groups Grid<E, R>      a read-only buffer of rank R (1 to 4) and element type E Out, InOut
+//   a written, a read and written buffer Param<T>        a scalar
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "lockstep/kernel/control.hpp"
+
+namespace lockstep {
+
+enum class Boundary : uint8_t { clamp, periodic, zero, unchecked };
+
+template <int N>
+class Position;
+
+/// One coordinate of a position. As a value: the coordinate, i32. Called with a whole number: the shifted
+/// position.
+template <int N>
+class Axis {
+ public:
+  using value_type = i32;
+  Axis(std::array<int, N> offsets, int axis) : offsets_(offsets), axis_(axis) {}
+  operator Val<i32>() const;
+  Position<N> operator()(int shift) const;
+
+ private:
+  std::array<int, N> offsets_;
+  int axis_;  // 0 = x, the fastest
+};
+
+/// A point of the domain plus an offset known at trace time.
+template <int N>
+class Position {
+ public:
+  explicit Position(std::array<int, N> offsets)
+      : x(offsets, 0), y(offsets, N > 1 ? 1 : 0), z(offsets, N > 2 ? 2 : 0), offsets_(offsets) {}
+  Axis<N> x, y, z;
+  int offset(int axis) const { return offsets_[axis]; }
+
+ private:
+  std::array<int, N> offsets_;
+};
+
+/// The lane's own point.
+template <int N>
+class At : public Position<N> {
+ public:
+  At() : Position<N>(std::array<int, N>{}) {}
+  /// Extent of the domain along an axis, 0 = x.
+  Val<i32> extent(int axis) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)));
+  }
+};
+
+template <int N>
+Axis<N>::operator Val<i32>() const {
+  const auto at = Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis_)));
+  return offsets_[axis_] ? at + offsets_[axis_] : at;
+}
+template <int N>
+Position<N> Axis<N>::operator()(int shift) const {
+  auto offsets = offsets_;
+  offsets[axis_] += shift;
+  return Position<N>(offsets);
+}
+
+/// The lane's place in a groups kernel. Axis 0 = x.
+template <int N>
+class Group {
+ public:
+  Val<i32> id(int axis = 0) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis)));
+  }
+  Val<i32> count(int axis = 0) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)));
+  }
+  Val<i32> local(int axis = 0) const {
+    return Val<i32>::from(detail::builder().emit(ir::Op::local_id, Type::i32, {}, uint64_t(axis)));
+  }
+  Val<i32> lane() const { return Val<i32>::from(detail::builder().emit(ir::Op::lane, Type::i32)); }
+  int size(int axis = 0) const { return detail::builder().function().group[axis]; }
+  int lanes() const { return detail::builder().function().group_lanes(); }
+  /// id * size + local: the lane's number along the axis over all groups.
+  Val<i32> global(int axis = 0) const { return id(axis) * size(axis) + local(axis); }
+};
+
+template <class T>
+class Param {
+ public:
+  using value_type = T;
+  explicit Param(ir::Id id) : id_(id) {}
+  operator Val<T>() const { return Val<T>::from(id_); }
+
+ private:
+  ir::Id id_;
+};
+
+namespace detail {
+
+/// What a Grid, Out or InOut knows of its buffer while tracing.
+class BufferRef {
+ public:
+  BufferRef(uint32_t buffer, int rank) : buffer_(buffer), rank_(rank) {}
+  /// Extent of an axis (slowest first) as i32.
+  Val<i32> size(int axis) const;
+  uint32_t index() const { return buffer_; }
+
+ protected:
+  /// Element offset of explicit coordinates, slowest first. No check.
+  ir::Id offset(std::initializer_list<ir::Id> coordinates) const;
+  /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the domain's points.
+  ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
+                   ir::Id* inside) const;
+
+  uint32_t buffer_;
+  int rank_;
+  Boundary boundary_ = Boundary::clamp;
+};
+
+template <class E>
+using BufferElement = Element<value_of<E>, ir::Op::load, ir::Op::store>;
+
+}  // namespace detail
+
+/// 2 or 4 values that lie side by side in memory.
+template <class T, int K>
+struct Wide {
+  std::array<Val<T>, K> v;
+  const Val<T>& operator[](int k) const { return v[k]; }
+};
+
+/// A read-only buffer. Reads through a shifted position clamp at the edge of the buffer, or wrap
+/// (`periodic()`), or give 0 outside (`zero()`); reads by explicit coordinates must lie inside.
+template <class E, int R>
+class Grid : public detail::BufferRef {
+ public:
+  using T = detail::value_of<E>;
+  using Element = E;
+  static constexpr int kRank = R;
+  static constexpr ir::Access kAccess = ir::Access::read;
+  explicit Grid(uint32_t buffer) : BufferRef(buffer, R) {}
+
+  Grid with(Boundary boundary) const {
+    Grid g = *this;
+    g.boundary_ = boundary;
+    return g;
+  }
+  Grid periodic() const { return with(Boundary::periodic); }
+  Grid zero() const { return with(Boundary::zero); }
+  Grid unchecked() const { return with(Boundary::unchecked); }
+
+  /// Value at a point of the domain (rank of the domain = rank of the buffer).
+  Val<T> operator[](const Position<R>& p) const { return read_at({}, p); }
+  /// Value at leading coordinates and a point: rank of the domain + number of coordinates = R.
+  template <class A>
+  Val<T> operator()(const A& lead, const Position<R - 1>& p) const {
+    return read_at({detail::id_of<i32>(lead)}, p);
+  }
+  /// Value at explicit coordinates, slowest first.
+  template <class... I>
+    requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
+  Val<T> operator()(const I&... i) const {
+    return Val<T>::from(load(offset({detail::id_of<i32>(i)...}), 1, flags_));
+  }
+  template <class I>
+    requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
+  Val<T> operator[](const I& i) const {
+    return (*this)(i);
+  }
+
+  /// This datum is touched once: keep it out of the caches.
+  Grid streaming() const {
+    Grid g = *this;
+    g.flags_ = ir::kStreaming;
+    return g;
+  }
+  /// K = 2 or 4 neighbours along the last axis in one access; the element offset must be a multiple of K.
+  template <int K, class... I>
+    requires(sizeof...(I) == R)
+  Wide<T, K> wide(const I&... i) const {
+    const ir::Id all = load(offset({detail::id_of<i32>(i)...}), K, flags_);
+    return [&]<int... k>(std::integer_sequence<int, k...>) {
+      return Wide<T, K>{
+          {Val<T>::from(detail::builder().emit(ir::Op::extract, detail::kType<T>, {all}, uint64_t(k)))...}};
+    }(std::make_integer_sequence<int, K>{});
+  }
+  /// Starts copying `K` elements (4, 8 or 16 bytes) from explicit coordinates into `shared[at]`.
+  template <int K = 1, class S, class... I>
+    requires(sizeof...(I) == R)
+  void copy_async(const SharedArray<T>& shared, const S& at, const I&... i) const {
+    ir::Instruction copy{ir::Op::async_copy};
+    copy.lanes = K;
+    copy.imm = uint64_t(shared.id()) << 32 | this->buffer_;
+    copy.args[0] = detail::id_of<i32>(at);
+    copy.args[1] = offset({detail::id_of<i32>(i)...});
+    detail::builder().append(copy);
+  }
+
+ private:
+  ir::Id load(ir::Id at, int lanes, uint8_t flags) const {
+    ir::Instruction load{ir::Op::load};
+    load.type = detail::kType<T>;
+    load.lanes = uint8_t(lanes);
+    load.flags = flags;
+    load.imm = this->buffer_;
+    load.args[0] = at;
+    return detail::builder().append(load);
+  }
+  template <int N>
+  Val<T> read_at(std::initializer_list<ir::Id> leading, const Position<N>& p) const {
+    std::array<int, 3> offsets{};
+    for (int a = 0; a < N; ++a) offsets[a] = p.offset(a);
+    ir::Id inside = ir::kNone;
+    const auto value =
+        Val<T>::from(load(offset_at(leading, offsets.data(), N, boundary_, &inside), 1, flags_));
+    return inside == ir::kNone ? value : select(Val<bool>::from(inside), value, T(0));
+  }
+  uint8_t flags_ = 0;
+};
+
+/// A buffer that is written, or read and written. `b[at] = v`, `b(z, y, x) = v`; InOut also reads.
+template <class E, int R, ir::Access kHow>
+class WritableGrid : public detail::BufferRef {
+ public:
+  using T = detail::value_of<E>;
+  using Element = E;
+  static constexpr int kRank = R;
+  static constexpr ir::Access kAccess = kHow;
+  explicit WritableGrid(uint32_t buffer) : BufferRef(buffer, R) {}
+
+  auto operator[](const Position<R>& p) const { return element_at({}, p); }
+  template <class A>
+  auto operator()(const A& lead, const Position<R - 1>& p) const {
+    return element_at({detail::id_of<i32>(lead)}, p);
+  }
+  template <class... I>
+    requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
+  auto operator()(const I&... i) const {
+    return detail::BufferElement<E>(this->buffer_, offset({detail::id_of<i32>(i)...}));
+  }
+  template <class I>
+    requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
+  auto operator[](const I& i) const {
+    return (*this)(i);
+  }
+
+  /// Writes K = 2 or 4 neighbours along the last axis; the element offset must be a multiple of K.
+  template <int K, class... I>
+    requires(sizeof...(I) == R)
+  void store_wide(const Wide<T, K>& values, const I&... i) const {
+    ir::Instruction store{ir::Op::store};
+    store.lanes = uint8_t(K);
+    store.imm = this->buffer_;
+    store.args[0] = offset({detail::id_of<i32>(i)...});
+    for (int k = 0; k < K; ++k) store.args[1 + k] = values[k].id();
+    detail::builder().append(store);
+  }
+  /// Writes past the caches.
+  template <class... I>
+    requires(sizeof...(I) == R)
+  void store_streaming(const Val<T>& value, const I&... i) const {
+    ir::Instruction store{ir::Op::store};
+    store.flags = ir::kStreaming;
+    store.imm = this->buffer_;
+    store.args[0] = offset({detail::id_of<i32>(i)...});
+    store.args[1] = value.id();
+    detail::builder().append(store);
+  }
+  /// Atomic operations on i32 and u32; each gives the old value.
+  template <class I, class V>
+  Val<T> atomic_add(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::add, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_min(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::min, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_max(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::max, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_or(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::or_, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_and(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::and_, i, v);
+  }
+  template <class I, class V>
+  Val<T> atomic_exchange(const I& i, const V& v) const {
+    return atomic(ir::AtomicOp::exchange, i, v);
+  }
+
+ private:
+  template <int N>
+  auto element_at(std::initializer_list<ir::Id> leading, const Position<N>& p) const {
+    std::array<int, 3> offsets{};
+    for (int a = 0; a < N; ++a) offsets[a] = p.offset(a);
+    ir::Id inside = ir::kNone;
+    return detail::BufferElement<E>(this->buffer_,
+                                    offset_at(leading, offsets.data(), N, Boundary::clamp, &inside));
+  }
+  template <class I, class V>
+  Val<T> atomic(ir::AtomicOp op, const I& i, const V& v) const {
+    static_assert(R == 1 && std::is_integral_v<T> && sizeof(T) == 4,
+                  "atomics work on rank-1 buffers of i32 or u32");
+    detail::builder().function().buffers[this->buffer_].atomic = true;
+    const ir::AtomicTarget target{op, false, this->buffer_};
+    return Val<T>::from(detail::builder().emit(ir::Op::atomic, detail::kType<T>,
+                                               {offset({detail::id_of<i32>(i)}), detail::id_of<T>(v)},
+                                               target.bits()));
+  }
+};
+template <class E, int R>
+using Out = WritableGrid<E, R, ir::Access::write>;
+template <class E, int R>
+using InOut = WritableGrid<E, R, ir::Access::read_write>;
+
+/// Wishes of a kernel's author.
+struct KernelOptions {
+  /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it
+  /// is 0.
+  std::array<int32_t, 3> group{0, 0, 0};
+  /// Wanted resident groups per multiprocessor (bounds the registers on CUDA); 0 = no wish.
+  int32_t min_blocks = 0;
+};
+
+/// A kernel that stands beside the portable one on CUDA, as CUDA C++ for NVRTC. Same arguments, same case.
+struct NativeCuda {
+  std::string source;
+  std::string entry;
+};
+
+/// A traced kernel: a cheap handle to shared, immutable state.
+class Kernel {
+ public:
+  const std::string& name() const;
+  /// The traced IR, unoptimised. `index` is the type of element offsets (i32 or i64).
+  const ir::Function& function(Type index = Type::i32) const;
+  /// Differs for each traced kernel of the process.
+  uint64_t id() const;
+
+  using Trace = std::function<void(ir::Builder&)>;
+  static Kernel trace(std::string name, ir::Domain domain, int rank, KernelOptions options, Trace trace);
+
+  struct State;
+  State& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+namespace detail {
+template <class P>
+struct Domain {
+  static constexpr int kRank = 0;
+};
+template <int N>
+struct Domain<At<N>> {
+  static constexpr int kRank = N;
+  static constexpr ir::Domain kKind = ir::Domain::points;
+};
+template <int N>
+struct Domain<Group<N>> {
+  static constexpr int kRank = N;
+  static constexpr ir::Domain kKind = ir::Domain::groups;
+};
+
+template <class P>
+P bind(ir::Builder& b) {
+  if constexpr (requires {
+                  P::kRank;
+                  P::kAccess;
+                }) {
+    ir::Function& f = b.function();
+    f.buffers.push_back(
+        {"b" + std::to_string(f.buffers.size()), kStorage<typename P::Element>, P::kRank, P::kAccess});
+    return P(uint32_t(f.buffers.size() - 1));
+  } else {
+    ir::Function& f = b.function();
+    using T = typename P::value_type;
+    f.scalars.push_back({"p" + std::to_string(f.scalars.size()), kType<T>});
+    return P(b.emit(ir::Op::param, kType<T>, {}, f.scalars.size() - 1));
+  }
+}
+
+template <class L>
+struct Signature : Signature<decltype(&L::operator())> {};
+template <class C, class First, class... P>
+struct Signature<void (C::*)(First, P...) const> {
+  using Place = First;
+  template <class L>
+  static void run(const L& body, ir::Builder& b) {
+    std::tuple<P...> params{bind<P>(b)...};  // braces fix the order of the parameters
+    std::apply([&](auto&... p) { body(First(), p...); }, params);
+  }
+};
+}  // namespace detail
+
+/// Traces `body` into a kernel. Throws InputError where the body breaks a rule of the language.
+template <class L>
+Kernel kernel(std::string name, L body, KernelOptions options = {}) {
+  using Signature = detail::Signature<L>;
+  using Place = detail::Domain<typename Signature::Place>;
+  static_assert(Place::kRank > 0, "the first parameter of a kernel is At<N> or Group<N>");
+  return Kernel::trace(std::move(name), Place::kKind, Place::kRank, options,
+                       [body](ir::Builder& b) { Signature::run(body, b); });
+}
+
+}  // namespace lockstep

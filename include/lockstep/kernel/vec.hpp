@@ -1,0 +1,160 @@
+// Vectors of 2, 3 or 4 kernel values: component-wise operators, dot, cross, length. Sugar over Val<T>: a
+// vector costs its components and nothing else.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "lockstep/kernel/math.hpp"
+
+namespace lockstep {
+
+/// N kernel values of type T, of one lane.
+template <class T, int N>
+class Vec {
+  static_assert(N >= 2 && N <= 4, "vectors have 2, 3 or 4 components");
+
+ public:
+  using scalar_type = T;
+  static constexpr int kSize = N;
+
+  /// One value per component: kernel values, variables or C++ numbers.
+  template <class... C>
+    requires(sizeof...(C) == N && (std::convertible_to<C, Val<T>> && ...))
+  Vec(const C&... components) : v_{Val<T>(components)...} {}
+  /// All components the same.
+  static Vec splat(const Val<T>& value) {
+    return make([&](int) { return value; });
+  }
+  /// Component k is make(k).
+  template <class Make>
+  static Vec make(Make make) {
+    return [&]<int... k>(std::integer_sequence<int, k...>) {
+      return Vec(Val<T>(make(k))...);
+    }(std::make_integer_sequence<int, N>{});
+  }
+
+  const Val<T>& operator[](int k) const { return v_[size_t(k)]; }
+  const Val<T>& x() const { return v_[0]; }
+  const Val<T>& y() const { return v_[1]; }
+  const Val<T>& z() const
+    requires(N >= 3)
+  {
+    return v_[2];
+  }
+  const Val<T>& w() const
+    requires(N == 4)
+  {
+    return v_[3];
+  }
+  Vec<T, 2> xy() const { return {v_[0], v_[1]}; }
+  Vec<T, 3> xyz() const
+    requires(N == 4)
+  {
+    return {v_[0], v_[1], v_[2]};
+  }
+
+  friend Vec operator-(const Vec& a) {
+    return make([&](int k) { return -a[k]; });
+  }
+#define LOCKSTEP_VEC(symbol)                                  \
+  friend Vec operator symbol(const Vec& a, const Vec& b) {    \
+    return make([&](int k) { return a[k] symbol b[k]; });     \
+  }                                                           \
+  friend Vec operator symbol(const Vec& a, const Val<T>& b) { \
+    return make([&](int k) { return a[k] symbol b; });        \
+  }                                                           \
+  friend Vec operator symbol(const Val<T>& a, const Vec& b) { \
+    return make([&](int k) { return a symbol b[k]; });        \
+  }
+  LOCKSTEP_VEC(+)
+  LOCKSTEP_VEC(-)
+  LOCKSTEP_VEC(*)
+  LOCKSTEP_VEC(/)
+#undef LOCKSTEP_VEC
+
+ private:
+  std::array<Val<T>, N> v_;
+};
+
+template <class T>
+using Vec2 = Vec<T, 2>;
+template <class T>
+using Vec3 = Vec<T, 3>;
+template <class T>
+using Vec4 = Vec<T, 4>;
+
+/// A mutable vector of one lane.
+template <class T, int N>
+class VarVec {
+ public:
+  VarVec(const Vec<T, N>& initial) : v_(start(initial, std::make_integer_sequence<int, N>{})) {}
+  VarVec& operator=(const Vec<T, N>& value) {
+    for (int k = 0; k < N; ++k) v_[size_t(k)] = value[k];
+    return *this;
+  }
+  VarVec& operator=(const VarVec& other) { return *this = Vec<T, N>(other); }
+  VarVec(const VarVec& other) : VarVec(Vec<T, N>(other)) {}
+  operator Vec<T, N>() const {
+    return Vec<T, N>::make([&](int k) { return Val<T>(v_[size_t(k)]); });
+  }
+  Var<T>& operator[](int k) { return v_[size_t(k)]; }
+
+ private:
+  template <int... k>
+  static std::array<Var<T>, N> start(const Vec<T, N>& v, std::integer_sequence<int, k...>) {
+    return {Var<T>(v[k])...};
+  }
+  std::array<Var<T>, N> v_;
+};
+
+/// a b + c per component, one rounding each.
+template <class T, int N>
+Vec<T, N> fma(const Vec<T, N>& a, const Vec<T, N>& b, const Vec<T, N>& c) {
+  return Vec<T, N>::make([&](int k) { return fma(a[k], b[k], c[k]); });
+}
+template <class T, int N>
+Vec<T, N> min(const Vec<T, N>& a, const Vec<T, N>& b) {
+  return Vec<T, N>::make([&](int k) { return min(a[k], b[k]); });
+}
+template <class T, int N>
+Vec<T, N> max(const Vec<T, N>& a, const Vec<T, N>& b) {
+  return Vec<T, N>::make([&](int k) { return max(a[k], b[k]); });
+}
+template <class T, int N>
+Vec<T, N> abs(const Vec<T, N>& a) {
+  return Vec<T, N>::make([&](int k) { return abs(a[k]); });
+}
+template <class T, int N>
+Vec<T, N> select(const Val<bool>& condition, const Vec<T, N>& yes, const Vec<T, N>& no) {
+  return Vec<T, N>::make([&](int k) { return select(condition, yes[k], no[k]); });
+}
+
+/// a0 b0 + a1 b1 + …, from the first component on, by fma.
+template <class T, int N>
+Val<T> dot(const Vec<T, N>& a, const Vec<T, N>& b) {
+  Val<T> sum = a[0] * b[0];
+  for (int k = 1; k < N; ++k) {
+    if constexpr (std::is_floating_point_v<T>)
+      sum = fma(a[k], b[k], sum);
+    else
+      sum = sum + a[k] * b[k];
+  }
+  return sum;
+}
+template <class T>
+Vec<T, 3> cross(const Vec<T, 3>& a, const Vec<T, 3>& b) {
+  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
+}
+/// Square root of dot(a, a); squares beyond the type's range overflow.
+template <class T, int N>
+Val<T> length(const Vec<T, N>& a) {
+  return sqrt(dot(a, a));
+}
+/// a / length(a); NaN for the null vector.
+template <class T, int N>
+Vec<T, N> normalize(const Vec<T, N>& a) {
+  return a / length(a);
+}
+
+}  // namespace lockstep

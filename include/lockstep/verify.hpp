@@ -1,0 +1,154 @@
+// Declarative cases: one per kernel (or per operation of a few kernels). They feed `lockstep verify`,
+// `lockstep bench`, the tests and the support matrix.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/device.hpp"
+
+namespace lockstep {
+
+/// An array on the host, with its element type; what cases compare.
+struct HostArray {
+  Storage storage = Storage::f32;
+  Shape shape;
+  std::vector<std::byte> data;
+
+  template <class E>
+  static HostArray of(const std::vector<E>& values, Shape shape) {
+    HostArray array{detail::kStorage<E>, shape, {}};
+    const auto bytes = std::as_bytes(std::span(values));
+    array.data.assign(bytes.begin(), bytes.end());
+    return array;
+  }
+  template <class E>
+  static HostArray of(const std::vector<E>& values) {
+    return of(values, Shape{int64_t(values.size())});
+  }
+  static HostArray of(const Device& device, const Buffer& buffer);
+  template <class E>
+  std::span<const E> as() const {
+    return {reinterpret_cast<const E*>(data.data()), data.size() / sizeof(E)};
+  }
+};
+
+/// How far two results may lie apart. All set limits must hold.
+struct Bound {
+  bool bits = true;  // every bit equal; the others are then ignored
+  std::optional<double> max_ulp, rel_l2, max_abs;
+  double differing_share = 1;  // share of elements that may differ at all
+  static Bound exact() { return {}; }
+  static Bound ulp(double n) { return {false, n, {}, {}, 1}; }
+  static Bound relative(double e) { return {false, {}, e, {}, 1}; }
+  static Bound absolute(double e) { return {false, {}, {}, e, 1}; }
+  /// Integer or state results of which a share may flip where rounding decides.
+  static Bound flips(double share) { return {false, {}, {}, {}, share}; }
+  std::string text() const;  // "bits", "ulp<=4", "rel_l2<=1e-6"
+};
+
+/// A case bound to a device: buffers resident, work repeatable.
+struct CaseRun {
+  std::function<void()> run;                        // the whole operation; leaves its inputs whole
+  std::function<std::vector<HostArray>()> outputs;  // of the last run
+};
+
+/// One problem of a case: fixed inputs of one size.
+struct CaseProblem {
+  std::function<CaseRun(const Device&)> bind;
+  /// Plain C++ result, or empty where the case has none.
+  std::function<std::vector<HostArray>()> reference;
+  double bytes = 0;  // each datum that must be touched, once; of one run
+  double flops = 0;  // of one run
+  double operations =
+      1;  // in one run; `bench` reports the time of one (many launches of an empty kernel, say)
+};
+
+struct Case {
+  std::string name;  // "engine.copy", "urban.svf.states"
+  std::string dtype = "f32";
+  std::vector<std::string> small;  // sizes of `verify` and CI: odd sizes, single rows, empty
+  std::vector<std::string> full;   // more for `verify --sizes full`
+  std::vector<std::string> bench;  // sizes of `bench`
+  /// Size text such as "512x512" or "1048576"; the seed fixes random inputs.
+  std::function<CaseProblem(const std::string& size, uint64_t seed)> make;
+  std::function<std::vector<Kernel>()> kernels;  // for `emit` and the support matrix
+  Bound webgpu = Bound::exact();                 // against cpu, default numerics
+  Bound reference = Bound::exact();              // against the plain reference
+  Bound fast = Bound::relative(1e-4);            // fast numerics against exact
+  bool needs_f64 = false;
+  std::function<void(Limits&)> lower_limits;  // the case runs on a device opened with these limits
+};
+
+class CaseRegistry {
+ public:
+  void add(Case c);
+  const std::vector<Case>& all() const { return cases_; }
+  /// Cases whose name is, or begins with, `prefix`. Throws InputError where there is none.
+  std::vector<const Case*> match(const std::string& prefix) const;
+
+ private:
+  std::vector<Case> cases_;
+};
+/// docs/support.md: which back end runs which case, as Markdown.
+std::string support_matrix(const CaseRegistry& registry);
+/// Whole numbers out of "512x512", slowest axis first. Throws InputError for other text.
+std::vector<int64_t> parse_size(const std::string& text);
+/// The same as a shape of `rank` axes.
+Shape parse_shape(const std::string& text, int rank);
+
+/// How two results differ. Two NaN count as equal, whatever their bits.
+struct Comparison {
+  int64_t elements = 0, differing_bits = 0, differing_elements = 0;
+  double max_abs = 0, mean_abs = 0, rel_l2 = 0, max_ulp = 0;
+  double finite_equal =
+      100;  // % of elements that are finite on both sides, or the same NaN or infinity on both
+  bool within(const Bound& bound) const;
+};
+/// Throws InputError where number, storage or shape of the arrays differ.
+Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArray>& expected);
+
+enum class Against { cpu, interp, reference };
+
+/// One row of `lockstep verify`.
+struct VerifyRow {
+  std::string name, size, dtype;
+  Comparison comparison;
+  std::string bound;
+  bool pass = false;
+  std::string skipped;  // the reason, else empty
+};
+/// Runs a case of one size on `device` and on what it is compared with (`other` is that device; unused for
+/// reference).
+VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against,
+                      const Device& other, uint64_t seed = 1);
+
+struct BenchOptions {
+  int iterations = 0;     // 0: enough for a steady median, 5 to 200
+  int warmup = 0;         // 0: at least two runs and 0.1 s
+  bool reference = true;  // also time the plain C++ reference (CPU devices)
+};
+/// One row of `lockstep bench`; times in milliseconds of one operation.
+struct BenchRow {
+  std::string name, size, dtype;
+  double median_ms = 0, p95_ms = 0, mean_ms = 0, min_ms = 0, bytes = 0, gbps = 0, share_of_copy = 0,
+         gflops = 0;
+  double reference_ms = 0;  // plain C++ on one thread, 0 where not timed
+  int iterations = 0;
+  std::string skipped;
+};
+BenchRow bench_case(const Case& c, const std::string& size, const Device& device, double copy_gbps,
+                    const BenchOptions& options = {});
+/// Bytes read and written per second, in GB/s, by the faster of the device's own copy and the copy kernel.
+double measure_copy_gbps(const Device& device);
+
+// Each folder registers its own.
+void add_engine_cases(CaseRegistry& registry);     // src/verify
+void add_math_cases(CaseRegistry& registry);       // src/math
+void add_primitive_cases(CaseRegistry& registry);  // src/primitives
+
+}  // namespace lockstep

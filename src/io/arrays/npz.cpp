@@ -1,0 +1,308 @@
+// The ZIP container of .npz files: central directory, stored and deflated members, ZIP64.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/atomic_file.hpp"
+#include "io/arrays/npy.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50;
+constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
+constexpr uint16_t kStored = 0, kDeflated = 8, kZip64Field = 1;
+constexpr uint64_t kIn64 = 0xffffffffu;
+// Deflate cannot shrink data below about 1/1032, so a larger claim is a lie.
+constexpr uint64_t kDeflateRatio = 1032;
+
+// Little-endian words with bounds checks.
+class Bytes {
+ public:
+  Bytes(std::span<const std::byte> bytes, std::string_view where) : bytes_(bytes), where_(where) {}
+  [[noreturn]] void fail(std::string_view what) const {
+    throw InputError(fmt::format("malformed .npz archive: {}", what), where_, "a ZIP archive of .npy arrays");
+  }
+  std::span<const std::byte> part(uint64_t at, uint64_t count) const {
+    if (at > bytes_.size() || count > bytes_.size() - at) fail("it is cut off or an offset points outside");
+    return bytes_.subspan(at, count);
+  }
+  uint64_t word(uint64_t at, int size) const {
+    uint64_t value = 0;
+    const auto p = part(at, static_cast<uint64_t>(size));
+    for (int k = 0; k < size; ++k) value |= static_cast<uint64_t>(p[static_cast<size_t>(k)]) << (8 * k);
+    return value;
+  }
+  uint16_t u16(uint64_t at) const { return static_cast<uint16_t>(word(at, 2)); }
+  uint32_t u32(uint64_t at) const { return static_cast<uint32_t>(word(at, 4)); }
+  uint64_t u64(uint64_t at) const { return word(at, 8); }
+  uint64_t size() const { return bytes_.size(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string_view where_;
+};
+
+struct Member {
+  std::string name;
+  uint16_t method = 0;
+  uint32_t crc = 0;
+  uint64_t packed = 0, unpacked = 0, offset = 0;
+};
+
+struct Directory {
+  uint64_t offset = 0, count = 0;
+};
+
+Directory find_directory(const Bytes& in) {
+  if (in.size() < 22) in.fail("it is too short");
+  const uint64_t last = in.size() - 22;
+  for (uint64_t back = 0; back <= std::min<uint64_t>(last, 65535); ++back) {
+    const uint64_t at = last - back;
+    if (in.u32(at) != kEnd) continue;
+    Directory directory{in.u32(at + 16), in.u16(at + 10)};
+    if (at >= 20 && in.u32(at - 20) == kEnd64Locator) {
+      const uint64_t end64 = in.u64(at - 20 + 8);
+      if (in.part(end64, 56).empty() || in.u32(end64) != kEnd64) in.fail("the ZIP64 end record is missing");
+      directory = {in.u64(end64 + 48), in.u64(end64 + 32)};
+    }
+    return directory;
+  }
+  in.fail("no end record");
+}
+
+void apply_zip64(const Bytes& in, uint64_t at, uint64_t end, Member& member) {
+  while (at + 4 <= end) {
+    const uint16_t id = in.u16(at), size = in.u16(at + 2);
+    at += 4;
+    if (size > end - at) in.fail("an extra field is too long");
+    if (id == kZip64Field) {
+      uint64_t field = at;
+      for (uint64_t* value : {&member.unpacked, &member.packed, &member.offset}) {
+        if (*value != kIn64) continue;
+        if (field + 8 > at + size) in.fail("a ZIP64 field is too short");
+        *value = in.u64(field);
+        field += 8;
+      }
+      return;
+    }
+    at += size;
+  }
+}
+
+std::vector<std::byte> inflate_member(const Bytes& in, std::span<const std::byte> packed, uint64_t unpacked) {
+  if (unpacked / kDeflateRatio > packed.size() + 1) in.fail("a member claims an impossible size");
+  std::vector<std::byte> out(unpacked);
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) in.fail("zlib cannot start");
+  size_t from = 0, to = 0;
+  int status = Z_OK;
+  while (status == Z_OK) {
+    const auto chunk = [](size_t left) { return static_cast<uInt>(std::min<size_t>(left, 1u << 30)); };
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + from));
+    stream.avail_in = chunk(packed.size() - from);
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + to);
+    stream.avail_out = chunk(out.size() - to);
+    const uInt in_before = stream.avail_in, out_before = stream.avail_out;
+    status = inflate(&stream, Z_NO_FLUSH);
+    from += in_before - stream.avail_in;
+    to += out_before - stream.avail_out;
+  }
+  inflateEnd(&stream);
+  if (status != Z_STREAM_END || to != unpacked) in.fail("a member's compressed data is damaged");
+  return out;
+}
+
+uint32_t crc_of(std::span<const std::byte> bytes) {
+  uLong crc = crc32(0, nullptr, 0);
+  while (!bytes.empty()) {
+    const auto chunk = bytes.first(std::min<size_t>(bytes.size(), 1u << 30));
+    crc = crc32(crc, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+    bytes = bytes.subspan(chunk.size());
+  }
+  return static_cast<uint32_t>(crc);
+}
+
+void append(std::string& out, uint64_t value, int size) {
+  for (int k = 0; k < size; ++k) out += static_cast<char>(value >> (8 * k) & 255);
+}
+
+std::vector<std::byte> deflate_bytes(std::span<const std::byte> bytes) {
+  z_stream stream{};
+  if (deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw InternalError("zlib cannot start", "write_npz", "memory for a deflate stream");
+  }
+  std::vector<std::byte> out, buffer(1 << 18);
+  size_t from = 0;
+  int status = Z_OK;
+  while (status != Z_STREAM_END) {
+    const size_t left = std::min<size_t>(bytes.size() - from, 1u << 30);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data() + from));
+    stream.avail_in = static_cast<uInt>(left);
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = static_cast<uInt>(buffer.size());
+    status = deflate(&stream, from + left == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+    from += left - stream.avail_in;
+    out.insert(out.end(), buffer.begin(),
+               buffer.begin() + static_cast<ptrdiff_t>(buffer.size() - stream.avail_out));
+  }
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace
+
+NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
+  const Bytes in(bytes, where);
+  const Directory directory = find_directory(in);
+  NpzArrays arrays;
+  uint64_t at = directory.offset, packed_sum = 0;
+  for (uint64_t k = 0; k < directory.count; ++k) {
+    if (in.part(at, 46).empty() || in.u32(at) != kCentralHeader) in.fail("the directory is damaged");
+    Member member;
+    member.method = in.u16(at + 10);
+    member.crc = in.u32(at + 16);
+    member.packed = in.u32(at + 20);
+    member.unpacked = in.u32(at + 24);
+    member.offset = in.u32(at + 42);
+    const uint64_t name_size = in.u16(at + 28), extra_size = in.u16(at + 30), comment_size = in.u16(at + 32);
+    const auto name_bytes = in.part(at + 46, name_size);
+    member.name.assign(reinterpret_cast<const char*>(name_bytes.data()), name_bytes.size());
+    if (in.u16(at + 8) & 1) in.fail(fmt::format("member '{}' is encrypted", member.name));
+    apply_zip64(in, at + 46 + name_size, at + 46 + name_size + extra_size, member);
+    at += 46 + name_size + extra_size + comment_size;
+
+    if (in.part(member.offset, 30).empty() || in.u32(member.offset) != kLocalHeader) {
+      in.fail(fmt::format("member '{}' has no local header", member.name));
+    }
+    const uint64_t data_at = member.offset + 30 + in.u16(member.offset + 26) + in.u16(member.offset + 28);
+    const auto packed = in.part(data_at, member.packed);
+    packed_sum += member.packed;
+    if (packed_sum > in.size()) in.fail("members overlap");
+    if (!member.name.ends_with(".npy")) continue;
+    const std::string place = fmt::format("{}: {}", where, member.name);
+    std::vector<std::byte> inflated;
+    std::span<const std::byte> content = packed;
+    if (member.method == kDeflated) {
+      inflated = inflate_member(in, packed, member.unpacked);
+      content = inflated;
+    } else if (member.method != kStored || member.packed != member.unpacked) {
+      in.fail(fmt::format("member '{}' uses compression method {}", member.name, member.method));
+    }
+    if (crc_of(content) != member.crc) in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
+    const std::string name = member.name.substr(0, member.name.size() - 4);
+    try {
+      arrays.emplace_back(name, parse_npy(content, place));
+    } catch (const NpyTypeError& e) { arrays.left_out.emplace_back(name, e.what()); }
+  }
+  return arrays;
+}
+
+NpzArrays read_npz(const std::filesystem::path& path) {
+  return parse_npz(read_file(path, "an .npz file"), path.string());
+}
+
+const NpyArray& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where) {
+  for (const auto& [array_name, reason] : arrays.left_out) {
+    if (array_name == name) throw InputError(reason);
+  }
+  std::string known;
+  for (const auto& [array_name, array] : arrays) {
+    if (array_name == name) return array;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", array_name);
+  }
+  throw InputError(fmt::format("array '{}' is missing", name), where,
+                   fmt::format("it among those present ({})", known.empty() ? "none" : known));
+}
+
+void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCompression compression) {
+  AtomicFile file(path);
+  std::string directory;
+  uint64_t at = 0;
+  for (const auto& [name, array] : arrays) {
+    const std::vector<std::byte> plain = encode_npy(array);
+    const bool deflated = compression == NpzCompression::deflated;
+    const std::vector<std::byte> packed = deflated ? deflate_bytes(plain) : std::vector<std::byte>{};
+    const std::span<const std::byte> content = deflated ? std::span(packed) : std::span(plain);
+    const std::string member = name + ".npy";
+    const uint32_t crc = crc_of(plain);
+    constexpr uint16_t kVersion = 45, kDate1980 = 0x21;
+    // Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
+    std::string local;
+    append(local, kLocalHeader, 4);
+    append(local, kVersion, 2);
+    append(local, 0, 2);
+    append(local, deflated ? kDeflated : kStored, 2);
+    append(local, 0, 2);
+    append(local, kDate1980, 2);
+    append(local, crc, 4);
+    append(local, kIn64, 4);
+    append(local, kIn64, 4);
+    append(local, member.size(), 2);
+    append(local, 20, 2);
+    local += member;
+    append(local, kZip64Field, 2);
+    append(local, 16, 2);
+    append(local, plain.size(), 8);
+    append(local, content.size(), 8);
+    file.write(local);
+    file.write(content);
+
+    append(directory, kCentralHeader, 4);
+    append(directory, kVersion | 3 << 8, 2);  // Made on Unix.
+    append(directory, kVersion, 2);
+    append(directory, 0, 2);
+    append(directory, deflated ? kDeflated : kStored, 2);
+    append(directory, 0, 2);
+    append(directory, kDate1980, 2);
+    append(directory, crc, 4);
+    append(directory, kIn64, 4);
+    append(directory, kIn64, 4);
+    append(directory, member.size(), 2);
+    append(directory, 28, 2);
+    append(directory, 0, 2);
+    append(directory, 0, 2);
+    append(directory, 0, 2);
+    append(directory, 0100644u << 16, 4);
+    append(directory, kIn64, 4);
+    directory += member;
+    append(directory, kZip64Field, 2);
+    append(directory, 24, 2);
+    append(directory, plain.size(), 8);
+    append(directory, content.size(), 8);
+    append(directory, at, 8);
+    at += local.size() + content.size();
+  }
+  std::string end;
+  append(end, kEnd64, 4);
+  append(end, 44, 8);
+  append(end, 45, 2);
+  append(end, 45, 2);
+  append(end, 0, 4);
+  append(end, 0, 4);
+  append(end, arrays.size(), 8);
+  append(end, arrays.size(), 8);
+  append(end, directory.size(), 8);
+  append(end, at, 8);
+  append(end, kEnd64Locator, 4);
+  append(end, 0, 4);
+  append(end, at + directory.size(), 8);
+  append(end, 1, 4);
+  append(end, kEnd, 4);
+  append(end, 0, 4);
+  append(end, 0xffff, 2);
+  append(end, 0xffff, 2);
+  append(end, kIn64, 4);
+  append(end, kIn64, 4);
+  append(end, 0, 2);
+  file.write(directory);
+  file.write(end);
+  file.commit();
+}
+
+}  // namespace lockstep::io

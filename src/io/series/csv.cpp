@@ -1,0 +1,127 @@
+#include "io/series/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "io/text/file.hpp"
+#include "io/text/text_scanner.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+char separator_of(std::string_view line) {
+  for (const char c : {'\t', ';', ','})
+    if (line.find(c) != std::string_view::npos) return c;
+  return ' ';
+}
+
+// A field in double quotes may hold the separator; "" inside is one quote.
+std::vector<std::string> split(std::string_view line, char separator, const TextScanner& scan) {
+  std::vector<std::string> fields;
+  if (separator == ' ') {
+    TextScanner words(line, "");
+    while (!words.at_line_end()) fields.emplace_back(words.field());
+    return fields;
+  }
+  for (size_t at = 0;;) {
+    while (at < line.size() && line[at] == ' ') ++at;
+    if (at < line.size() && line[at] == '"') {
+      std::string text;
+      for (++at;; ++at) {
+        if (at == line.size()) scan.fail("a quote is not closed", "a closing quote on the same line");
+        if (line[at] != '"') {
+          text += line[at];
+        } else if (at + 1 < line.size() && line[at + 1] == '"') {
+          text += line[at++];
+        } else {
+          break;
+        }
+      }
+      ++at;
+      while (at < line.size() && line[at] == ' ') ++at;
+      if (at < line.size() && line[at] != separator)
+        scan.fail("text after a closing quote", "a separator or the end of the line");
+      fields.push_back(std::move(text));
+    } else {
+      const size_t end = std::min(line.find(separator, at), line.size());
+      fields.emplace_back(trimmed(line.substr(at, end - at)));
+      at = end;
+    }
+    if (at == line.size()) return fields;
+    ++at;
+  }
+}
+
+}  // namespace
+
+size_t CsvTable::column(const std::string& name, std::string_view where) const {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return size_t(found - names.begin());
+  double number = 0;
+  if (parse_double(name, number) && number == std::floor(number) && number >= 1 &&
+      number <= double(columns.size()))
+    return size_t(number) - 1;
+  throw InputError(fmt::format("no column '{}'", name), where,
+                   names.empty() ? fmt::format("a number from 1 to {}", columns.size())
+                                 : fmt::format("one of {}", fmt::join(names, ", ")));
+}
+
+CsvTable parse_csv(std::string_view text, std::string_view where) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  TextScanner scan(text, std::string(where));
+  CsvTable table;
+  std::optional<char> separator;
+  while (scan.next_line()) {
+    const std::string_view line = scan.rest_of_line();
+    const bool first = !separator;
+    if (first) separator = separator_of(line);
+    const std::vector<std::string> fields = split(line, *separator, scan);
+    if (first) {
+      table.columns.resize(fields.size());
+      double ignored = 0;
+      if (!std::all_of(fields.begin(), fields.end(),
+                       [&](const std::string& f) { return parse_double(f, ignored); })) {
+        for (const std::string& name : fields) {
+          if (name.empty()) scan.fail("a column without a name", "a name for each column");
+          if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
+            scan.fail(fmt::format("column '{}' a second time", shown(name)), "each name once");
+          table.names.push_back(name);
+        }
+        continue;
+      }
+    }
+    if (fields.size() != table.columns.size())
+      scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as above", table.columns.size()));
+    for (size_t c = 0; c < fields.size(); ++c) {
+      double value = 0;
+      if (!parse_double(fields[c], value) || !std::isfinite(value))
+        scan.fail(
+            fields[c].empty()
+                ? fmt::format("column {} is empty", c + 1)
+                : fmt::format("column {} is '{}'",
+                              table.names.empty() ? std::to_string(c + 1) : table.names[c], shown(fields[c])),
+            "a finite number");
+      table.columns[c].push_back(value);
+    }
+  }
+  if (table.rows() == 0) throw InputError("no rows of numbers", where, "a table of numbers (CSV)");
+  return table;
+}
+
+CsvTable read_csv(const std::filesystem::path& path) {
+  return parse_csv(read_text_file(path, "a table of numbers (CSV)"), path.string());
+}
+
+}  // namespace lockstep::io

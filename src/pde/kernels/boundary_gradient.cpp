@@ -1,0 +1,178 @@
+// Derivatives by the values that sides prescribe: a row of S with its constant c(b) adds g dc/db.
+#include <algorithm>
+
+#include "pde/language/checked.hpp"
+
+namespace lockstep::pde {
+
+using ir::Id;
+
+namespace {
+
+/// dc/db of the rows near one end, the outermost first.
+std::vector<double> constants_of(const Discretisation& d, const Target& t, const Term& term, int end) {
+  Side sides[2] = {d.side(t.field_index, t.component, term.axis, 0),
+                   d.side(t.field_index, t.component, term.axis, 1)};
+  sides[size_t(1 - end)].value = 0;
+  sides[size_t(end)].value = 1;
+  const int64_t cells = d.mesh.cells[size_t(term.axis)];
+  // Beyond this size both ends have the rows of any longer axis.
+  const int64_t n = std::min<int64_t>(cells, 4 * (d.mesh.order / 2) + 6);
+  std::vector<double> list;
+  for (int64_t k = 0; k < std::min<int64_t>(n, d.mesh.order / 2); ++k) {
+    double constant = 0;
+    dense_row(term.stencil, d.mesh.order, sides[0], sides[1], n, end == 0 ? k : n - 1 - k, &constant);
+    list.push_back(constant);
+  }
+  return list;
+}
+
+bool prescribed(const Side& side) { return side.rule == Rule::dirichlet_face || side.rule == Rule::ghost; }
+
+/// One grid of a batch, with its share of the mean.
+Inputs member_of(const Inputs& inputs, int64_t member) {
+  const auto part = [&](const Buffer& b) {
+    if (!b) return b;
+    const int64_t rows = b.shape()[0] / inputs.members;
+    return b.rows(member * rows, rows);
+  };
+  Inputs one = inputs;
+  one.members = 1;
+  one.seed = inputs.seed / double(inputs.members);
+  one.mask = part(inputs.mask);
+  for (Buffer& b : one.rows) b = part(b);
+  for (auto& [name, levels] : one.fields)
+    for (Buffer& b : levels) b = part(b);
+  return one;
+}
+
+struct Part {
+  const Target* target;
+  const Term* term;
+};
+
+/// Points kernel over the outer layers of one end of an axis. Arguments: fields, cotangents (rank 4), result
+/// (parts and three axes), cells along x, y, z, scales, parameters.
+Kernel layer_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, std::vector<Part> parts,
+                    int axis, int end) {
+  return Kernel::trace(
+      fmt::format("pde.boundary.{}.{}{}", variant(*d, form), char('x' + axis), end), ir::Domain::points, 3,
+      {}, [=](ir::Builder& b) {
+        std::vector<Value> values;
+        for (const Part& p : parts) values.push_back(p.term->g);
+        const FieldArrays arrays(*d->plan, fields_of(*d->plan, values, Access::field), form, "",
+                                 ir::Access::read);
+        const RawBuffer cotangents("cotangents", form.scratch(), 4, ir::Access::read),
+            result("result", form.scratch(), 4, ir::Access::write);
+        std::array<Id, 3> at, own, size;
+        for (size_t a = 0; a < 3; ++a) {
+          size[a] = add_scalar(fmt::format("n{}", char('x' + a)), Type::i32);
+          at[a] = own[a] = b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a));
+        }
+        if (end == 1)
+          own[size_t(axis)] =
+              b.op(ir::Op::isub,
+                   {b.op(ir::Op::isub, {size[size_t(axis)], b.i32(1)}, ir::kNoWrap), at[size_t(axis)]},
+                   ir::kNoWrap);
+        const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
+        std::optional<Tracer> tracer;
+        tracer.emplace(*d, form.type(), scalars, own, size, [&](const Datum& x) {
+          const std::array<Id, 3> cell = tracer->neighbour(x.at);
+          if (x.kind == Access::cotangent)
+            return cotangents.load({b.i32(x.component), cell[2], cell[1], cell[0]});
+          return arrays.load({x.field_index, x.level}, x.component, cell, ir::kNone, size[2]);
+        });
+        for (size_t k = 0; k < parts.size(); ++k)
+          result.store({b.i32(int(k)), at[2], at[1], at[0]}, tracer->value(parts[k].term->g));
+      });
+}
+
+}  // namespace
+
+std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& device,
+                                                             const Inputs& inputs) const {
+  const auto d = state_->d;
+  const Plan& plan = *d->plan;
+  const Checked checked(*d, device, inputs);
+  if (inputs.members > 1) {  // the mean over the members
+    std::vector<BoundaryGradient> mean;
+    for (int64_t m = 0; m < inputs.members; ++m) {
+      const std::vector<BoundaryGradient> one = boundary_gradients(device, member_of(inputs, m));
+      if (m == 0)
+        mean = one;
+      else
+        for (size_t k = 0; k < mean.size(); ++k) mean[k].value += one[k].value;
+    }
+    return mean;
+  }
+  KernelForm form = checked.form();
+  form.whole = true;
+  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
+  const Buffer cotangents = device.allocate(form.scratch(), {int64_t(plan.residuals.size()), nz, ny, nx});
+  const Kernel& residual = state_->kernel(form_key("cotangent", form),
+                                          [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
+  std::vector<Argument> list;
+  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
+    list.push_back(checked.volume(f));
+  if (form.mask) list.push_back(checked.mask());
+  list.insert(list.end(),
+              {Argument(cotangents), Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
+  push_scalars(list, *d, checked.parameters());
+  for (double w : plan.weights) list.push_back(2 * w / double(d->mesh.count()) * inputs.seed);
+  device.launch_with(residual, {nz, ny, nx}, list, {});
+  form.mask = false;
+
+  std::vector<BoundaryGradient> all;
+  for (int axis = 0; axis < 3; ++axis)
+    for (int end = 0; end < 2; ++end) {
+      std::vector<Part> parts;
+      for (const Target& t : plan.targets)
+        for (const Term& term : t.terms)
+          if (term.axis == axis && prescribed(d->side(t.field_index, t.component, axis, end)))
+            parts.push_back({&t, &term});
+      if (parts.empty()) continue;
+      const int64_t layers = std::min<int64_t>(d->mesh.cells[size_t(axis)], d->mesh.order / 2);
+      Shape extent{nz, ny, nx};
+      extent[2 - axis] = layers;
+      const Kernel& kernel = state_->kernel(fmt::format("{} {} {}", form_key("boundary", form), axis, end),
+                                            [&] { return layer_kernel(d, form, parts, axis, end); });
+      const Buffer result =
+          device.allocate(form.scratch(), {int64_t(parts.size()), extent[0], extent[1], extent[2]});
+      std::vector<Value> values;
+      for (const Part& p : parts) values.push_back(p.term->g);
+      std::vector<Argument> arguments;
+      for (const FieldLevel& f : checked.arrays(fields_of(plan, values, Access::field)))
+        arguments.push_back(checked.volume(f));
+      arguments.insert(arguments.end(),
+                       {Argument(cotangents), Argument(result), Argument(nx), Argument(ny), Argument(nz)});
+      push_scalars(arguments, *d, checked.parameters());
+      device.launch_with(kernel, extent, arguments, {});
+      std::vector<double> g;
+      if (form.scratch() == Storage::f64) {
+        g = device.download<double>(result);
+      } else {
+        const std::vector<float> narrow = device.download<float>(result);
+        g.assign(narrow.begin(), narrow.end());
+      }
+      const int64_t cells = extent.elements(), inner = axis == 0 ? 1 : axis == 1 ? nx : nx * ny;
+      for (size_t k = 0; k < parts.size(); ++k) {
+        const Target& t = *parts[k].target;
+        const std::vector<double> constants = constants_of(*d, t, *parts[k].term, end);
+        double sum = 0;
+        for (int64_t i = 0; i < cells; ++i)
+          sum += constants[size_t((i / inner) % layers)] * g[k * size_t(cells) + size_t(i)];
+        sum *= d->scale_values[size_t(d->scale_index(parts[k].term->stencil, axis))];
+        const std::string& name = plan.fields[size_t(t.field_index)].name;
+        const auto known = std::find_if(all.begin(), all.end(), [&](const BoundaryGradient& x) {
+          return x.field == name && x.component == t.component && x.axis == axis && x.end == end;
+        });
+        if (known != all.end())
+          known->value += sum;
+        else
+          all.push_back({name, t.component, axis, end, sum});
+      }
+    }
+  return all;
+}
+
+}  // namespace lockstep::pde

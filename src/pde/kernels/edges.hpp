@@ -1,0 +1,45 @@
+// What lanes at an edge of the grid compute apart, so that inner cells compute no boundary rule.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "pde/language/tracer.hpp"
+
+namespace lockstep::pde {
+
+/// Sweeps of a tile along z share it. What it is given by reference is read when it traces.
+class Edges {
+ public:
+  using Id = ir::Id;
+  using Values = std::vector<Id>;
+  /// Traces what a branch holds and forgets what it loaded.
+  using Branch = std::function<void(const std::function<void()>&)>;
+
+  Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const std::array<Id, 3>& cells,
+        Branch apart);
+
+  /// Gives the tracer the differences in `values` that edges change.
+  void differences(Tracer& tracer, std::span<const Value> values, const std::array<Id, 3>& own,
+                   const Tracer::Load& load) const;
+  /// Differences along x and y that gradients of `targets` take, edges included where `edged`.
+  std::map<const Term*, Id> own_differences(Tracer& tracer, std::span<const Target* const> targets,
+                                            const std::array<Id, 3>& own, const Tracer::Load& load,
+                                            bool edged = true) const;
+
+ private:
+  Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width) const;
+  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
+                        const Tracer::Load& load, const Values& inner,
+                        const std::function<Id(Tracer&, size_t)>& edged) const;
+
+  const Discretisation& d_;
+  Type type_;
+  const Tracer::Scalars& scalars_;
+  const std::array<Id, 3>& cells_;
+  Branch apart_;
+};
+
+}  // namespace lockstep::pde

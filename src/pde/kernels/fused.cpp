@@ -1,0 +1,175 @@
+#include "pde/kernels/fused.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+#include "pde/kernels/sweep.hpp"
+#include "pde/kernels/two_sweeps.hpp"
+#include "pde/language/checked.hpp"
+
+namespace lockstep::pde {
+
+namespace {
+
+/// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md). Large tiles read few cells
+/// twice, and one group of them fills a multiprocessor; small grids need small tiles, or most multiprocessors
+/// stay idle. Edges need registers: where a grid has some, a multiprocessor holds one group.
+std::vector<FusedShape> shapes(const Discretisation& d, size_t outputs) {
+  const FusedShape broad{128, 2, 4, 128, 1, 1}, tall{64, 4, 4, 128, 1, 1}, lean{64, 8, 2, 128, 1, 1},
+      middle{64, 4, 2, 128, 1, 2}, steep{64, 8, 1, 64, 1, 1}, low{32, 4, 2, 8, 1, 2},
+      small{32, 4, 1, 8, 1, 4}, tiny{16, 8, 1, 8, 1, 4};
+  const int64_t cells = d.mesh.count();
+  const bool edges = !(d.wraps[0] && d.wraps[1] && d.wraps[2]);
+  if (d.mesh.order > 2)
+    return cells < 112 * 112 * 112 ? std::vector{small, tiny} : std::vector{steep, small, tiny};
+  if (cells < 112 * 112 * 112) return edges ? std::vector{low, small, tiny} : std::vector{small, tiny};
+  const FusedShape& wide = d.mesh.cells[0] % 128 == 0 ? broad : tall;
+  if (cells < 176 * 176 * 176) return {edges ? tall : outputs > 2 ? middle : lean, middle, small, tiny};
+  // Few gradients need few registers, unless edges take them.
+  return {outputs > 2 || edges ? wide : lean, middle, small, tiny};
+}
+
+int64_t shared_bytes(const Discretisation& d, const FusedShape& s, const Channels& channels,
+                     const KernelForm& form) {
+  return FusedLayout(d, s, channels).bytes(size_of(form.scratch()));
+}
+
+}  // namespace
+
+namespace {
+
+/// Planes of a chunk: groups run in waves over the multiprocessors, and each also sweeps the planes around
+/// its chunk and waits for its first ones.
+int choose_chunk(const Discretisation& d, const Device& device, const FusedShape& shape, int64_t members) {
+  constexpr int64_t kFirstPlanes = 4;
+  if (device.info().kind != DeviceKind::cuda) return shape.chunk;
+  const int64_t nz = d.mesh.cells[2], extra = 2 * d.reach[2] + kFirstPlanes,
+                tiles = ((d.mesh.cells[0] + shape.x - 1) / shape.x) *
+                        ((d.mesh.cells[1] + shape.tall() - 1) / shape.tall()) * members;
+  int64_t best = nz, least = INT64_MAX;
+  for (int64_t pieces = 1; pieces <= std::max<int64_t>(nz / 4, 1); ++pieces) {
+    const int64_t chunk = (nz + pieces - 1) / pieces, groups = tiles * ((nz + chunk - 1) / chunk),
+                  slots = int64_t(std::max(device.info().multiprocessors, 1)) * shape.blocks,
+                  time = (groups + slots - 1) / slots * (chunk + extra);
+    if (time < least) least = time, best = chunk;
+  }
+  return int(best);
+}
+
+}  // namespace
+
+std::string fused_refusal(const Discretisation& d, const Device& device, const KernelForm& form) {
+  const Plan& plan = *d.plan;
+  if (plan.dimensions != 3) return "grids of three dimensions only";
+  if (!d.pointwise_adjoint) return "the way back needs differences of differences";
+  for (int a = 0; a < 3; ++a) {
+    if (d.reach[size_t(a)] > d.forward_reach[size_t(a)] || d.reach[size_t(a)] > 2)
+      return "a stencil or boundary that reaches too far";
+    if (d.mesh.cells[size_t(a)] < 2 * (d.reach[size_t(a)] + d.forward_reach[size_t(a)]) + 2)
+      return "a grid that is too small";
+  }
+  const Channels channels(plan);
+  for (const FusedShape& s : shapes(d, 0))
+    if (shared_bytes(d, s, channels, form) <= device.info().limits.shared_bytes &&
+        s.lanes() <= device.info().limits.group_lanes)
+      return "";
+  return "too little shared memory";
+}
+
+Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
+                 const std::vector<FieldLevel>& outputs, const LossOptions& options) {
+  if (options.path == Path::two_kernel) return Path::two_kernel;
+  if (options.path == Path::two_sweep) {
+    const std::string no = two_sweep_refusal(d, device, form, outputs);
+    if (!no.empty())
+      throw UnsupportedError(fmt::format("the two-sweep path: {}", no), "pde options",
+                             "a problem that it can do, or the two-kernel path");
+    return Path::two_sweep;
+  }
+  const std::string why = fused_refusal(d, device, form);
+  if (options.path == Path::fused) {
+    if (!why.empty())
+      throw UnsupportedError(fmt::format("the fused path: {}", why), "pde options",
+                             "a problem that it can do, or the two-kernel path");
+    return Path::fused;
+  }
+  // The sweeps pay where planes in shared memory save traffic and there are enough tiles to fill the device.
+  if (device.info().kind != DeviceKind::cuda || form.storage == Storage::f64) return Path::two_kernel;
+  if (why.empty() && !outputs.empty() && d.mesh.count() >= 72 * 72 * 72) return Path::fused;
+  const int64_t least = d.mesh.order > 4 ? 64 * 64 * 64 : 128 * 128 * 128;
+  const bool sweeps = d.plan->dimensions == 3 && d.mesh.count() >= least && form.storage == form.scratch() &&
+                      !form.rows && two_sweep_refusal(d, device, form, outputs).empty();
+  return sweeps ? Path::two_sweep : Path::two_kernel;
+}
+
+FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
+                        const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options) {
+  const Channels channels(*d.plan);
+  const std::vector<FusedShape> candidates = shapes(d, outputs.size());
+  FusedShape shape = candidates.back();
+  for (const FusedShape& s : candidates)
+    if (shared_bytes(d, s, channels, form) <= device.info().limits.shared_bytes &&
+        s.lanes() <= device.info().limits.group_lanes) {
+      shape = s;
+      break;
+    }
+  // Copies of 16 bytes where every row begins at a multiple of them.
+  const int wide = 16 / size_of(form.scratch());
+  const bool direct = form.storage == form.scratch() && !form.rows;
+  shape.wide = direct && d.mesh.cells[0] % wide == 0 ? wide : 1;
+  if (options.tile_x > 0) shape.x = options.tile_x;
+  if (options.tile_y > 0) shape.y = options.tile_y;
+  if (options.tile_rows > 0) shape.rows = options.tile_rows;
+  if (options.groups > 0) shape.blocks = options.groups;
+  shape.chunk = choose_chunk(d, device, shape, members);
+  if (options.chunk > 0) shape.chunk = options.chunk;
+  const int64_t lanes = int64_t(shape.x) * shape.y;
+  if (lanes < 1 || lanes > 1024 || (lanes & (lanes - 1)) != 0 || shape.rows > 16)
+    throw InputError(fmt::format("a tile of {} x {} lanes, {} rows", shape.x, shape.y, shape.rows),
+                     "pde options", "a power of two up to 1024 lanes, up to 16 rows");
+  return shape;
+}
+
+Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
+                    std::vector<FieldLevel> outputs, FusedShape shape, Type sum) {
+  KernelOptions options;
+  options.group = {shape.x, shape.y, 1};
+  options.min_blocks = shape.blocks;
+  const int levels = int(d->plan->carry.level) + 1;
+  const bool whole = d->plan->carry.rows() == 0;
+  const std::string part = whole ? "" : fmt::format(".levels{}", levels);
+  return Kernel::trace(
+      fmt::format("pde.fused.{}.{}{}.{}", variant(*d, form), outputs.size(), part, lockstep::name(sum)),
+      ir::Domain::groups, 3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
+}
+
+FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
+                             const KernelForm& form, const std::vector<FieldLevel>& outputs,
+                             const FusedShape& shape, Type sum, const FusedArguments& a,
+                             const KernelStore& store) {
+  std::string key = fmt::format("{} {} {}", form_key("fused", form), int(sum), shape.key());
+  for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
+  const Kernel& kernel = store(key, [&] { return fused_kernel(d, form, outputs, shape, sum); });
+  const Kernel& total = store(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
+  const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
+  const int64_t chunks = tiles(d->mesh.cells[2], shape.chunk);
+  const Extent extent{a.members * chunks, tiles(d->mesh.cells[1], shape.tall()),
+                      tiles(d->mesh.cells[0], shape.x)};
+  const int64_t residuals = int64_t(d->plan->residuals.size());
+  const Buffer partial = device.allocate(a.totals.storage(), {residuals, extent.elements()});
+  std::vector<Argument> list = a.fields;
+  if (a.mask) list.push_back(a.mask);
+  list.insert(list.end(), a.gradients.begin(), a.gradients.end());
+  if (a.carried_in) list.push_back(a.carried_in);
+  if (a.carried_out) list.push_back(a.carried_out);
+  list.push_back(partial);
+  for (int axis = 0; axis < 3; ++axis) list.push_back(d->mesh.cells[size_t(axis)]);
+  list.push_back(int64_t(shape.chunk));
+  if (form.batch) list.push_back(chunks);
+  list.insert(list.end(), a.scalars.begin(), a.scalars.end());
+  return {{kernel, extent, std::move(list)}, {total, {residuals}, {partial, a.totals}}};
+}
+
+}  // namespace lockstep::pde

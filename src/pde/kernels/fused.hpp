@@ -1,0 +1,40 @@
+// The fused path: residual, loss and adjoint in one sweep along z.
+#pragma once
+
+#include "pde/kernels/bound.hpp"
+#include "pde/kernels/fused_layout.hpp"
+
+namespace lockstep::pde {
+
+struct FusedArguments {
+  std::vector<Argument> fields;  // of rank 4, as the residuals mention them
+  Buffer mask;
+  std::vector<Argument> gradients;  // of rank 4
+  std::vector<Argument> scalars;    // scales, parameters, seeds
+  Buffer carried_in, carried_out;   // of parts of a trajectory
+  Buffer totals;
+  int64_t members = 1;
+};
+
+/// Why the fused kernel cannot do a problem, or an empty text.
+std::string fused_refusal(const Discretisation& d, const Device& device, const KernelForm& form);
+/// The path for options.path; UnsupportedError where fused was asked for and cannot be.
+Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
+                 const std::vector<FieldLevel>& outputs, const LossOptions& options);
+FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
+                        const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options);
+
+Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
+                    std::vector<FieldLevel> outputs, FusedShape shape, Type sum);
+
+using KernelStore = std::function<const Kernel&(const std::string& key, const std::function<Kernel()>& make)>;
+/// The sweep, and the sum of its groups' partial losses.
+struct FusedLaunches {
+  Launch sweep, total;
+};
+FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
+                             const KernelForm& form, const std::vector<FieldLevel>& outputs,
+                             const FusedShape& shape, Type sum, const FusedArguments& arguments,
+                             const KernelStore& store);
+
+}  // namespace lockstep::pde

@@ -1,0 +1,201 @@
+#include "pde/kernels/levels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::pde {
+
+namespace {
+
+/// Expressions of one level in the part's graph. Each level has leaves of its own, even where two levels see
+/// one array, and all its nodes are made in the plan's order: so operands keep their order, by which products
+/// are fused, and the bits are those of the plan.
+class LevelCopy {
+ public:
+  using Change = std::function<Access(Access)>;
+  LevelCopy(const Plan& from, const std::vector<Value>& values, Plan& to, const Change& change) {
+    copies_.resize(from.graph->size());
+    for (uint32_t id : autodiff::reachable(values)) {
+      const autodiff::Node& node = from.graph->node(id);
+      if (node.op == autodiff::Op::constant) {
+        copies_[id] = to.graph->constant(std::bit_cast<double>(node.imm));
+      } else if (node.op == autodiff::Op::leaf) {
+        const uint32_t leaf = uint32_t(node.imm);
+        to.accesses.push_back(change(from.accesses[leaf]));
+        copies_[id] = to.graph->leaf(from.graph->leaf_name(leaf), from.graph->leaf_class(leaf));
+      } else {
+        std::vector<Value> operands;
+        for (uint32_t a : node.args) operands.push_back(copies_[a]);
+        copies_[id] = to.graph->make(node.op, operands, int64_t(node.imm));
+      }
+    }
+  }
+  Value operator()(const Value& v) const { return copies_[v.id()]; }
+
+ private:
+  std::vector<Value> copies_;
+};
+
+const Target* target_of(const Plan& plan, int field, int component, int level) {
+  for (const Target& t : plan.targets)
+    if (t.field_index == field && t.component == component && t.level == level) return &t;
+  return nullptr;
+}
+/// What the residual one level before (+1) or after (-1) gives to a field.
+const Value* beside(const Plan& plan, int field, int component, int level) {
+  const Target* t = target_of(plan, field, component, level);
+  return t && t->point ? &*t->point : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& part,
+                                      const std::vector<int>& fields) {
+  auto result = std::make_shared<Plan>();
+  Plan& p = *result;
+  p.dimensions = plan.dimensions;
+  p.fields = plan.fields;
+  p.parameters = plan.parameters;
+  p.terms = plan.terms;
+  p.last_level = part.levels;
+  p.graph = std::make_shared<autodiff::Graph>();
+  const int residuals = int(plan.residuals.size());
+
+  std::vector<Value> values = plan.residuals, given_on;
+  for (int f : fields)
+    for (const Target& t : plan.targets) {
+      if (t.field_index != f) continue;
+      if (t.point) values.push_back(*t.point);
+      for (const Term& term : t.terms) values.push_back(term.g);
+      if (t.point && t.level == 1) given_on.push_back(*t.point);
+    }
+  std::vector<LevelCopy> copies;
+  for (int n = 0; n < part.levels; ++n) {
+    copies.emplace_back(plan, values, p, [n, residuals](Access a) {
+      if (a.kind == Access::field) a.level += n;
+      if (a.kind == Access::cotangent) a.number += n * residuals;
+      return a;
+    });
+    for (int k = 0; k < residuals; ++k) {
+      p.residuals.push_back(copies.back()(plan.residuals[size_t(k)]));
+      p.weights.push_back(plan.weights[size_t(k)]);
+      p.term_of.push_back(plan.term_of[size_t(k)]);
+    }
+  }
+
+  Carry& carry = p.carry;
+  for (int f : fields)
+    for (int c = 0; c < plan.fields[size_t(f)].components; ++c) {
+      if (beside(plan, f, c, -1)) carry.gradients.push_back({f, c});
+      if (const Value* v = beside(plan, f, c, 1))
+        for (uint32_t leaf : autodiff::leaves_of(std::span(v, 1)))
+          if (plan.accesses[leaf].kind == Access::cotangent)
+            carry.cotangents.push_back(plan.accesses[leaf].number);
+    }
+  std::sort(carry.cotangents.begin(), carry.cotangents.end());
+  carry.cotangents.erase(std::unique(carry.cotangents.begin(), carry.cotangents.end()),
+                         carry.cotangents.end());
+  carry.reads = !part.first && carry.rows() > 0;
+  carry.writes = !part.last && carry.rows() > 0;
+  carry.level = part.levels - 1;
+  carry.residual = residuals * carry.level;
+  const auto row_of = [&](int number) {
+    const auto at = std::find(carry.cotangents.begin(), carry.cotangents.end(), number);
+    return int(carry.gradients.size()) + int(at - carry.cotangents.begin());
+  };
+  const LevelCopy carried(plan, given_on, p, [&](Access a) {
+    if (a.kind != Access::cotangent) return a;
+    Access row;
+    row.kind = Access::carried;
+    row.number = row_of(a.number);
+    return row;
+  });
+
+  const auto add = [&](Target t) {
+    if (t.point || !t.terms.empty() || !t.after.empty()) p.targets.push_back(std::move(t));
+  };
+  for (int f : fields)
+    for (int c = 0; c < plan.fields[size_t(f)].components; ++c) {
+      const Value *before = beside(plan, f, c, 1), *after = beside(plan, f, c, -1);
+      Target first{f, c, -1, {}, {}, {}};
+      if (after) {
+        if (carry.reads) {
+          Access row;
+          row.kind = Access::carried;
+          row.number = carry.row_of(f, c);
+          p.accesses.push_back(row);
+          first.point = p.graph->variable(fmt::format("carried{}", row.number));
+        }
+        first.after.push_back(copies[0](*after));
+      }
+      add(std::move(first));
+      for (int n = 0; n < part.levels; ++n) {
+        Target t{f, c, n, {}, {}, {}};
+        if (const Target* own = target_of(plan, f, c, 0)) {
+          if (own->point) t.point = copies[size_t(n)](*own->point);
+          for (const Term& term : own->terms)
+            t.terms.push_back({term.stencil, term.axis, copies[size_t(n)](term.g)});
+        }
+        if (before && n > 0) t.after.push_back(copies[size_t(n - 1)](*before));
+        if (before && n == 0 && carry.reads) t.after.push_back(carried(*before));
+        if (after && n + 1 < part.levels) t.after.push_back(copies[size_t(n + 1)](*after));
+        add(std::move(t));
+      }
+      Target last{f, c, part.levels, {}, {}, {}};
+      if (before && part.last) last.after.push_back(copies.back()(*before));
+      add(std::move(last));
+    }
+  return result;
+}
+
+std::vector<FieldLevel> part_outputs(const Plan& part) {
+  std::vector<FieldLevel> list;
+  for (const Target& t : part.targets) {
+    const FieldLevel f{t.field_index, t.level};
+    if (part.carry.row_left(t) < 0 && std::find(list.begin(), list.end(), f) == list.end()) list.push_back(f);
+  }
+  std::sort(list.begin(), list.end(), [](const FieldLevel& a, const FieldLevel& b) {
+    return std::pair(a.field_index, a.level) < std::pair(b.field_index, b.level);
+  });
+  return list;
+}
+
+LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
+                         const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked) {
+  struct Candidate {
+    int levels, x, y, rows, groups;
+  };
+  // The best first, by what was measured on an H200 (docs/pde.md): as many levels as shared memory holds, and
+  // on large grids with edges, whose branches take registers, fewer levels of a larger tile.
+  std::vector<Candidate> candidates;
+  const bool edges = !whole.wraps[0] || !whole.wraps[1] || !whole.wraps[2];
+  if (edges && whole.mesh.count() >= 176 * 176 * 176) candidates.push_back({2, 64, 4, 2, 1});
+  for (int levels = edges ? 4 : 5; levels > 0; --levels) candidates.push_back({levels, 32, 8, 1, 1});
+  candidates.push_back({1, 16, 8, 1, 1});
+  const auto& limits = device.info().limits;
+  for (const Candidate& c : candidates) {
+    LevelShape chosen{asked.levels > 0 ? asked.levels : c.levels, asked};
+    chosen.levels = int(std::min<int64_t>(chosen.levels, residual_levels));
+    LossOptions& o = chosen.options;
+    if (o.tile_x == 0) o.tile_x = c.x;
+    if (o.tile_y == 0) o.tile_y = c.y;
+    if (o.tile_rows == 0) o.tile_rows = c.rows;
+    if (o.groups == 0) o.groups = c.groups;
+    const auto part = part_plan(*whole.plan, {chosen.levels, false, false}, fields);
+    const Discretisation d(part, whole.mesh);
+    FusedShape shape{o.tile_x, o.tile_y, o.tile_rows, 1, 16 / size_of(form.scratch()), 1, 1};
+    if (form.storage != form.scratch() || form.rows || whole.mesh.cells[0] % shape.wide != 0) shape.wide = 1;
+    if (FusedLayout(d, shape, Channels(*part)).bytes(size_of(form.scratch())) <= limits.shared_bytes &&
+        shape.lanes() <= limits.group_lanes)
+      return chosen;
+  }
+  throw UnsupportedError(
+      fmt::format("a sweep of {} levels: too little shared memory", std::max(asked.levels, 1)), "pde options",
+      "fewer levels, a smaller tile, or the two-kernel path");
+}
+
+}  // namespace lockstep::pde

@@ -1,0 +1,33 @@
+// Several levels of a trajectory in one sweep: a part of it as a system of its own.
+#pragma once
+
+#include "pde/kernels/fused.hpp"
+
+namespace lockstep::pde {
+
+/// Residuals of `levels` adjacent levels. The first part of a trajectory finds no residual before it, the
+/// last one leaves none behind it.
+struct TrajectoryPart {
+  int levels = 1;
+  bool first = true, last = true;
+};
+
+/// The plan of a part: residuals of all its levels, numbered by level and then as in `plan`; accesses and
+/// targets at levels -1 to `levels`, counted from its first residual. Gradients of `fields` that the part
+/// finishes are targets; what it cannot finish is carried (Plan::carry). Every sum has the order of
+/// trajectory_kernel.
+std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& part,
+                                      const std::vector<int>& fields);
+
+/// Gradients that a part writes to arrays of their own, in the order of field and level.
+std::vector<FieldLevel> part_outputs(const Plan& part);
+
+/// How many levels a sweep takes, and its tile.
+struct LevelShape {
+  int levels;
+  LossOptions options;  // with the tile set
+};
+LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
+                         const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked);
+
+}  // namespace lockstep::pde

@@ -1,0 +1,90 @@
+#include "pde/kernels/two_sweeps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::pde {
+
+namespace {
+
+/// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md).
+std::vector<StreamShape> shapes(const Discretisation& d) {
+  const StreamShape broad{64, 4, 2, 64, 1, 1}, square{32, 8, 2, 64, 1, 1}, flat{32, 4, 1, 64, 1, 4},
+      small{32, 8, 1, 64, 1, 2}, tiny{16, 4, 1, 64, 1, 1};
+  const int64_t cells = d.mesh.count();
+  if (cells >= 224 * 224 * 224) return {broad, square, small, tiny};
+  if (cells >= 160 * 160 * 160) return {flat, small, tiny};
+  if (cells >= 80 * 80 * 80) return {square, small, tiny};
+  return {small, tiny};
+}
+
+bool fits(const Discretisation& d, const Device& device, const KernelForm& form, StreamStage stage,
+          const std::vector<FieldLevel>& outputs, const StreamShape& shape) {
+  return StreamLayout(d, stage, outputs, shape).bytes(size_of(form.scratch())) <=
+             device.info().limits.shared_bytes &&
+         shape.lanes() <= device.info().limits.group_lanes;
+}
+
+int64_t tiles(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/// Planes of a chunk: groups run in waves over the multiprocessors, and each loads the planes around its
+/// chunk first.
+int choose_chunk(const Discretisation& d, const Device& device, const StreamShape& shape, int reach,
+                 int64_t members) {
+  if (device.info().kind != DeviceKind::cuda) return shape.chunk;
+  const int64_t nz = d.mesh.cells[2],
+                columns = tiles(d.mesh.cells[0], shape.x) * tiles(d.mesh.cells[1], shape.tall()) * members,
+                slots = int64_t(std::max(device.info().multiprocessors, 1)) * shape.blocks;
+  int64_t best = nz, least = INT64_MAX;
+  for (int64_t pieces = 1; pieces <= std::max<int64_t>(nz / 8, 1); ++pieces) {
+    const int64_t chunk = tiles(nz, pieces), groups = columns * tiles(nz, chunk),
+                  time = tiles(groups, slots) * (chunk + reach);
+    if (time < least) least = time, best = chunk;
+  }
+  return int(best);
+}
+
+}  // namespace
+
+std::string two_sweep_refusal(const Discretisation& d, const Device& device, const KernelForm& form,
+                              const std::vector<FieldLevel>& outputs) {
+  if (!d.pointwise_adjoint) return "the way back needs differences of differences";
+  for (StreamStage stage : {StreamStage::residual, StreamStage::adjoint}) {
+    if (!fits(d, device, form, stage, outputs, shapes(d).back())) return "too little shared memory";
+  }
+  return "";
+}
+
+StreamShape choose_stream(const Discretisation& d, const Device& device, const KernelForm& form,
+                          StreamStage stage, const std::vector<FieldLevel>& outputs, int64_t members,
+                          bool wide, const LossOptions& options) {
+  const int elements = 16 / size_of(form.scratch());
+  const bool direct = form.storage == form.scratch() && !form.rows;
+  StreamShape shape;
+  for (StreamShape s : shapes(d)) {
+    s.wide = direct && wide && d.mesh.cells[0] % elements == 0 ? elements : 1;
+    shape = s;
+    if (fits(d, device, form, stage, outputs, s)) break;
+  }
+  if (options.tile_x > 0) shape.x = options.tile_x;
+  if (options.tile_y > 0) shape.y = options.tile_y;
+  if (options.tile_rows > 0) shape.rows = options.tile_rows;
+  if (options.groups > 0) shape.blocks = options.groups;
+  const int64_t lanes = int64_t(shape.x) * shape.y;
+  if (lanes < 1 || lanes > 1024 || (lanes & (lanes - 1)) != 0 || shape.x % shape.wide != 0 || shape.rows > 16)
+    throw InputError(fmt::format("a tile of {} x {} lanes, {} rows", shape.x, shape.y, shape.rows),
+                     "pde options", "a power of two up to 1024 lanes, 4 or more along x, up to 16 rows");
+  shape.chunk = choose_chunk(d, device, shape, d.reach[2], members);
+  if (options.chunk > 0) shape.chunk = options.chunk;
+  return shape;
+}
+
+Extent stream_extent(const Discretisation& d, const StreamShape& shape, int64_t members) {
+  return {members * tiles(d.mesh.cells[2], shape.chunk), tiles(d.mesh.cells[1], shape.tall()),
+          tiles(d.mesh.cells[0], shape.x)};
+}
+
+}  // namespace lockstep::pde

@@ -1,0 +1,213 @@
+// Checks of the data of an evaluation, and what all ways of evaluating share.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "lockstep/error.hpp"
+#include "pde/kernels/bound.hpp"
+
+namespace lockstep::pde {
+
+struct Loss::State {
+  std::shared_ptr<const Discretisation> d;
+  std::mutex mutex;
+  std::map<std::string, Kernel> kernels;
+  std::map<std::string, std::shared_ptr<const Discretisation>> parts;  // of trajectories
+
+  const Kernel& kernel(const std::string& key, const std::function<Kernel()>& make) {
+    std::lock_guard lock(mutex);
+    const auto found = kernels.find(key);
+    return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
+  }
+  std::shared_ptr<const Discretisation> part(
+      const std::string& key, const std::function<std::shared_ptr<const Discretisation>()>& make) {
+    std::lock_guard lock(mutex);
+    auto& found = parts[key];
+    if (!found) found = make();
+    return found;
+  }
+};
+
+inline std::string form_key(const char* what, const KernelForm& form) {
+  return fmt::format("{} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
+                     form.batch, form.whole);
+}
+
+/// Checks inputs against the plan and turns them into arrays of rank 4.
+class Checked {
+ public:
+  Checked(const Discretisation& d, const Device& device, const Inputs& inputs)
+      : d_(d), plan_(*d.plan), device_(device) {
+    for (const auto& [name, levels] : inputs.fields) field_number(name);
+    for (const auto& [name, value] : inputs.parameters) check_parameter(name, value);
+    parameters_.assign(plan_.parameters.size(), 0.0);
+    const double dt = d.mesh.dt;
+    parameters_[kTimeFirst] = 0.5 / dt;
+    parameters_[kTimeForward] = 1 / dt;
+    parameters_[kTimeSecond] = 1 / (dt * dt);
+    for (size_t k = kTimeParameters; k < parameters_.size(); ++k) {
+      const auto found = inputs.parameters.find(plan_.parameters[k]);
+      if (found == inputs.parameters.end())
+        throw InputError(fmt::format("parameter {} missing", plan_.parameters[k]), "pde inputs",
+                         "a number for each parameter");
+      parameters_[k] = found->second;
+    }
+    if (inputs.members < 1 || inputs.members > (int64_t(1) << 30))
+      throw InputError(fmt::format("{} members", inputs.members), "pde inputs", "1 or more");
+    members_ = inputs.members;
+    form_.batch = members_ > 1;
+    form_.rows = inputs.rows[0] || inputs.rows[1] || inputs.rows[2];
+    if (form_.rows) take_rows(inputs);
+    for (size_t f = 0; f < plan_.fields.size() && !form_.rows; ++f)
+      for (int level = -1; level <= 1; ++level) {
+        if (!plan_.fields[f].used[level + 1]) continue;
+        const auto found = inputs.fields.find(plan_.fields[f].name);
+        const Buffer given = found == inputs.fields.end() ? Buffer() : found->second[size_t(level + 1)];
+        check(given, int(f), fmt::format("field {} at level {:+}", plan_.fields[f].name, level));
+        arrays_[{int(f), level}] = given;
+      }
+    if (inputs.mask) {
+      check_shape(inputs.mask, 1, "mask");
+      form_.mask = true;
+      mask_ = inputs.mask.reshape({members_ * cells(2), cells(1), cells(0)});
+    }
+    if (!std::isfinite(inputs.seed) || inputs.seed == 0)
+      throw InputError(fmt::format("seed {}", inputs.seed), "pde inputs", "a finite number other than 0");
+  }
+
+  const KernelForm& form() const { return form_; }
+  const std::vector<double>& parameters() const { return parameters_; }
+  const Buffer& mask() const { return mask_; }
+  int64_t members() const { return members_; }
+  Buffer given(const FieldLevel& f) const { return arrays_.at({form_.rows ? -1 : f.field_index, f.level}); }
+  Buffer volume(const FieldLevel& f) const { return as_volume(given(f), f.field_index); }
+  Buffer as_volume(const Buffer& b, int field) const {
+    if (form_.rows) return b.reshape({members_ * cells(2), cells(1), cells(0), FieldArrays::width(plan_)});
+    return b.reshape({members_ * plan_.fields[size_t(field)].components, cells(2), cells(1), cells(0)});
+  }
+  /// The distinct arrays of a list: one for each entry, or for rows one for each level.
+  std::vector<FieldLevel> arrays(const std::vector<FieldLevel>& list) const {
+    if (!form_.rows) return list;
+    std::vector<FieldLevel> all;
+    for (int level : FieldArrays::levels(list)) all.push_back({-1, level});
+    return all;
+  }
+  int64_t cells(int axis) const { return d_.mesh.cells[size_t(axis)]; }
+  int field_number(const std::string& name) const {
+    for (size_t f = 0; f < plan_.fields.size(); ++f)
+      if (plan_.fields[f].name == name) return int(f);
+    std::string known;
+    for (const FieldInfo& f : plan_.fields) known += (known.empty() ? "" : ", ") + f.name;
+    throw InputError(fmt::format("unknown field {}", name), "pde inputs", known);
+  }
+  void check(const Buffer& b, int field, const std::string& what) {
+    require(b, what);
+    take_storage(b, what);
+    check_shape(b, plan_.fields[size_t(field)].components, what);
+  }
+  void check_rows(const Buffer& b, const std::string& what) {
+    require(b, what);
+    take_storage(b, what);
+    const int64_t width = FieldArrays::width(plan_), cells = members_ * d_.mesh.count();
+    const int rank = b.shape().rank();
+    const bool fits = rank >= 1 && b.shape()[rank - 1] == width && b.elements() == cells * width &&
+                      (rank != 4 || (b.shape()[2] == d_.mesh.cells[0] && b.shape()[1] == d_.mesh.cells[1]));
+    if (!fits)
+      throw InputError(fmt::format("{} of shape {}", what, to_string(b.shape())), "pde inputs",
+                       fmt::format("({}, {}) or (nz, ny, nx, {})", cells, width, width));
+  }
+
+ private:
+  static void require(const Buffer& b, const std::string& what) {
+    if (!b) throw InputError(what + " missing", "pde inputs", "an array");
+  }
+  void take_storage(const Buffer& b, const std::string& what) {
+    if (!have_storage_) {
+      const Storage s = b.storage();
+      if (s != Storage::f32 && s != Storage::f64 && s != Storage::f16 && s != Storage::bf16)
+        throw InputError(fmt::format("{} of type {}", what, lockstep::name(s)), "pde inputs",
+                         "f32, f64, f16 or bf16");
+      form_.storage = s;
+      have_storage_ = true;
+    }
+    if (b.storage() != form_.storage)
+      throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
+                       fmt::format("{} as the other arrays", lockstep::name(form_.storage)));
+    if (!b.contiguous())
+      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a whole array");
+  }
+  void take_rows(const Inputs& inputs) {
+    if (!inputs.fields.empty()) throw InputError("rows and fields", "pde inputs", "one or the other");
+    for (int level = -1; level <= 1; ++level) {
+      bool used = false;
+      for (const FieldInfo& f : plan_.fields) used |= f.used[level + 1];
+      if (!used) continue;
+      const Buffer& b = inputs.rows[size_t(level + 1)];
+      check_rows(b, fmt::format("rows at level {:+}", level));
+      arrays_[{-1, level}] = b;
+    }
+  }
+  void check_shape(const Buffer& b, int components, const std::string& what) const {
+    if (b.storage() != form_.storage)
+      throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
+                       fmt::format("{} as the other arrays", lockstep::name(form_.storage)));
+    if (!b.contiguous())
+      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a whole array");
+    // (members * C, nz, ny, nx) with the first and axes of one cell left out or not.
+    const int64_t leading = members_ * components;
+    std::vector<int64_t> expected;
+    if (leading > 1) expected.push_back(leading);
+    for (int a = d_.plan->dimensions - 1; a >= 0; --a) expected.push_back(cells(a));
+    std::vector<int64_t> full;
+    if (leading > 1) full.push_back(leading);
+    for (int a = 2; a >= 0; --a) full.push_back(cells(a));
+    std::vector<int64_t> with_one = full;
+    if (leading == 1) with_one.insert(with_one.begin(), 1);
+    std::vector<int64_t> got;
+    for (int a = 0; a < b.shape().rank(); ++a) got.push_back(b.shape()[a]);
+    if (got == expected || got == full || got == with_one) return;
+    std::string text;
+    for (int64_t n : expected) text += fmt::format("{}{}", text.empty() ? "" : ", ", n);
+    throw InputError(fmt::format("{} of shape {}", what, to_string(b.shape())), "pde inputs",
+                     fmt::format("({})", text));
+  }
+  void check_parameter(const std::string& name, double value) const {
+    for (size_t k = kTimeParameters; k < plan_.parameters.size(); ++k)
+      if (plan_.parameters[k] == name) {
+        if (!std::isfinite(value))
+          throw InputError(fmt::format("parameter {} is {}", name, value), "pde inputs", "a finite number");
+        return;
+      }
+    throw InputError(fmt::format("unknown parameter {}", name), "pde inputs", "a parameter of the system");
+  }
+
+  const Discretisation& d_;
+  const Plan& plan_;
+  const Device& device_;
+  KernelForm form_;
+  bool have_storage_ = false;
+  int64_t members_ = 1;
+  std::vector<double> parameters_;
+  std::map<std::pair<int, int>, Buffer> arrays_;
+  Buffer mask_;
+};
+
+/// The scales and the plan's parameters, as every kernel takes them.
+inline void push_scalars(std::vector<Argument>& list, const Discretisation& d,
+                         const std::vector<double>& parameters) {
+  for (double v : d.scale_values) list.push_back(v);
+  for (double v : parameters) list.push_back(v);
+}
+
+/// Fields that the way back to `outputs` reads.
+std::vector<FieldLevel> adjoint_fields(const Plan& plan, const std::vector<FieldLevel>& outputs);
+
+inline Buffer like(const Device& device, const Buffer& b) { return device.allocate(b.storage(), b.shape()); }
+
+/// Planes of a slab whose cotangents and level-0 fields stay in the cache until the adjoint reads them.
+int64_t choose_slab(const Discretisation& d, const Device& device, const KernelForm& form, int64_t asked);
+
+}  // namespace lockstep::pde

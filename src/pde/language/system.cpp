@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include <mutex>
+#include <tuple>
+
+#include "lockstep/error.hpp"
+#include "pde/kernels/plan.hpp"
+
+namespace lockstep::pde {
+
+using autodiff::max;
+using autodiff::min;
+
+struct System::State {
+  Plan plan;
+  std::map<std::tuple<int, int, int, int, int>, uint32_t>
+      known;  // field, component, level, stencil, axis -> leaf
+  std::mutex mutex;
+  std::shared_ptr<const Plan> finished;
+
+  void check_open() const {
+    if (finished)
+      throw InputError("a change after the first use", "pde system",
+                       "all fields and residuals before a Loss is made");
+  }
+  void check(Field f, int component, int level, int axis) const {
+    const bool known_field = f.index >= 0 && f.index < int(plan.fields.size());
+    if (!known_field)
+      throw InputError("a field of another system", "pde system", "a field made by this system");
+    const FieldInfo& info = plan.fields[size_t(f.index)];
+    if (component < 0 || component >= info.components)
+      throw InputError(fmt::format("component {} of field {}", component, info.name), "pde system",
+                       fmt::format("0 to {}", info.components - 1));
+    if (level < -1 || level > 1)
+      throw InputError(fmt::format("level {} of field {}", level, info.name), "pde system", "-1, 0 or 1");
+    if (axis < 0 || axis >= plan.dimensions)
+      throw InputError(fmt::format("axis {} of field {}", axis, info.name), "pde system",
+                       fmt::format("0 to {}", plan.dimensions - 1));
+  }
+  Value leaf(const Access& access, std::string name, autodiff::LeafClass kind) {
+    const Value v = plan.graph->leaf(std::move(name), kind);
+    plan.accesses.push_back(access);
+    return v;
+  }
+  Value access(Field f, int component, int level, Stencil stencil, int axis) {
+    check(f, component, level, axis);
+    const auto key = std::make_tuple(f.index, component, level, int(stencil), axis);
+    if (const auto found = known.find(key); found != known.end())
+      return plan.graph->leaf_value(found->second);
+    check_open();
+    static constexpr const char* kNames[] = {"", "d", "d2", "df", "db"};
+    const std::string name =
+        stencil == Stencil::point
+            ? fmt::format("{}{}[{:+}]", plan.fields[size_t(f.index)].name, component, level)
+            : fmt::format("{}{}({}{}[{:+}])", kNames[int(stencil)], char('x' + axis),
+                          plan.fields[size_t(f.index)].name, component, level);
+    known[key] = plan.graph->leaf_count();
+    plan.fields[size_t(f.index)].used[level + 1] = true;
+    return leaf({Access::field, f.index, component, level, stencil, axis, 0}, name,
+                autodiff::LeafClass::variable);
+  }
+  Value time(int which) { return plan.graph->leaf_value(uint32_t(which)); }
+};
+
+System::System(int dimensions) : state_(std::make_shared<State>()) {
+  if (dimensions < 1 || dimensions > 3)
+    throw InputError(fmt::format("{} dimensions", dimensions), "pde system", "1, 2 or 3");
+  state_->plan.dimensions = dimensions;
+  state_->plan.graph = std::make_shared<autodiff::Graph>();
+  for (const char* name : {"1/(2dt)", "1/dt", "1/dt^2"}) parameter(name);
+}
+
+int System::dimensions() const { return state_->plan.dimensions; }
+
+int System::components(std::string_view field) const {
+  for (const FieldInfo& f : state_->plan.fields)
+    if (f.name == field) return f.components;
+  throw InputError(fmt::format("unknown field {}", field), "pde system", "a field of the system");
+}
+
+Field System::field(std::string name, int components) {
+  state_->check_open();
+  for (const FieldInfo& f : state_->plan.fields)
+    if (f.name == name)
+      throw InputError(fmt::format("a second field {}", name), "pde system", "another name");
+  if (components < 1 || components > 64)
+    throw InputError(fmt::format("{} components", components), fmt::format("pde field {}", name), "1 to 64");
+  state_->plan.fields.push_back({std::move(name), components, {}, false});
+  return {int(state_->plan.fields.size()) - 1, components};
+}
+Field System::field(std::string name, int components, const Boundary& boundary) {
+  const Field f = field(std::move(name), components);
+  state_->plan.fields.back().boundary = boundary;
+  return f;
+}
+Field System::vector(std::string name) {
+  const Field f = field(std::move(name), dimensions());
+  state_->plan.fields.back().vector = true;
+  return f;
+}
+Value System::parameter(std::string name) {
+  state_->check_open();
+  Access access;
+  access.kind = Access::parameter;
+  access.number = int(state_->plan.parameters.size());
+  state_->plan.parameters.push_back(name);
+  return state_->leaf(access, std::move(name), autodiff::LeafClass::parameter);
+}
+
+Value System::at(Field f, int component, int level) {
+  return state_->access(f, component, level, Stencil::point, 0);
+}
+Value System::dt(Field f, int component) {
+  return state_->time(kTimeFirst) * (at(f, component, 1) - at(f, component, -1));
+}
+Value System::dt_forward(Field f, int component) {
+  return state_->time(kTimeForward) * (at(f, component, 1) - at(f, component, 0));
+}
+Value System::dtt(Field f, int component) {
+  const Value now = at(f, component, 0);
+  return state_->time(kTimeSecond) * ((at(f, component, 1) - now) - (now - at(f, component, -1)));
+}
+Value System::d(Field f, int axis, int component, int level) {
+  return state_->access(f, component, level, Stencil::first, axis);
+}
+Value System::d2(Field f, int axis, int component, int level) {
+  return state_->access(f, component, level, Stencil::second, axis);
+}
+Value System::forward(Field f, int axis, int component, int level) {
+  return state_->access(f, component, level, Stencil::forward, axis);
+}
+Value System::backward(Field f, int axis, int component, int level) {
+  return state_->access(f, component, level, Stencil::backward, axis);
+}
+Value System::upwind(const Value& velocity, Field f, int axis, int component) {
+  const Value back = backward(f, axis, component), front = forward(f, axis, component);
+  return max(velocity, 0) * back + min(velocity, 0) * front;
+}
+
+std::vector<Value> System::grad(Field f, int component) {
+  std::vector<Value> g;
+  for (int a = 0; a < dimensions(); ++a) g.push_back(d(f, a, component));
+  return g;
+}
+Value System::div(Field f) {
+  if (f.components != dimensions())
+    throw InputError(fmt::format("divergence of {} components", f.components), "pde system",
+                     fmt::format("{}", dimensions()));
+  Value total = d(f, 0, 0);
+  for (int a = 1; a < dimensions(); ++a) total = total + d(f, a, a);
+  return total;
+}
+Value System::laplacian(Field f, int component) {
+  Value total = d2(f, 0, component);
+  for (int a = 1; a < dimensions(); ++a) total = total + d2(f, a, component);
+  return total;
+}
+Value System::advect(Field velocity, Field f, int component, bool with_upwind) {
+  if (velocity.components < dimensions())
+    throw InputError(fmt::format("a velocity of {} components", velocity.components), "pde system",
+                     fmt::format("{}", dimensions()));
+  Value total;
+  for (int a = 0; a < dimensions(); ++a) {
+    const Value v = at(velocity, a);
+    const Value term = with_upwind ? upwind(v, f, a, component) : v * d(f, a, component);
+    total = total.valid() ? total + term : term;
+  }
+  return total;
+}
+
+void System::residual(std::string name, const Value& r, double weight) {
+  state_->check_open();
+  if (!r.valid() || &r.graph() != state_->plan.graph.get())
+    throw InputError("a residual of another system", fmt::format("pde residual {}", name),
+                     "values made by this system");
+  if (!(weight >= 0) || weight > 1e300)
+    throw InputError(fmt::format("weight {}", weight), fmt::format("pde residual {}", name),
+                     "a finite number, 0 or more");
+  Plan& plan = state_->plan;
+  int term = 0;
+  while (term < int(plan.terms.size()) && plan.terms[size_t(term)] != name) ++term;
+  if (term == int(plan.terms.size())) plan.terms.push_back(name);
+  plan.residuals.push_back(r);
+  plan.weights.push_back(weight);
+  plan.term_of.push_back(term);
+}
+
+std::shared_ptr<const Plan> System::plan() const {
+  std::lock_guard lock(state_->mutex);
+  if (state_->finished) return state_->finished;
+  Plan& plan = state_->plan;
+  if (plan.residuals.empty()) throw InputError("no residual", "pde system", "one or more");
+  const auto used = autodiff::leaves_of(plan.residuals);
+  std::vector<uint32_t> leaves;
+  for (uint32_t leaf : used)
+    if (plan.accesses[leaf].kind == Access::field) leaves.push_back(leaf);
+  if (leaves.empty()) throw InputError("residuals without a field", "pde system", "one field or more");
+
+  std::vector<Value> inputs, seeds, tangents;
+  for (uint32_t leaf : leaves) inputs.push_back(plan.graph->leaf_value(leaf));
+  for (size_t k = 0; k < plan.residuals.size(); ++k) {
+    Access access;
+    access.kind = Access::cotangent;
+    access.number = int(k);
+    seeds.push_back(state_->leaf(access, fmt::format("cotangent{}", k), autodiff::LeafClass::variable));
+  }
+  for (uint32_t leaf : leaves) {
+    Access access = plan.accesses[leaf];
+    access.kind = Access::tangent;
+    tangents.push_back(
+        state_->leaf(access, "tangent of " + plan.graph->leaf_name(leaf), autodiff::LeafClass::variable));
+  }
+  const std::vector<Value> cotangents = autodiff::vjp(plan.residuals, seeds, inputs);
+  plan.tangents = autodiff::jvp(plan.residuals, inputs, tangents);
+
+  // One target per component and level, in the order of field, level, component.
+  for (int f = 0; f < int(plan.fields.size()); ++f)
+    for (int level = -1; level <= 1; ++level)
+      for (int c = 0; c < plan.fields[size_t(f)].components; ++c) {
+        Target target{f, c, level, {}, {}};
+        for (int axis = 0; axis < 3; ++axis)
+          for (Stencil stencil :
+               {Stencil::point, Stencil::first, Stencil::second, Stencil::forward, Stencil::backward})
+            for (size_t k = 0; k < leaves.size(); ++k) {
+              const Access& a = plan.accesses[leaves[k]];
+              if (a.field_index != f || a.level != level || a.component != c || a.stencil != stencil ||
+                  a.axis != axis)
+                continue;
+              if (cotangents[k].is_constant(0)) continue;
+              if (stencil == Stencil::point)
+                target.point = cotangents[k];
+              else
+                target.terms.push_back({stencil, axis, cotangents[k]});
+            }
+        if (plan.fields[size_t(f)].used[level + 1]) plan.targets.push_back(std::move(target));
+      }
+  state_->finished = std::shared_ptr<const Plan>(state_, &plan);
+  return state_->finished;
+}
+
+System transport(int dimensions, const TransportOptions& o) {
+  System s(dimensions);
+  const Field sigma = s.field("sigma"), u = s.vector("u");
+  if (o.sigma_transport) {
+    Value r = s.dt(sigma) + s.advect(u, sigma, 0, o.upwind);
+    if (o.sigma_divergence) r = r + s.at(sigma) * s.div(u);
+    s.residual("sigma", r, o.weight_sigma);
+  }
+  if (o.momentum) {
+    std::optional<Field> p, force;
+    if (o.pressure) p = s.field("p");
+    if (o.forcing) force = s.vector("force");
+    for (int c = 0; c < dimensions; ++c) {
+      Value r = s.dt(u, c) + s.advect(u, u, c, o.upwind);
+      if (o.viscosity != 0) r = r - o.viscosity * s.laplacian(u, c);
+      if (p) r = r + s.d(*p, c);
+      if (force) r = r - s.at(*force, c);
+      s.residual("u", r, o.weight_u);
+    }
+  }
+  if (o.weight_divergence != 0) s.residual("divergence", s.div(u), o.weight_divergence);
+  if (o.weight_speed != 0)
+    for (int c = 0; c < dimensions; ++c) s.residual("speed", s.at(u, c), o.weight_speed);
+  return s;
+}
+
+}  // namespace lockstep::pde

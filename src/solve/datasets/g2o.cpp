@@ -1,0 +1,317 @@
+#include "solve/datasets/g2o.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+using autodiff::Quaternion;
+using autodiff::Vec2;
+using autodiff::Vec3;
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+/// W e, W upper triangular by rows from data number `first`.
+std::vector<Value> whitened(const TermArguments& a, int first, const std::vector<Value>& e) {
+  std::vector<Value> residual;
+  int k = first;
+  for (size_t r = 0; r < e.size(); ++r) {
+    Value sum = a.data(k++) * e[r];
+    for (size_t c = r + 1; c < e.size(); ++c) sum = sum + a.data(k++) * e[c];
+    residual.push_back(sum);
+  }
+  return residual;
+}
+
+using Pose = std::array<double, 7>;
+
+std::array<double, 3> rotated(const double* q, const double* v) {
+  // v + 2 w (u x v) + 2 u x (u x v), u the vector part.
+  std::array<double, 3> t, r;
+  for (size_t k = 0; k < 3; ++k) {
+    const size_t i = (k + 1) % 3, j = (k + 2) % 3;
+    t[k] = 2 * (q[1 + i] * v[j] - q[1 + j] * v[i]);
+  }
+  for (size_t k = 0; k < 3; ++k) {
+    const size_t i = (k + 1) % 3, j = (k + 2) % 3;
+    r[k] = v[k] + q[0] * t[k] + q[1 + i] * t[j] - q[1 + j] * t[i];
+  }
+  return r;
+}
+
+Pose composed(int dimension, const double* a, const double* b) {
+  Pose c{};
+  if (dimension == 2) {
+    const double cosine = std::cos(a[2]), sine = std::sin(a[2]);
+    c[0] = a[0] + cosine * b[0] - sine * b[1];
+    c[1] = a[1] + sine * b[0] + cosine * b[1];
+    c[2] = std::remainder(a[2] + b[2], kTurn);
+    return c;
+  }
+  const std::array<double, 3> t = rotated(a + 3, b);
+  for (size_t k = 0; k < 3; ++k) c[k] = a[k] + t[k];
+  const double *p = a + 3, *q = b + 3;
+  c[3] = p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3];
+  for (size_t k = 1; k <= 3; ++k) {
+    const size_t i = k % 3 + 1, j = i % 3 + 1;
+    c[3 + k] = p[0] * q[k] + p[k] * q[0] + p[i] * q[j] - p[j] * q[i];
+  }
+  // A long chain of products must not leave the unit sphere.
+  const double length = std::sqrt(c[3] * c[3] + c[4] * c[4] + c[5] * c[5] + c[6] * c[6]);
+  for (size_t k = 3; k < 7; ++k) c[k] /= length;
+  return c;
+}
+
+Pose inverted(int dimension, const double* a) {
+  Pose c{};
+  if (dimension == 2) {
+    const double cosine = std::cos(a[2]), sine = std::sin(a[2]);
+    c[0] = -cosine * a[0] - sine * a[1];
+    c[1] = sine * a[0] - cosine * a[1];
+    c[2] = -a[2];
+    return c;
+  }
+  c[3] = a[3];
+  for (size_t k = 4; k < 7; ++k) c[k] = -a[k];
+  const std::array<double, 3> t = rotated(&c[3], a);
+  for (size_t k = 0; k < 3; ++k) c[k] = -t[k];
+  return c;
+}
+
+/// Puts landmarks where the first sight from a pose of `reached` saw them; fixed ones stay.
+void place_landmarks(io::PoseGraph& graph, const std::vector<bool>& reached) {
+  io::Landmarks& l = graph.landmarks;
+  const size_t d = size_t(graph.dimension), pose = size_t(graph.pose_size());
+  std::vector<bool> placed(l.ids.size());
+  for (const int32_t v : l.fixed) placed[size_t(v)] = true;
+  for (size_t e = 0; e < size_t(graph.sight_count()); ++e) {
+    const size_t from = size_t(l.sights[2 * e]), to = size_t(l.sights[2 * e + 1]);
+    if (placed[to] || !reached[from]) continue;
+    placed[to] = true;
+    Pose seen{};  // the landmark as a pose that is not turned
+    std::copy_n(l.seen.begin() + std::ptrdiff_t(e * d), d, seen.begin());
+    if (d == 3) {
+      seen[3] = 1;
+      seen = composed(3, &l.sensor_poses[7 * size_t(l.sensors[e])], seen.data());
+    }
+    const Pose there = composed(graph.dimension, &graph.poses[from * pose], seen.data());
+    std::copy_n(there.begin(), d, l.points.begin() + std::ptrdiff_t(to * d));
+  }
+}
+
+/// v turned by the angle with this cosine and sine.
+Vec2 turn(const Vec2& v, const Value& cosine, const Value& sine) {
+  return {{cosine * v[0] - sine * v[1], sine * v[0] + cosine * v[1]}};
+}
+
+}  // namespace
+
+TermType se2_edge(const RobustLoss& loss) {
+  return {"g2o.se2",
+          {3, 3},
+          11,
+          [](const TermArguments& a) {
+            const Value angle = a.x(0, 2);
+            const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(angle), -sin(angle));
+            const Vec2 t = turn(seen - Vec2{{a.data(0), a.data(1)}}, a.data(3), -a.data(4));
+            const Value turned = a.x(1, 2) - angle - a.data(2);
+            const Value wrapped = turned - kTurn * floor((turned + std::numbers::pi) * (1 / kTurn));
+            return whitened(a, 5, {t[0], t[1], wrapped});
+          },
+          loss};
+}
+
+TermType se3_edge(const RobustLoss& loss) {
+  return {"g2o.se3",
+          {7, 7},
+          28,
+          [](const TermArguments& a) {
+            const Quaternion qi = conjugate(a.quaternion(0, 3));
+            const Quaternion qz = conjugate(Quaternion{a.data(3), a.data(4), a.data(5), a.data(6)});
+            const Vec3 tz{{a.data(0), a.data(1), a.data(2)}};
+            const Vec3 t = rotate(qz, rotate(qi, a.vec3(1) - a.vec3(0)) - tz);
+            const Quaternion q = qz * (qi * a.quaternion(1, 3));
+            const Value sign = select(q.w < 0.0, -1.0, a.graph().constant(1));
+            return whitened(a, 7, {t[0], t[1], t[2], sign * q.x, sign * q.y, sign * q.z});
+          },
+          loss};
+}
+
+TermType se2_sight(const RobustLoss& loss) {
+  return {"g2o.se2_xy",
+          {3, 2},
+          5,
+          [](const TermArguments& a) {
+            const Value angle = a.x(0, 2);
+            const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(angle), -sin(angle));
+            return whitened(a, 2, {seen[0] - a.data(0), seen[1] - a.data(1)});
+          },
+          loss};
+}
+
+TermType se3_sight(const RobustLoss& loss) {
+  return {"g2o.se3_xyz",
+          {7, 3},
+          16,
+          [](const TermArguments& a) {
+            const Vec3 mount{{a.data(0), a.data(1), a.data(2)}};
+            const Quaternion turned{a.data(3), a.data(4), a.data(5), a.data(6)};
+            const Vec3 robot = rotate(conjugate(a.quaternion(0, 3)), a.vec3(1) - a.vec3(0));
+            const Vec3 seen = rotate(conjugate(turned), robot - mount);
+            return whitened(a, 10, {seen[0] - a.data(7), seen[1] - a.data(8), seen[2] - a.data(9)});
+          },
+          loss};
+}
+
+TermType point_link(const RobustLoss& loss) {
+  return {"g2o.xy",
+          {2, 2},
+          5,
+          [](const TermArguments& a) {
+            return whitened(a, 2, {a.x(1, 0) - a.x(0, 0) - a.data(0), a.x(1, 1) - a.x(0, 1) - a.data(1)});
+          },
+          loss};
+}
+
+namespace {
+
+/// Appends the upper triangle of W by rows, where `information` = W^T W.
+void append_factor(std::vector<double>& data, const double* information, size_t n, const char* what,
+                   size_t e) {
+  std::array<double, 36> factor;
+  if (!io::whitening_factor(information, int(n), factor.data()))
+    throw InputError(fmt::format("the information matrix of {} {}", what, e), "pose graph",
+                     "a positive definite matrix");
+  for (size_t r = 0; r < n; ++r) data.insert(data.end(), &factor[r * n + r], &factor[r * n] + n);
+}
+
+}  // namespace
+
+std::vector<double> edge_data(const io::PoseGraph& graph) {
+  const size_t pose = size_t(graph.pose_size()), n = size_t(graph.error_size());
+  std::vector<double> data;
+  data.reserve(size_t(graph.edge_count()) * (graph.dimension == 2 ? 11 : 28));
+  for (size_t e = 0; e < size_t(graph.edge_count()); ++e) {
+    const double* z = graph.measurements.data() + e * pose;
+    data.insert(data.end(), z, z + pose);
+    if (graph.dimension == 2) {
+      data.push_back(std::cos(z[2]));
+      data.push_back(std::sin(z[2]));
+    }
+    append_factor(data, graph.information.data() + e * n * n, n, "edge", e);
+  }
+  return data;
+}
+
+std::vector<double> sight_data(const io::PoseGraph& graph) {
+  const io::Landmarks& l = graph.landmarks;
+  const size_t d = size_t(graph.dimension);
+  std::vector<double> data;
+  for (size_t e = 0; e < size_t(graph.sight_count()); ++e) {
+    if (d == 3) {
+      const double* sensor = l.sensor_poses.data() + 7 * size_t(l.sensors[e]);
+      data.insert(data.end(), sensor, sensor + 7);
+    }
+    data.insert(data.end(), l.seen.begin() + std::ptrdiff_t(e * d),
+                l.seen.begin() + std::ptrdiff_t((e + 1) * d));
+    append_factor(data, l.information.data() + e * d * d, d, "sight", e);
+  }
+  return data;
+}
+
+std::vector<double> link_data(const io::PoseGraph& graph) {
+  const io::Landmarks& l = graph.landmarks;
+  std::vector<double> data;
+  for (size_t e = 0; e < size_t(graph.link_count()); ++e) {
+    data.insert(data.end(), {l.differences[2 * e], l.differences[2 * e + 1]});
+    append_factor(data, l.link_information.data() + 4 * e, 2, "link", e);
+  }
+  return data;
+}
+
+namespace {
+
+void check_used(const std::vector<int64_t>& ids, const std::vector<bool>& used, std::string_view where) {
+  if (const auto alone = std::find(used.begin(), used.end(), false); alone != used.end())
+    throw InputError(fmt::format("vertex {} has no edge", ids[size_t(alone - used.begin())]), where,
+                     "an edge to each vertex that is not fixed");
+}
+
+}  // namespace
+
+PoseGraphProblem build(const io::PoseGraph& graph, std::string_view where, const RobustLoss& loss) {
+  const io::Landmarks& l = graph.landmarks;
+  std::vector<bool> poses(graph.ids.size()), points(l.ids.size());
+  for (const int32_t v : graph.edges) poses[size_t(v)] = true;
+  for (const int32_t v : graph.fixed) poses[size_t(v)] = true;
+  for (const int32_t v : l.fixed) points[size_t(v)] = true;
+  for (const int32_t v : l.links) points[size_t(v)] = true;
+  for (size_t k = 0; k < l.sights.size(); k += 2)
+    poses[size_t(l.sights[k])] = points[size_t(l.sights[k + 1])] = true;
+  check_used(graph.ids, poses, where);
+  check_used(l.ids, points, where);
+
+  PoseGraphProblem made;
+  const bool flat = graph.dimension == 2;
+  if (!graph.ids.empty()) made.poses = made.problem.add_blocks("poses", flat ? se2() : se3(), graph.poses);
+  if (!l.ids.empty())
+    made.landmarks = made.problem.add_blocks("landmarks", euclidean(graph.dimension), l.points);
+  if (!graph.edges.empty())
+    made.problem.add_terms(flat ? se2_edge(loss) : se3_edge(loss), {made.poses, made.poses}, graph.edges,
+                           edge_data(graph));
+  if (!l.sights.empty())
+    made.problem.add_terms(flat ? se2_sight(loss) : se3_sight(loss), {made.poses, made.landmarks}, l.sights,
+                           sight_data(graph));
+  if (!l.links.empty())
+    made.problem.add_terms(point_link(loss), {made.landmarks, made.landmarks}, l.links, link_data(graph));
+  for (const int32_t v : graph.fixed) made.problem.fix(made.poses, v);
+  for (const int32_t v : l.fixed) made.problem.fix(made.landmarks, v);
+  if (graph.fixed.empty() && l.fixed.empty())
+    made.problem.fix(graph.ids.empty() ? made.landmarks : made.poses, 0);
+  return made;
+}
+
+void start_from_tree(io::PoseGraph& graph) {
+  const size_t pose = size_t(graph.pose_size());
+  std::vector<std::vector<size_t>> edges_of(graph.ids.size());
+  for (size_t k = 0; k < graph.edges.size(); ++k) edges_of[size_t(graph.edges[k])].push_back(k / 2);
+  std::vector<size_t> queue(graph.fixed.begin(), graph.fixed.end());
+  if (queue.empty() && !graph.ids.empty()) queue.push_back(0);
+  std::vector<bool> reached(graph.ids.size());
+  for (const size_t v : queue) reached[v] = true;
+  for (size_t at = 0; at < queue.size(); ++at) {
+    const size_t from = queue[at];
+    for (const size_t e : edges_of[from]) {
+      const bool forwards = size_t(graph.edges[2 * e]) == from;
+      const size_t to = size_t(graph.edges[forwards ? 2 * e + 1 : 2 * e]);
+      if (reached[to]) continue;
+      reached[to] = true;
+      queue.push_back(to);
+      const double* z = &graph.measurements[e * pose];
+      const Pose step = inverted(graph.dimension, z);
+      const Pose next = composed(graph.dimension, &graph.poses[from * pose], forwards ? z : step.data());
+      std::copy_n(next.begin(), pose, graph.poses.begin() + std::ptrdiff_t(to * pose));
+    }
+  }
+  place_landmarks(graph, reached);
+}
+
+io::PoseGraph with_poses(io::PoseGraph graph, const PoseGraphProblem& problem) {
+  const auto copy = [&](BlockSet set, std::vector<double>& to) {
+    if (set.id < 0) return;
+    const std::span<const double> values = problem.problem.values(set);
+    to.assign(values.begin(), values.end());
+  };
+  copy(problem.poses, graph.poses);
+  copy(problem.landmarks, graph.landmarks.points);
+  return graph;
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,408 @@
+#include "solve/evaluate/evaluator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "lockstep/primitives.hpp"
+#include "solve/evaluate/evaluator_state.hpp"
+#include "solve/evaluate/hessian.hpp"
+#include "solve/model/traced_buffer.hpp"
+
+namespace lockstep::solve {
+
+namespace {
+
+Kernel convert_kernel(Storage from, Storage to) {
+  const std::string name = fmt::format("solve.convert.{}.{}", lockstep::name(from), lockstep::name(to));
+  return cached_kernel(name, [&] {
+    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
+      const TracedBuffer x("x", from, 1, ir::Access::read), y("y", to, 1, ir::Access::write);
+      const ir::Id i = b.emit(ir::Op::coord, Type::i32, {}, 0);
+      y.store({i}, x.load({i}));
+    });
+  });
+}
+
+/// diag[tangent] of upper triangles: lane = block of a set.
+Kernel diagonal_kernel(Storage storage, int width) {
+  const std::string name = fmt::format("solve.diagonal.{}.{}", lockstep::name(storage), width);
+  return cached_kernel(name, [&] {
+    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
+      const TracedBuffer blocks("blocks", storage, 2, ir::Access::read),
+          diagonal("diagonal", storage, 2, ir::Access::write);
+      const ir::Id block = b.emit(ir::Op::coord, Type::i32, {}, 0);
+      for (int c = 0; c < width; ++c)
+        diagonal.store({block, b.i32(c)}, blocks.load({block, b.i32(c * width - c * (c - 1) / 2)}));
+    });
+  });
+}
+
+void launch(const Device& device, const Kernel& kernel, int64_t extent, std::vector<Argument> arguments) {
+  if (extent > 0) device.launch_with(kernel, {extent}, arguments, {});
+}
+
+}  // namespace
+
+namespace {
+
+/// What of `outputs` the instances' kernel writes, and whether Hessians come column by column.
+struct InstanceOutputs {
+  unsigned outputs = 0;
+  bool columns = false;
+};
+InstanceOutputs outputs_of(const Program& p, unsigned outputs) {
+  if (p.stored_count() == 0) outputs &= ~unsigned(kJacobian);
+  if (p.energy()) outputs &= ~unsigned(kDiagonal);
+  const bool columns = !p.hessian_product().empty() && (outputs & kJacobian);
+  if (columns) outputs &= ~unsigned(kJacobian);
+  return {outputs, columns};
+}
+
+}  // namespace
+
+std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const Program>& program,
+                                                      const Form& form, unsigned outputs) {
+  const InstanceOutputs wanted = outputs_of(*program, outputs);
+  std::vector<std::function<Kernel()>> kernels;
+  if (wanted.columns) kernels.push_back([=] { return hessian_kernel(program, form); });
+  if (wanted.outputs) kernels.push_back([=] { return instance_kernel(program, form, wanted.outputs); });
+  return kernels;
+}
+
+void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
+                                        unsigned outputs) const {
+  const Program& p = *batch.program;
+  const InstanceOutputs wanted = outputs_of(p, outputs);
+  const bool columns = wanted.columns;
+  outputs = wanted.outputs;
+  std::vector<Argument> arguments{state, batch.ambient_at};
+  if (batch.data) arguments.push_back(batch.data);
+  if (columns) {
+    std::vector<Argument> own = arguments;
+    own.push_back(batch.jacobian);
+    for (const double u : batch.uniforms) own.push_back(form.compute == Type::f32 ? double(float(u)) : u);
+    if (batch.n > 0) device.launch_with(hessian_kernel(batch.program, form), {p.columns(), batch.n}, own, {});
+  }
+  if (outputs == 0) return;
+  if (outputs & kCost) arguments.push_back(batch.costs);
+  if (outputs & kGradient) arguments.push_back(batch.gradient_slots);
+  if (outputs & kJacobian) arguments.push_back(batch.jacobian);
+  if (outputs & kDiagonal) arguments.push_back(batch.diagonal_slots);
+  for (const double u : batch.uniforms) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
+  launch(device, instance_kernel(batch.program, form, outputs), batch.n, std::move(arguments));
+}
+
+void Evaluator::State::launch_cost(const Buffer& state) const {
+  for (const BatchState& batch : batches) {
+    note_launch(batch);
+    if (batch.assembly)
+      batch.assembly->run(Sweep::value, state, {}, batch.costs, {}, false);
+    else
+      launch_instances(batch, state, values, kCost);
+  }
+}
+
+void Evaluator::State::sum_slots(const BatchState& batch, const Buffer& slots, const Buffer& target) const {
+  for (const ClassSums& c : batch.sums) {
+    const int64_t stored = int64_t(c.slots.slots.size());
+    c.gather.add(
+        slots.rows(c.slots.first_row, c.slots.width * stored).reshape({c.slots.width, stored * batch.n}),
+        c.slots.width, true, c.few_tangent, c.many_tangent, target);
+  }
+}
+
+void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivatives) const {
+  const bool same = values.compute == derivatives.compute;
+  const bool overwrite = batches[0].assembly && batches[0].assembly->covers_all();
+  if (!overwrite) device.clear(gradient_sum);
+  if (with_derivatives) device.clear(block_diagonal);
+  for (const BatchState& batch : batches) {
+    note_launch(batch);
+    if (batch.assembly) {
+      batch.assembly->run(Sweep::gradient, state, {}, batch.costs, gradient_sum,
+                          overwrite && &batch == &batches[0]);
+      continue;
+    }
+    const unsigned wanted = with_derivatives ? kJacobian | kDiagonal : 0;
+    launch_instances(batch, state, values, kCost | kGradient | (same ? wanted : 0));
+    if (!same) launch_instances(batch, state, derivatives, wanted);
+    sum_slots(batch, batch.gradient_slots, gradient_sum);
+    if (with_derivatives) sum_diagonal_slots(batch);
+  }
+  if (gradient_sum.storage() != gradient.storage())
+    launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
+           {gradient_sum, gradient});
+}
+
+void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
+  if (batch.program->energy()) project_hessians(device, batch.program, batch.jacobian, batch.diagonal_slots);
+  for (const ClassSums& c : batch.sums) {
+    const int parts = c.slots.width * (c.slots.width + 1) / 2;
+    const int64_t stored = int64_t(c.slots.slots.size());
+    c.gather.add(
+        batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored).reshape({parts, stored * batch.n}),
+        parts, false, c.few_diagonal, c.many_diagonal, block_diagonal);
+  }
+}
+
+void Evaluator::State::sum_diagonal() const {
+  for (const BatchState& batch : batches)
+    if (batch.assembly) batch.assembly->run(Sweep::diagonal, x, {}, {}, block_diagonal, false);
+  for (size_t k = 0; k < sets.size(); ++k) {
+    const SetState& set = sets[k];
+    const int width = set.tangent(), parts = width * (width + 1) / 2;
+    launch(device, diagonal_kernel(values.real, width), set.count,
+           {block_diagonal.rows(first_diagonal[k], set.count * parts).reshape({set.count, parts}),
+            diagonal.rows(set.first_tangent, set.count * width).reshape({set.count, width})});
+  }
+}
+
+void Evaluator::State::sum_cost() const { cost_sum.launch(costs, cost); }
+
+double Evaluator::State::read_cost() const { return download_numbers(device, cost)[0]; }
+
+Evaluator::Evaluator(const Problem& problem, const Device& device, Precision precision,
+                     const EvaluatorOptions& options)
+    : state_(std::make_unique<State>()) {
+  static std::atomic<uint64_t> count{0};
+  State& s = *state_;
+  s.id = ++count;
+  s.device = device;
+  s.precision = precision;
+  const bool wide = device.info().limits.f64;
+  if (precision != Precision::f32 && !wide)
+    throw UnsupportedError(fmt::format("64-bit numbers on {}", device.info().name), "solve evaluator",
+                           "precision f32, or a device with f64");
+  const Type compute = precision == Precision::f32 ? Type::f32 : Type::f64;
+  const Storage real = precision == Precision::f64 ? Storage::f64 : Storage::f32;
+  s.values = {compute, storage_of(compute), real, wide ? Storage::f64 : Storage::f32};
+  s.derivatives = s.values;
+  s.derivatives.compute = value_type(real);
+  s.batch_size = options.batch_size, s.uses = options.uses;
+  s.build(problem.state());
+  set_state(problem.state().values);
+}
+Evaluator::~Evaluator() = default;
+
+const Device& Evaluator::device() const { return state_->device; }
+Storage Evaluator::real() const { return state_->values.real; }
+int64_t Evaluator::ambient_size() const { return state_->ambient; }
+int64_t Evaluator::tangent_size() const { return state_->tangent; }
+int64_t Evaluator::batch_count() const { return int64_t(state_->batches.size()); }
+const Buffer& Evaluator::gradient() const { return state_->gradient; }
+const Buffer& Evaluator::diagonal() const { return state_->diagonal; }
+
+void Evaluator::set_state(std::span<const double> ambient) {
+  State& s = *state_;
+  if (int64_t(ambient.size()) != s.ambient)
+    throw InputError(fmt::format("{} numbers", ambient.size()), "solve evaluator set_state",
+                     fmt::format("{}", s.ambient));
+  s.jacobian_current = false;
+  if (s.values.state == Storage::f64) {
+    s.device.write(s.x, ambient.data(), s.x.bytes());
+  } else {
+    const std::vector<float> narrow(ambient.begin(), ambient.end());
+    s.device.write(s.x, narrow.data(), s.x.bytes());
+  }
+}
+std::vector<double> Evaluator::state() const { return download_numbers(state_->device, state_->x); }
+
+double Evaluator::cost() {
+  state_->launch_cost(state_->x);
+  state_->sum_cost();
+  return state_->read_cost();
+}
+
+void Evaluator::launch_value_and_gradient() {
+  state_->launch_gradient(state_->x, false);
+  state_->sum_cost();
+}
+
+double Evaluator::value_and_gradient() {
+  launch_value_and_gradient();
+  return state_->read_cost();
+}
+
+double Evaluator::linearize() {
+  State& s = *state_;
+  s.allocate_derivatives();
+  s.jacobian_current = false;
+  s.launch_gradient(s.x, true);
+  s.sum_diagonal();
+  s.sum_cost();
+  return s.read_cost();
+}
+
+void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const {
+  const bool overwrite = masks.empty() && batches[0].assembly && batches[0].assembly->covers_all();
+  if (!overwrite) device.clear(q);
+  for (size_t k = 0; k < batches.size(); ++k) {
+    const BatchState& batch = batches[k];
+    if (masks.empty() && batch.assembly) {
+      batch.assembly->run(Sweep::product, x, p, {}, q, overwrite && k == 0);
+      continue;
+    }
+    const SlotMask mask = masks.empty() ? SlotMask() : masks[k];
+    if (mask.inputs == 0 || mask.outputs == 0) continue;
+    std::vector<Argument> arguments{p, batch.tangent_at};
+    if (batch.program->stored_count() > 0) arguments.push_back(batch.jacobian);
+    arguments.push_back(batch.slots);
+    launch(device, product_kernel(batch.program, values.real, mask), batch.n, std::move(arguments));
+    for (const ClassSums& c : batch.sums) {
+      const auto& slots = c.slots.slots;
+      if (std::none_of(slots.begin(), slots.end(),
+                       [&](int s) { return batch.program->serves(s, mask.outputs); }))
+        continue;
+      const int64_t stored = int64_t(slots.size());
+      c.gather.add(batch.slots.rows(c.slots.first_row, c.slots.width * stored)
+                       .reshape({c.slots.width, stored * batch.n}),
+                   c.slots.width, true, c.few_tangent, c.many_tangent, q);
+    }
+  }
+}
+
+void Evaluator::multiply(const Buffer& p, const Buffer& q) const { state_->multiply(p, q, {}); }
+
+void Evaluator::State::launch_retract(const Buffer& step) const {
+  for (const SetState& set : sets) {
+    const auto part = [&](const Buffer& b, int64_t first, int size) {
+      return b.rows(first, set.count * size).reshape({set.count, size});
+    };
+    if (set.count > 0)
+      launch(
+          device, retract_kernel(set.manifold, values.state, values.real), set.count,
+          {part(x, set.first_ambient, set.ambient()), part(step, set.first_tangent, set.tangent()),
+           free_blocks.rows(set.first_block, set.count), part(candidate, set.first_ambient, set.ambient())});
+  }
+}
+
+std::vector<std::function<Kernel()>> Evaluator::State::state_kernels() const {
+  std::vector<std::function<Kernel()>> kernels;
+  const Storage wide = storage_of(values.compute), real = values.real;
+  if (wide != real) kernels.push_back([=] { return convert_kernel(wide, real); });
+  for (const SetState& set : sets) {
+    if (set.count == 0) continue;
+    if (uses & kUseLinearize)
+      kernels.push_back([real, width = set.tangent()] { return diagonal_kernel(real, width); });
+    kernels.push_back([manifold = set.manifold, state = values.state, real] {
+      return retract_kernel(manifold, state, real);
+    });
+  }
+  return kernels;
+}
+
+double Evaluator::try_step(const Buffer& step) {
+  state_->launch_retract(step);
+  state_->launch_cost(state_->candidate);
+  state_->sum_cost();
+  return state_->read_cost();
+}
+
+double Evaluator::try_gradient(const Buffer& step) {
+  State& s = *state_;
+  s.launch_retract(step);
+  s.launch_gradient(s.candidate, false);
+  s.sum_cost();
+  return s.read_cost();
+}
+
+void Evaluator::accept() {
+  state_->device.copy(state_->candidate, state_->x);
+  state_->jacobian_current = false;
+}
+
+double Evaluator::state_norm() const {
+  const State& s = *state_;
+  if (s.any_fixed) {
+    const Buffer masked = s.device.allocate(s.values.state, {s.ambient});
+    primitives::multiply(s.device, s.x, s.free_numbers, masked);
+    primitives::norm(s.device, masked, s.norm);
+  } else {
+    primitives::norm(s.device, s.x, s.norm);
+  }
+  return download_numbers(s.device, s.norm)[0];
+}
+
+std::vector<BatchReport> Evaluator::batch_reports() const {
+  std::vector<BatchReport> reports;
+  for (const BatchState& batch : state_->batches) {
+    reports.push_back(batch.report);
+    if (batch.jacobian) reports.back().bytes += batch.jacobian.bytes();
+  }
+  return reports;
+}
+int64_t Evaluator::scratch_bytes() const {
+  const State& s = *state_;
+  int64_t sum = s.gradient_scratch ? s.gradient_scratch.bytes() : 0;
+  if (s.slot_scratch && s.slot_scratch.storage() != s.gradient_scratch.storage())
+    sum += s.slot_scratch.bytes();
+  return sum + (s.diagonal_scratch ? s.diagonal_scratch.bytes() : 0);
+}
+void Evaluator::wait_for_kernels() {
+  if (!state_->preparation) return;
+  state_->preparation->wait_all();
+  state_->preparation->check();
+}
+
+std::vector<HostBatch> Evaluator::host_batches() const {
+  State& s = *state_;
+  s.ensure_jacobian();
+  std::vector<HostBatch> result;
+  for (const BatchState& batch : s.batches) {
+    const Program& p = *batch.program;
+    HostBatch h;
+    h.rows = p.rows(), h.widths = p.widths(), h.instances = batch.n, h.energy = p.energy();
+    const int64_t n = batch.n;
+    const int columns = p.columns(), slots = int(p.widths().size());
+    h.columns.resize(size_t(n * slots));
+    for (int k = 0; k < slots; ++k)
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t block = batch.blocks[size_t(k * n + i)];
+        h.columns[size_t(i * slots + k)] = s.fixed[size_t(block)] ? -1 : s.tangent_of(block);
+      }
+    const std::vector<double> stored =
+        p.stored_count() == 0 ? std::vector<double>() : download_numbers(s.device, batch.jacobian);
+    h.jacobian.resize(size_t(n) * size_t(h.rows) * size_t(columns));
+    for (int r = 0; r < h.rows; ++r)
+      for (int c = 0; c < columns; ++c) {
+        const int a = std::min(r, c), b = std::max(r, c);
+        const Program::Entry e =
+            p.energy() ? Program::Entry{a * columns - a * (a - 1) / 2 + b - a, 1} : p.entry(r, c);
+        for (int64_t i = 0; i < n; ++i)
+          h.jacobian[size_t((i * h.rows + r) * columns + c)] =
+              e.stored < 0 ? e.factor : e.factor * stored[size_t(e.stored * n + i)];
+      }
+    h.residuals.resize(size_t(n * h.rows));
+    const auto run = [&](unsigned output,
+                         const Buffer& to) {  // products share the slots' memory: computed again
+      std::vector<Argument> arguments{s.x, batch.ambient_at};
+      if (batch.data) arguments.push_back(batch.data);
+      arguments.push_back(to);
+      for (const double u : batch.uniforms)
+        arguments.push_back(s.values.compute == Type::f32 ? double(float(u)) : u);
+      launch(s.device, instance_kernel(batch.program, s.values, output), n, std::move(arguments));
+      return download_numbers(s.device, to);
+    };
+    if (p.energy()) {
+      const std::vector<double> g = run(kGradient, batch.gradient_slots);
+      for (const Program::SlotClass& c : p.classes())
+        for (int k = 0; k < c.width; ++k)
+          for (size_t at = 0; at < c.slots.size(); ++at)
+            for (int64_t i = 0; i < n; ++i)
+              h.residuals[size_t(i * h.rows + p.first_column()[size_t(c.slots[at])] + k)] =
+                  g[size_t((c.first_row + k * int64_t(c.slots.size()) + int64_t(at)) * n + i)];
+    } else {
+      const std::vector<double> rows =
+          run(kResiduals, s.device.allocate(storage_of(s.values.compute), {h.rows, n}));
+      for (int64_t i = 0; i < n; ++i)
+        for (int k = 0; k < h.rows; ++k) h.residuals[size_t(i * h.rows + k)] = rows[size_t(k * n + i)];
+    }
+    result.push_back(std::move(h));
+  }
+  return result;
+}
+
+}  // namespace lockstep::solve

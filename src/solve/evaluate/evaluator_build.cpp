@@ -1,0 +1,454 @@
+// Laying a problem out on a device: batches, index tables, constants, sums.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "core/trace.hpp"
+#include "solve/evaluate/evaluator_state.hpp"
+
+namespace lockstep::solve {
+
+Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape) {
+  if (storage == Storage::f64) return device.upload(numbers, shape);
+  const std::vector<float> narrow(numbers.begin(), numbers.end());
+  return device.upload(std::span<const float>(narrow), shape);
+}
+
+std::vector<double> download_numbers(const Device& device, const Buffer& buffer) {
+  if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
+  const std::vector<float> narrow = device.download<float>(buffer);
+  return {narrow.begin(), narrow.end()};
+}
+
+const SetState& Evaluator::State::set_of(int64_t block) const {
+  const auto next = std::upper_bound(sets.begin(), sets.end(), block,
+                                     [](int64_t b, const SetState& s) { return b < s.first_block; });
+  return *(next - 1);
+}
+int64_t Evaluator::State::ambient_of(int64_t block) const {
+  const SetState& s = set_of(block);
+  return s.first_ambient + (block - s.first_block) * s.ambient();
+}
+int64_t Evaluator::State::tangent_of(int64_t block) const {
+  const SetState& s = set_of(block);
+  return s.first_tangent + (block - s.first_block) * s.tangent();
+}
+int64_t Evaluator::State::diagonal_of(int64_t block) const {
+  const SetState& s = set_of(block);
+  const int64_t width = s.tangent();
+  return first_diagonal[size_t(&s - sets.data())] + (block - s.first_block) * (width * (width + 1) / 2);
+}
+
+namespace {
+
+bool assembly_wanted = true;
+
+/// Numbers that simplify an expression stay literals where all instances have them.
+bool simplifies(double number) {
+  for (const double n : {0.0, 1.0, 2.0, 0.5})
+    if (number == n || number == -n) return true;
+  return false;
+}
+
+std::vector<ConstantUse> uses_of(const Batch& batch) {
+  constexpr int kMostUniforms = 32;
+  const size_t count = size_t(batch.topology->constants);
+  std::vector<ConstantUse> uses(count);
+  int uniforms = 0;
+  for (size_t k = 0; k < count; ++k) {
+    const double value = batch.segments[0].constants[k];
+    bool same = true;
+    for (const Segment& s : batch.segments)
+      for (size_t at = k; at < s.constants.size() && same; at += count)
+        same = std::bit_cast<uint64_t>(s.constants[at]) == std::bit_cast<uint64_t>(value);
+    if (same && simplifies(value))
+      uses[k] = {ConstantUse::Where::literal, value};
+    else if (same && uniforms < kMostUniforms)
+      uses[k] = {ConstantUse::Where::uniform, 0}, ++uniforms;
+    else
+      uses[k] = {ConstantUse::Where::column, 0};
+  }
+  return uses;
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> program_of(const Batch& batch) {
+  return std::make_shared<const Program>(batch.topology, uses_of(batch));
+}
+
+void set_assembly(bool wanted) { assembly_wanted = wanted; }
+
+void Evaluator::State::build(const Problem::State& problem) {
+  sets = problem.sets;
+  fixed = problem.fixed;
+  ambient = problem.ambient, tangent = problem.tangent;
+  any_fixed = std::find(fixed.begin(), fixed.end(), 1) != fixed.end();
+  if (ambient == 0) throw InputError("a problem without blocks", "solve evaluator", "one block or more");
+  int64_t instances = 0;
+  for (const Batch& b : problem.batches) instances += b.instances;
+  if (instances == 0)
+    throw InputError("a problem without residuals", "solve evaluator", "one instance or more");
+  for (const SetState& s : sets) {
+    first_diagonal.push_back(diagonal_size);
+    diagonal_size += s.count * (s.tangent() * (s.tangent() + 1) / 2);
+  }
+  if (diagonal_size > INT32_MAX)
+    throw InputError(fmt::format("{} numbers in the blocks of J^T J", diagonal_size), "solve evaluator",
+                     fmt::format("at most {}", INT32_MAX));
+
+  std::vector<uint32_t> free_flags;
+  for (const uint8_t f : fixed) free_flags.push_back(!f);
+  free_blocks = device.upload(free_flags);
+  if (any_fixed) {
+    std::vector<double> mask;
+    for (const SetState& s : sets)
+      for (int64_t b = 0; b < s.count; ++b)
+        mask.insert(mask.end(), size_t(s.ambient()), fixed[size_t(s.first_block + b)] ? 0 : 1);
+    free_numbers = upload_numbers(device, values.state, mask, {ambient});
+  }
+  x = device.allocate(values.state, {ambient});
+  candidate = device.allocate(values.state, {ambient});
+  cost = device.allocate(values.cost, {1});
+  gradient_sum = device.allocate(storage_of(values.compute), {tangent});
+  gradient =
+      storage_of(values.compute) == values.real ? gradient_sum : device.allocate(values.real, {tangent});
+  norm = device.allocate(values.state, {1});
+
+  // While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
+  // that goes on while the first evaluation runs.
+  preparation = std::make_unique<Preparation>(Preparation::threads_for(device.info()));
+  struct Ahead {
+    std::shared_ptr<const Program> program;
+    bool may_group = false;
+    std::vector<BatchState> batches;
+    Preparation::Handle work;
+  };
+  std::vector<std::shared_ptr<Ahead>> ahead;
+  for (const Batch& b : problem.batches) {
+    if (b.instances == 0) continue;
+    const auto program = program_of(b);
+    const bool whole = may_group(*program, b.instances);
+    const int64_t most = whole || batch_size <= 0 ? b.instances : batch_size;
+    for (int64_t first = 0; first < b.instances; first += most) {
+      const auto one = ahead.emplace_back(std::make_shared<Ahead>());
+      const int64_t end = std::min(first + most, b.instances);
+      one->program = program;
+      one->may_group = whole;
+      one->work = preparation->add(
+          [this, one, &b, first, end] { one->batches = lay_out(b, one->program, first, end); });
+      if (!whole && first == 0) compile_ahead(program, {}, true);
+    }
+  }
+  int64_t count = 0;
+  for (const auto& one : ahead) {
+    preparation->wait(one->work);
+    if (one->may_group) {
+      const std::optional<AssemblyPlan>& plan = one->batches[0].plan;
+      compile_ahead(one->program, {plan.has_value(), plan && batches.empty() && plan->covers_all}, true);
+    }
+    for (BatchState& batch : one->batches) {
+      upload(batch);
+      count += batch.cost_count();
+      batches.push_back(std::move(batch));
+    }
+    one->batches.clear();
+  }
+  share_scratch();
+  costs = device.allocate(values.cost, {count});
+  cost_sum = FixedSum(device, values.cost, count);
+  count = 0;
+  for (BatchState& b : batches) {
+    b.costs = costs.rows(count, b.cost_count());
+    count += b.cost_count();
+  }
+  compile_sums();
+  for (size_t k = 0; k < batches.size(); ++k)
+    if (k == 0 || batches[k].program != batches[k - 1].program)
+      compile_ahead(batches[k].program,
+                    {batches[k].assembly != nullptr,
+                     k == 0 && batches[k].assembly && batches[k].assembly->covers_all()},
+                    false);
+}
+
+bool Evaluator::State::may_group(const Program& program, int64_t instances) const {
+  constexpr int64_t kFewest = 1024;
+  return assembly_wanted && instances >= kFewest &&
+         can_assemble(program, values, derivatives, device.info().limits);
+}
+
+BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Program> program, int64_t first,
+                                  int64_t n) const {
+  BatchState batch;
+  batch.name = given.name;
+  batch.n = n;
+  batch.program = std::move(program);
+  const Program& p = *batch.program;
+  const std::vector<ConstantUse>& uses = p.constants();
+  const size_t slots = given.topology->slots.size(), constants = uses.size();
+  batch.report.name = given.name, batch.report.program = p.name();
+  batch.report.instances = n, batch.report.residuals = given.topology->rows;
+
+  batch.blocks.resize(slots * size_t(n));
+  std::vector<double>& data = batch.numbers;
+  data.resize(size_t(p.data_columns()) * size_t(n));
+  int64_t at_segment = -first;  // place of the segment's first instance
+  for (const Segment& s : given.segments) {
+    const int64_t end = std::min(s.count, n - at_segment);
+    for (int64_t i = std::max<int64_t>(0, -at_segment); i < end; ++i) {
+      const size_t at = size_t(at_segment + i);
+      for (size_t k = 0; k < slots; ++k) batch.blocks[k * size_t(n) + at] = s.blocks[size_t(i) * slots + k];
+      const size_t own = size_t(given.topology->data);
+      for (size_t k = 0; k < own; ++k) data[k * size_t(n) + at] = s.data[size_t(i) * own + k];
+      size_t column = own;
+      for (size_t k = 0; k < constants; ++k)
+        if (uses[k].where == ConstantUse::Where::column)
+          data[column++ * size_t(n) + at] = s.constants[(s.own_constants ? size_t(i) * constants : 0) + k];
+    }
+    at_segment += s.count;
+  }
+  for (size_t k = 0; k < constants; ++k)
+    if (uses[k].where == ConstantUse::Where::uniform)
+      batch.uniforms.push_back(given.segments[0].constants[k]);
+  return batch;
+}
+
+std::vector<BatchState> Evaluator::State::lay_out(const Batch& given,
+                                                  const std::shared_ptr<const Program>& program,
+                                                  int64_t first, int64_t end) const {
+  double begin_s = Trace::now_us() * 1e-6;
+  std::vector<BatchState> made;
+  const auto finish = [&](BatchState&& batch) {
+    batch.report.tables_begin_s = begin_s;
+    begin_s = batch.report.tables_end_s = Trace::now_us() * 1e-6;
+    made.push_back(std::move(batch));
+  };
+  if (may_group(*program, given.instances)) {
+    BatchState whole = take(given, program, first, end - first);
+    if (plan_groups(whole)) {
+      finish(std::move(whole));
+      return made;
+    }
+  }
+  const int64_t most = batch_size > 0 ? batch_size : end - first;
+  for (; first < end; first += most) {
+    BatchState batch = take(given, program, first, std::min(most, end - first));
+    batch.tables = plain_tables(batch);
+    finish(std::move(batch));
+  }
+  return made;
+}
+
+bool Evaluator::State::plan_groups(BatchState& batch) const {
+  const Program& p = *batch.program;
+  std::vector<int> rank, sign;
+  const std::vector<int>& stored = p.classes()[0].slots;
+  for (const Program::Alias& alias : p.aliases()) {
+    rank.push_back(int(std::find(stored.begin(), stored.end(), alias.slot) - stored.begin()));
+    sign.push_back(alias.sign);
+  }
+  batch.plan = plan_assembly(batch.blocks, int(p.widths().size()), batch.n, rank, sign, fixed);
+  batch.report.grouped = batch.plan.has_value();
+  return batch.report.grouped;
+}
+
+PlainTables Evaluator::State::plain_tables(const BatchState& batch) const {
+  const Program& p = *batch.program;
+  const int64_t n = batch.n;
+  PlainTables tables;
+  tables.ambient.reserve(batch.blocks.size()), tables.tangent.reserve(batch.blocks.size());
+  bool same = true;
+  for (const int32_t b : batch.blocks) {
+    tables.ambient.push_back(int32_t(ambient_of(b))), tables.tangent.push_back(int32_t(tangent_of(b)));
+    same = same && tables.ambient.back() == tables.tangent.back();
+  }
+  if (same) tables.tangent.clear();
+  for (const Program::SlotClass& c : p.classes()) {
+    const int64_t stored = int64_t(c.slots.size());
+    std::vector<Occurrence> occurrences;
+    for (int64_t i = 0; i < n; ++i)
+      for (size_t s = 0; s < p.widths().size(); ++s) {
+        if (p.widths()[s] != c.width) continue;
+        const Program::Alias& alias = p.aliases()[s];
+        const int64_t rank = std::find(c.slots.begin(), c.slots.end(), alias.slot) - c.slots.begin();
+        const int32_t entry = int32_t(rank * n + i);
+        const int32_t block = batch.blocks[s * size_t(n) + size_t(i)];
+        occurrences.push_back({fixed[size_t(block)] ? -1 : block, alias.sign < 0 ? ~entry : entry});
+      }
+    PlainTables::Sums sums{
+        c, plan_gather(c.width, stored * n, int64_t(fixed.size()), occurrences), {}, {}, {}, {}};
+    const auto offsets = [&](const std::vector<int32_t>& blocks, const auto& offset) {
+      std::vector<int32_t> at;
+      at.reserve(blocks.size());
+      for (const int32_t b : blocks) at.push_back(int32_t(offset(b)));
+      return at;
+    };
+    const auto tangent_offset = [&](int64_t b) { return tangent_of(b); };
+    const auto diagonal_offset = [&](int64_t b) { return diagonal_of(b); };
+    sums.few_tangent = offsets(sums.plan.few_blocks, tangent_offset);
+    sums.many_tangent = offsets(sums.plan.many_blocks, tangent_offset);
+    sums.few_diagonal = offsets(sums.plan.few_blocks, diagonal_offset);
+    sums.many_diagonal = offsets(sums.plan.many_blocks, diagonal_offset);
+    tables.sums.push_back(std::move(sums));
+  }
+  return tables;
+}
+
+void Evaluator::State::upload(BatchState& batch) const {
+  batch.report.upload_begin_s = Trace::now_us() * 1e-6;
+  const int64_t before = device.counters().bytes_to_device;
+  if (batch.plan)
+    batch.assembly =
+        std::make_shared<const Assembly>(device, batch.program, values, derivatives, std::move(*batch.plan),
+                                         batch.numbers, batch.n, batch.uniforms,
+                                         Assembly::Offsets{[this](int64_t b) { return ambient_of(b); },
+                                                           [this](int64_t b) { return tangent_of(b); },
+                                                           [this](int64_t b) { return diagonal_of(b); }});
+  else
+    upload_plain(batch, *batch.tables);
+  batch.plan.reset(), batch.tables.reset();
+  batch.report.bytes = device.counters().bytes_to_device - before;
+  batch.report.upload_end_s = Trace::now_us() * 1e-6;
+}
+
+void Evaluator::State::upload_plain(BatchState& batch, const PlainTables& tables) const {
+  const Program& p = *batch.program;
+  const int64_t n = batch.n, slots = int64_t(p.widths().size());
+  if (!batch.numbers.empty())
+    batch.data = upload_numbers(device, values.state, batch.numbers, {p.data_columns(), n});
+  batch.ambient_at = device.upload(std::span<const int32_t>(tables.ambient), {slots, n});
+  batch.tangent_at = tables.tangent.empty()
+                         ? batch.ambient_at
+                         : device.upload(std::span<const int32_t>(tables.tangent), {slots, n});
+  const auto offsets = [&](const std::vector<int32_t>& at) {
+    return at.empty() ? Buffer() : device.upload(at);
+  };
+  for (const PlainTables::Sums& s : tables.sums)
+    batch.sums.push_back({s.slots, Gather(device, s.plan), offsets(s.few_tangent), offsets(s.many_tangent),
+                          offsets(s.few_diagonal), offsets(s.many_diagonal)});
+  batch.numbers = {};
+}
+
+void Evaluator::State::share_scratch() {
+  const bool same = storage_of(values.compute) == values.real;
+  int64_t slots = 0, diagonals = 0;
+  for (const BatchState& b : batches) {
+    if (!b.ambient_at) continue;
+    slots = std::max(slots, b.program->slot_rows() * b.n);
+    if (block_diagonal) diagonals = std::max(diagonals, b.program->diagonal_rows() * b.n);
+  }
+  const auto grow = [&](Buffer& scratch, Storage storage, int64_t elements) {
+    if (elements > 0 && (!scratch || scratch.elements() < elements))
+      scratch = device.allocate(storage, {elements});
+  };
+  grow(gradient_scratch, storage_of(values.compute), slots);
+  if (same)
+    slot_scratch = gradient_scratch;
+  else
+    grow(slot_scratch, values.real, slots);
+  grow(diagonal_scratch, values.real, diagonals);
+  const auto view = [](const Buffer& scratch, int64_t rows, int64_t n) {
+    return scratch.rows(0, rows * n).reshape({rows, n});
+  };
+  for (BatchState& b : batches) {
+    if (!b.ambient_at) continue;
+    b.gradient_slots = view(gradient_scratch, b.program->slot_rows(), b.n);
+    b.slots = view(slot_scratch, b.program->slot_rows(), b.n);
+    if (diagonal_scratch) b.diagonal_slots = view(diagonal_scratch, b.program->diagonal_rows(), b.n);
+  }
+}
+
+void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& program, const Grouping& grouping,
+                                     bool first) const {
+  const auto instances = [&](const Form& form, unsigned outputs) {
+    for (const auto& make : instance_kernels(program, form, outputs)) compile(make);
+  };
+  const bool grouped = grouping.grouped;
+  const auto sweep = [&](Sweep which) {
+    const bool sets = grouping.overwrites && (which == Sweep::gradient || which == Sweep::product);
+    for (const auto& make : Assembly::kernels(program, which, which < Sweep::diagonal ? values : derivatives,
+                                              sets, Assembly::by_records(device)))
+      compile(make);
+  };
+  const bool same = values.compute == derivatives.compute;
+  const bool linearize = uses & kUseLinearize, gradient = uses & kUseGradient;
+  if (first) {
+    if (grouped) {
+      if (linearize || gradient) sweep(Sweep::gradient);
+      if (linearize) sweep(Sweep::diagonal);
+      return;
+    }
+    const unsigned derived = kJacobian | kDiagonal;
+    if (linearize) instances(values, kCost | kGradient | (same ? derived : 0));
+    if (linearize && !same) instances(derivatives, derived);
+    if (gradient) instances(values, kCost | kGradient);
+    return;
+  }
+  if (linearize && grouped) sweep(Sweep::value);
+  if (linearize && !grouped) instances(values, kCost);
+  if (uses & kUseHost) {
+    instances(values, program->energy() ? kGradient : kResiduals);
+    if (grouped) instances(derivatives, kJacobian);
+  }
+  if (!(uses & kUseProduct)) return;
+  if (grouped)
+    sweep(Sweep::product);
+  else
+    compile([program, real = values.real] { return product_kernel(program, real, {}); });
+}
+
+void Evaluator::State::compile_sums() const {
+  if (uses == 0) return;
+  const Storage wide = storage_of(values.compute), real = values.real;
+  const auto all = [&](const std::vector<std::function<Kernel()>>& kernels) {
+    for (const auto& make : kernels) compile(make);
+  };
+  for (const BatchState& batch : batches)
+    for (const ClassSums& c : batch.sums) {
+      const int width = c.slots.width;
+      all(c.gather.kernels(wide, width, true));
+      if (uses & kUseLinearize) all(c.gather.kernels(real, width * (width + 1) / 2, false));
+      if ((uses & kUseProduct) && real != wide) all(c.gather.kernels(real, width, true));
+    }
+  all(cost_sum.kernels(values.cost));
+  all(state_kernels());
+}
+
+void Evaluator::State::compile(std::function<Kernel()> make) const {
+  preparation->add([device = device, make = std::move(make)] { device.prepare(make()); });
+}
+
+void Evaluator::State::allocate_derivatives() {
+  if (block_diagonal) return;
+  block_diagonal = device.allocate(values.real, {diagonal_size});
+  diagonal = device.allocate(values.real, {tangent});
+  for (BatchState& batch : batches) {
+    if (batch.assembly) continue;
+    if (batch.program->stored_count() > 0)
+      batch.jacobian = device.allocate(values.real, {batch.program->stored_count(), batch.n});
+  }
+  share_scratch();
+}
+
+void Evaluator::State::ensure_jacobian() {
+  if (jacobian_current) return;
+  for (BatchState& batch : batches) {
+    if (!batch.assembly) continue;
+    if (!batch.ambient_at) {
+      upload_plain(batch, plain_tables(batch));
+      share_scratch();
+      if (batch.program->stored_count() > 0)
+        batch.jacobian = device.allocate(values.real, {batch.program->stored_count(), batch.n});
+    }
+    launch_instances(batch, x, derivatives, kJacobian);
+  }
+  jacobian_current = true;
+}
+
+void Evaluator::State::note_launch(const BatchState& batch) const {
+  if (preparation) preparation->check();
+  if (batch.report.launch_s == 0) batch.report.launch_s = Trace::now_us() * 1e-6;
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,163 @@
+// What an Evaluator keeps on its device.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "solve/evaluate/assembly.hpp"
+#include "solve/evaluate/batch_kernels.hpp"
+#include "solve/evaluate/evaluator.hpp"
+#include "solve/evaluate/gather.hpp"
+#include "solve/evaluate/preparation.hpp"
+#include "solve/evaluate/sums.hpp"
+#include "solve/model/problem.hpp"
+
+namespace lockstep::solve {
+
+/// The sums of one batch over slots of one tangent size.
+struct ClassSums {
+  Program::SlotClass slots;
+  Gather gather;
+  // Where a row's block begins in tangent vectors and in the block diagonal.
+  Buffer few_tangent, many_tangent, few_diagonal, many_diagonal;
+};
+
+/// Index tables of the plain path on the host.
+struct PlainTables {
+  struct Sums {
+    Program::SlotClass slots;
+    GatherPlan plan;
+    std::vector<int32_t> few_tangent, many_tangent, few_diagonal, many_diagonal;
+  };
+  std::vector<int32_t> ambient, tangent;  // (slots, n); `tangent` is empty where both are the same
+  std::vector<Sums> sums;
+};
+
+/// Instances of a topology that are evaluated at once. Where `assembly` is there, cost, gradient, diagonal
+/// and products go through it; the tables of the plain path are laid out when stored Jacobians are first
+/// asked for.
+struct BatchState {
+  std::string name;
+  std::shared_ptr<const Program> program;
+  int64_t n = 0;
+  std::shared_ptr<const Assembly> assembly;
+  std::vector<int32_t> blocks;  // (slots, n): block numbers
+  std::vector<double> numbers;  // (columns, n)
+  std::vector<double> uniforms;
+  // What is to be uploaded; empty afterwards.
+  std::optional<AssemblyPlan> plan;
+  std::optional<PlainTables> tables;
+  mutable BatchReport report;
+  int64_t cost_count() const { return assembly ? assembly->groups() : n; }
+
+  Buffer ambient_at, tangent_at;  // i32 (slots, n): first number, first tangent coordinate of each block
+  Buffer data;                    // (columns, n)
+  std::vector<ClassSums> sums;
+  Buffer costs;     // (n), part of all costs
+  Buffer jacobian;  // (stored, n), real; after linearize()
+  // In scratch memory that all batches share, so of no meaning once another batch is launched.
+  Buffer gradient_slots;  // (slot_rows, n), of the compute type
+  Buffer slots;           // (slot_rows, n), real; the same memory where the types agree
+  Buffer diagonal_slots;  // (diagonal_rows, n), real
+};
+
+struct Evaluator::State {
+  uint64_t id = 0;  // differs for each evaluator of the process
+  Device device;
+  Precision precision = Precision::f64;
+  Form values;  // cost and gradient
+  Form derivatives;
+  std::vector<SetState> sets;
+  std::vector<int64_t> first_diagonal;  // by set: first number in block_diagonal
+  std::vector<uint8_t> fixed;           // by block
+  bool any_fixed = false;
+  int64_t ambient = 0, tangent = 0, diagonal_size = 0;
+  std::vector<BatchState> batches;
+  bool jacobian_current = false;  // the stored Jacobians of assembled batches are those of the state
+  Buffer x, candidate;            // (ambient), of the state's storage
+  Buffer free_blocks;             // u32 by block
+  Buffer free_numbers;            // by ambient number, 1 or 0; empty where nothing is fixed
+  Buffer costs, cost;             // of all instances; their sum
+  FixedSum cost_sum;
+  Buffer gradient_sum;  // of the compute type; gradient is its copy in real
+  Buffer gradient;
+  Buffer gradient_scratch, slot_scratch, diagonal_scratch;
+  Buffer block_diagonal;  // upper triangles of the blocks of J^T J, block after block
+  Buffer diagonal;
+  Buffer norm;
+  int64_t batch_size = 0;
+  unsigned uses = 0;
+
+  const SetState& set_of(int64_t block) const;
+  int64_t tangent_of(int64_t block) const;
+  int64_t ambient_of(int64_t block) const;
+  int64_t diagonal_of(int64_t block) const;
+
+  void build(const Problem::State& problem);
+  /// The instances [first, first + n) of a topology, on the host.
+  BatchState take(const Batch& batch, std::shared_ptr<const Program> program, int64_t first, int64_t n) const;
+  /// Instances [first, end) as batches with their tables, on the host: one in groups, or plain ones of at
+  /// most batch_size.
+  std::vector<BatchState> lay_out(const Batch& batch, const std::shared_ptr<const Program>& program,
+                                  int64_t first, int64_t end) const;
+  /// Whether a topology is large enough for groups and its program can be evaluated in them.
+  bool may_group(const Program& program, int64_t instances) const;
+  bool plan_groups(BatchState& batch) const;
+  PlainTables plain_tables(const BatchState& batch) const;
+  void upload(BatchState& batch) const;
+  void upload_plain(BatchState& batch, const PlainTables& tables) const;
+  /// The batches' views of scratch memory, which grows where it is too small.
+  void share_scratch();
+  /// Kernels that the uses ask for, compiled on other threads: those of a first linearisation, then the rest.
+  struct Grouping {
+    bool grouped = false, overwrites = false;  // as Assembly::run is told
+  };
+  void compile_ahead(const std::shared_ptr<const Program>& program, const Grouping& grouping,
+                     bool first) const;
+  /// The same of sums, moves and conversions.
+  void compile_sums() const;
+  /// Kernels that move the state and convert vectors, to be traced when they are called.
+  std::vector<std::function<Kernel()>> state_kernels() const;
+  /// Compiles a kernel on another thread, unless it is launched before one is free.
+  void compile(std::function<Kernel()> make) const;
+  void allocate_derivatives();
+  /// Stored Jacobians of all batches, at the state.
+  void ensure_jacobian();
+  void launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
+                        unsigned outputs) const;
+  /// candidate = x [+] step
+  void launch_retract(const Buffer& step) const;
+  void launch_cost(const Buffer& state) const;
+  /// Costs and gradient at `state`; of plain batches also Jacobian and diagonal where `derivatives`.
+  void launch_gradient(const Buffer& state, bool derivatives) const;
+  void sum_diagonal() const;
+  void sum_slots(const BatchState& batch, const Buffer& slots, const Buffer& target) const;
+  void sum_diagonal_slots(const BatchState& batch) const;
+  /// The first launch's time, and what compiling ahead threw.
+  void note_launch(const BatchState& batch) const;
+  /// q = H p with the slots of each batch as `masks` says (empty: all). What q holds of blocks that are in no
+  /// slot of the outputs has no meaning.
+  void multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const;
+  void sum_cost() const;
+  double read_cost() const;
+
+  /// The last member: its threads end before the others go.
+  std::unique_ptr<Preparation> preparation;
+};
+
+/// Those that launch_instances() launches, to be traced when they are called.
+std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const Program>& program,
+                                                      const Form& form, unsigned outputs);
+
+/// The program of a batch: numbers that all instances have are literals or arguments.
+std::shared_ptr<const Program> program_of(const Batch& batch);
+
+/// Whether evaluators assemble batches in groups where they can; for tests.
+void set_assembly(bool wanted);
+
+/// numbers[i] as the storage (f32 or f64) on the device.
+Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape);
+std::vector<double> download_numbers(const Device& device, const Buffer& buffer);
+
+}  // namespace lockstep::solve

@@ -1,0 +1,115 @@
+#include "solve/evaluate/preparation.hpp"
+
+#include <algorithm>
+
+#include "device/fault.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::solve {
+
+struct Preparation::Work {
+  std::function<void()> work;
+  std::string stage;
+  bool done = false, waited_for = false;
+  std::exception_ptr error;
+};
+
+int Preparation::threads_for(const DeviceInfo& device) {
+  constexpr int64_t kMost = 8;
+  const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
+  if (device.kind != DeviceKind::cpu) return int(own);
+  return device.multiprocessors == 1 ? 0 : int(std::min<int64_t>(own, device.multiprocessors));
+}
+
+Preparation::Preparation(int threads) {
+  for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { serve(); });
+}
+
+Preparation::~Preparation() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+    queue_.clear();
+  }
+  changed_.notify_all();
+}
+
+Preparation::Handle Preparation::add(std::function<void()> work) {
+  const auto handle = std::make_shared<Work>();
+  handle->work = std::move(work);
+  handle->stage = device::current_stage();
+  {
+    const std::scoped_lock lock(mutex_);
+    queue_.push_back(handle);
+  }
+  changed_.notify_one();
+  return handle;
+}
+
+void Preparation::run(std::unique_lock<std::mutex>& lock, const Handle& handle) {
+  ++running_;
+  lock.unlock();
+  std::exception_ptr error;
+  bool of_device = false;
+  try {
+    const device::StageScope stage(handle->stage);
+    handle->work();
+  } catch (const DeviceError&) {
+    error = std::current_exception();
+    of_device = true;
+  } catch (...) { error = std::current_exception(); }
+  handle->work = {};
+  lock.lock();
+  handle->error = error;
+  handle->done = true;
+  if (of_device && !handle->waited_for) failures_.push_back(handle);
+  --running_;
+  changed_.notify_all();
+}
+
+void Preparation::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return ends_ || !queue_.empty(); });
+    if (ends_) return;
+    const Handle next = queue_.front();
+    queue_.pop_front();
+    run(lock, next);
+  }
+}
+
+void Preparation::wait(const Handle& handle) {
+  std::unique_lock lock(mutex_);
+  handle->waited_for = true;
+  if (const auto waiting = std::find(queue_.begin(), queue_.end(), handle); waiting != queue_.end()) {
+    queue_.erase(waiting);
+    run(lock, handle);
+  }
+  changed_.wait(lock, [&] { return handle->done; });
+  if (!handle->error) return;
+  std::erase(failures_, handle);
+  std::rethrow_exception(handle->error);
+}
+
+void Preparation::wait_all() {
+  std::unique_lock lock(mutex_);
+  while (!queue_.empty()) {
+    const Handle next = queue_.front();
+    queue_.pop_front();
+    run(lock, next);
+  }
+  changed_.wait(lock, [&] { return queue_.empty() && running_ == 0; });
+}
+
+void Preparation::check() {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::find_if(failures_.begin(), failures_.end(), [](const Handle& failed) {
+    return failed->stage == device::current_stage();
+  });
+  if (found == failures_.end()) return;
+  const std::exception_ptr error = (*found)->error;
+  failures_.erase(found);
+  std::rethrow_exception(error);
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,254 @@
+#include "solve/linear/host_solver.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+
+#include "solve/linear/dense_kernels.hpp"
+#include "solve/linear/normal_solver.hpp"
+#include "solve/linear/sparse_cholesky.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+constexpr double kLargestDense = 2.5e8;  // numbers of a dense matrix: 2 GB
+
+[[noreturn]] void refuse_size(const char* what, int64_t rows, int64_t columns) {
+  throw InputError(fmt::format("{} of {} x {}", what, rows, columns), "solve.linear",
+                   "a sparse solver for a problem of this size");
+}
+
+/// Columns of held coordinates become 0; of a Hessian also the rows.
+void clear_held(HostBatch& batch, const std::vector<uint8_t>& held) {
+  const size_t slots = batch.widths.size();
+  int stride = 0;
+  for (const int width : batch.widths) stride += width;
+  for (int64_t n = 0; n < batch.instances; ++n) {
+    int at = 0;
+    for (size_t s = 0; s < slots; at += batch.widths[s], ++s) {
+      const int64_t column = batch.columns[size_t(n) * slots + s];
+      if (column < 0) continue;
+      for (int i = 0; i < batch.widths[s]; ++i) {
+        if (!held[size_t(column + i)]) continue;
+        double* const matrix = batch.jacobian.data() + n * batch.rows * stride;
+        for (int r = 0; r < batch.rows; ++r) matrix[r * stride + at + i] = 0;
+        if (batch.energy)
+          for (int c = 0; c < stride; ++c) matrix[(at + i) * stride + c] = 0;
+      }
+    }
+  }
+}
+
+bool finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+class SparseSolver final : public NormalSolver {
+  void analyse() override { cholesky_ = std::make_unique<SparseCholesky>(equations_.pattern()); }
+  bool factorise(std::span<const double> added) override {
+    return cholesky_->factorise(values_, added) && cholesky_->least_pivot() > kLeastPivot;
+  }
+  void substitute(std::vector<double>& x) override { cholesky_->solve(x); }
+
+  std::unique_ptr<SparseCholesky> cholesky_;
+};
+
+class DenseSolver final : public NormalSolver {
+  void analyse() override {
+    const int64_t n = equations_.unknowns();
+    if (double(n) * double(n) > kLargestDense) refuse_size("dense matrix", n, n);
+  }
+  bool factorise(std::span<const double> added) override {
+    const BlockPattern& pattern = equations_.pattern();
+    const int64_t n = pattern.unknowns();
+    matrix_.assign(size_t(n * n), 0);
+    const double* from = values_.data();
+    for (size_t e = 0; e < pattern.rows.size(); ++e) {
+      const int64_t row = pattern.first[size_t(pattern.rows[e])],
+                    column = pattern.first[size_t(pattern.columns[e])];
+      const int64_t height = pattern.width(pattern.rows[e]), width = pattern.width(pattern.columns[e]);
+      for (int64_t j = 0; j < width; ++j)
+        for (int64_t i = 0; i < height; ++i) matrix_[size_t((column + j) * n + row + i)] = *from++;
+    }
+    std::vector<double> whole(static_cast<size_t>(n));
+    for (int64_t k = 0; k < n; ++k) whole[size_t(k)] = matrix_[size_t(k * n + k)] += added[size_t(k)];
+    if (partial_cholesky(matrix_.data(), n, n, true) < n) return false;
+    for (int64_t k = 0; k < n; ++k) {
+      const double pivot = matrix_[size_t(k * n + k)];
+      if (!(pivot * pivot > kLeastPivot * whole[size_t(k)])) return false;
+    }
+    return true;
+  }
+  void substitute(std::vector<double>& x) override {
+    const int64_t n = equations_.unknowns();
+    forward_substitute(matrix_.data(), n, n, x.data());
+    backward_substitute(matrix_.data(), n, n, x.data());
+  }
+
+  std::vector<double> matrix_;
+};
+
+/// J with its columns scaled is reduced to R once; each damping then factorises [R; sqrt(l) I]. The scale is
+/// the largest length that the column had so far (Moré 1978): a number that the residuals lose sight of for a
+/// while does not move without restraint then.
+class QrSolver final : public HostSolver {
+  void linearised(std::span<const HostBatch> batches) override {
+    if (equations_.pattern().first.empty()) equations_ = NormalEquations(batches);
+    const int64_t n = equations_.unknowns();
+    int64_t m = 0;
+    for (const HostBatch& batch : batches) {
+      if (batch.energy)
+        throw InputError("energy terms", "solve.linear", "residual terms, or another solver than dense QR");
+      m += batch.rows * batch.instances;
+    }
+    if (double(m) * double(n) > kLargestDense) refuse_size("dense Jacobian", m, n);
+    Eigen::MatrixXd j = Eigen::MatrixXd::Zero(m, n);
+    Eigen::VectorXd r(m);
+    int64_t row = 0;
+    for (const HostBatch& batch : batches) {
+      const size_t slots = batch.widths.size();
+      const double* from = batch.jacobian.data();
+      const double* residual = batch.residuals.data();
+      for (int64_t instance = 0; instance < batch.instances; ++instance)
+        for (int k = 0; k < batch.rows; ++k, ++row) {
+          r[row] = *residual++;
+          for (size_t s = 0; s < slots; ++s) {
+            const int64_t column = batch.columns[size_t(instance) * slots + s];
+            if (column >= 0) {
+              const int64_t first = equations_.pattern().first[size_t(equations_.block_at(column))];
+              for (int i = 0; i < batch.widths[s]; ++i) j(row, first + i) += from[i];
+            }
+            from += batch.widths[s];
+          }
+        }
+    }
+    largest_.resize(size_t(n), 0);
+    scale_.resize(n);
+    for (int64_t k = 0; k < n; ++k) {
+      largest_[size_t(k)] = std::max(largest_[size_t(k)], damping_(j.col(k).squaredNorm()));
+      scale_[k] = std::sqrt(largest_[size_t(k)]);
+      j.col(k) /= scale_[k];
+    }
+    finite_ = j.allFinite() && r.allFinite();
+    if (!finite_) return;
+    if (m > n) {
+      const Eigen::HouseholderQR<Eigen::MatrixXd> qr(j);
+      r.applyOnTheLeft(qr.householderQ().adjoint());
+      upper_ = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
+      right_ = r.head(n);
+    } else {
+      upper_ = std::move(j);
+      right_ = std::move(r);
+    }
+  }
+  LinearResult step(double lambda, std::span<const double>, std::span<double> step) override {
+    if (!finite_) return {false, 0, "the residuals or the Jacobian are not finite"};
+    const int64_t n = scale_.size(), m = upper_.rows();
+    std::vector<Eigen::Index> held;
+    Eigen::MatrixXd a = Eigen::MatrixXd::Zero(m + n, n);
+    a.topRows(m) = upper_;
+    Eigen::VectorXd b = Eigen::VectorXd::Zero(m + n);
+    b.head(m) = -right_;
+    int64_t k = 0;
+    for (int64_t block = 0; block < equations_.pattern().blocks(); ++block)
+      for (int64_t i = 0; i < equations_.pattern().width(block); ++i, ++k)
+        a(m + k, k) = is_held(equations_.columns()[size_t(block)] + i) ? 1 : std::sqrt(lambda);
+    Eigen::VectorXd x;
+    if (lambda > 0) {
+      x = a.householderQr().solve(b);
+    } else {
+      const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(a);
+      if (qr.rank() < n) return {false, 0, fmt::format("the Jacobian has rank {} of {}", qr.rank(), n)};
+      x = qr.solve(b);
+    }
+    x = x.cwiseQuotient(scale_);
+    if (!x.allFinite()) return {false, 0, "the step is not finite"};
+    equations_.scatter(std::span<const double>(x.data(), size_t(n)), step);
+    return {true, 1, ""};
+  }
+
+  NormalEquations equations_;
+  std::vector<double> memory() const override { return largest_; }
+  void remember(std::vector<double> memory) override { largest_ = std::move(memory); }
+
+  Eigen::MatrixXd upper_;
+  Eigen::VectorXd right_, scale_;
+  std::vector<double> largest_;  // squared length of each column
+  bool finite_ = false;
+};
+
+}  // namespace
+
+void NormalSolver::linearised(std::span<const HostBatch> batches) {
+  if (!analysed_) {
+    equations_ = NormalEquations(batches);
+    analyse();
+    analysed_ = true;
+  }
+  equations_.assemble(batches, values_);
+  diagonal_ = equations_.diagonal(values_);
+}
+LinearResult NormalSolver::step(double lambda, std::span<const double> gradient, std::span<double> step) {
+  std::vector<double> added(diagonal_.size());
+  std::vector<double> x = equations_.gather(gradient);
+  size_t k = 0;
+  for (int64_t b = 0; b < equations_.pattern().blocks(); ++b)
+    for (int64_t i = 0; i < equations_.pattern().width(b); ++i, ++k) {
+      added[k] = lambda * damping_(diagonal_[k]);
+      x[k] = -x[k];
+      if (is_held(equations_.columns()[size_t(b)] + i)) added[k] = 1, x[k] = 0;
+    }
+  if (!finite(x) || !finite(diagonal_)) return {false, 0, "the gradient or J^T J is not finite"};
+  if (!factorise(added)) return {false, 0, "J^T J is not positive definite"};
+  substitute(x);
+  if (!finite(x)) return {false, 0, "the step is not finite"};
+  equations_.scatter(x, step);
+  return {true, 1, ""};
+}
+
+std::vector<double> to_host(const Device& device, const Buffer& buffer) {
+  if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
+  const std::vector<float> values = device.download<float>(buffer);
+  return {values.begin(), values.end()};
+}
+void to_device(const Device& device, std::span<const double> values, const Buffer& buffer) {
+  if (buffer.storage() == Storage::f64) {
+    device.write(buffer, values.data(), int64_t(values.size_bytes()));
+    return;
+  }
+  const std::vector<float> narrow(values.begin(), values.end());
+  device.write(buffer, narrow.data(), int64_t(narrow.size() * sizeof(float)));
+}
+
+void HostSolver::prepare(Evaluator& evaluator) {
+  std::vector<HostBatch> batches = evaluator.host_batches();
+  gradient_ = to_host(evaluator.device(), evaluator.gradient());
+  if (!held_.empty()) {
+    for (HostBatch& batch : batches) clear_held(batch, held_);
+    for (size_t k = 0; k < gradient_.size(); ++k)
+      if (held_[k]) gradient_[k] = 0;
+  }
+  linearised(batches);
+}
+
+LinearResult HostSolver::solve(Evaluator& evaluator, double lambda, double, const Buffer& out) {
+  std::vector<double> values(gradient_.size(), 0);
+  const LinearResult result = step(lambda, gradient_, values);
+  if (result.ok) to_device(evaluator.device(), values, out);
+  return result;
+}
+
+std::unique_ptr<HostSolver> make_holding_solver(Linear kind) {
+  switch (kind) {
+    case Linear::dense_cholesky: return std::make_unique<DenseSolver>();
+    case Linear::dense_qr: return std::make_unique<QrSolver>();
+    case Linear::cholesky: return std::make_unique<SparseSolver>();
+    case Linear::dense_schur: return make_dense_schur_solver();
+    default: throw InternalError("linear solver", "make_host_solver", "a direct one");
+  }
+}
+std::unique_ptr<LinearSolver> make_host_solver(Linear kind) { return make_holding_solver(kind); }
+
+}  // namespace lockstep::solve

@@ -1,0 +1,47 @@
+// J^T J of linearised batches by blocks: analysed once, assembled again for every linearisation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solve/evaluate/evaluator.hpp"
+#include "solve/linear/sparse_cholesky.hpp"
+
+namespace lockstep::solve {
+
+/// Blocks that are not fixed, numbered by their tangent coordinates, and the places of J^T J that terms fill.
+/// Sums run over batches and instances in their order, so the result does not depend on the threads.
+class NormalEquations {
+ public:
+  NormalEquations() = default;
+  explicit NormalEquations(std::span<const HostBatch> batches);
+
+  int64_t unknowns() const { return pattern_.unknowns(); }
+  /// Lower triangle; the values of assemble() follow its entries.
+  const BlockPattern& pattern() const { return pattern_; }
+  /// First tangent coordinate of each block.
+  const std::vector<int64_t>& columns() const { return columns_; }
+  /// Block that begins at a tangent coordinate, or -1.
+  int64_t block_at(int64_t column) const;
+
+  void assemble(std::span<const HostBatch> batches, std::vector<double>& values) const;
+  /// Diagonal of assembled values, by unknown.
+  std::vector<double> diagonal(std::span<const double> values) const;
+  /// Tangent vector to unknowns, and back into one that is 0 elsewhere.
+  std::vector<double> gather(std::span<const double> tangent) const;
+  void scatter(std::span<const double> unknowns, std::span<double> tangent) const;
+
+ private:
+  struct Source {
+    int32_t batch, row_slot, column_slot;
+    int64_t instance;
+  };
+  BlockPattern pattern_;
+  std::vector<int64_t> columns_, offsets_;
+  std::vector<int64_t> first_source_;  // by entry; the last element counts all
+  std::vector<Source> sources_;
+  std::vector<std::vector<int32_t>> starts_;  // by batch: first column of each slot in a row of J
+};
+
+}  // namespace lockstep::solve

@@ -1,0 +1,34 @@
+// Solvers by the Cholesky factor of the damped normal equations.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "solve/linear/host_solver.hpp"
+#include "solve/linear/normal_equations.hpp"
+
+namespace lockstep::solve {
+
+/// Pivots below this part of their diagonal element mean a singular matrix.
+inline constexpr double kLeastPivot = 1e-16;
+
+/// Assembles and damps; how to factorise and substitute is the derived class's.
+class NormalSolver : public HostSolver {
+ protected:
+  void linearised(std::span<const HostBatch> batches) override;
+  LinearResult step(double lambda, std::span<const double> gradient, std::span<double> step) override;
+
+  /// Once, after equations_ is known.
+  virtual void analyse() = 0;
+  /// Of values_ + diag(added). False where the matrix is not positive definite.
+  virtual bool factorise(std::span<const double> added) = 0;
+  virtual void substitute(std::vector<double>& x) = 0;
+
+  NormalEquations equations_;
+  std::vector<double> values_, diagonal_;
+
+ private:
+  bool analysed_ = false;
+};
+
+}  // namespace lockstep::solve

@@ -1,0 +1,80 @@
+// What L-BFGS keeps on the device: the last steps with the changes of the gradient, their products, and a
+// recorded graph that goes from an accepted point to the numbers of the first trial along the next direction.
+#pragma once
+
+#include <vector>
+
+#include "solve/evaluate/evaluator.hpp"
+#include "solve/minimize/lbfgs_kernels.hpp"
+
+namespace lockstep::solve {
+
+/// What decides on a trial.
+struct LbfgsTrial {
+  double cost = 0;
+  double start_slope = 0;  // derivative of the cost along the direction where it starts
+  double slope = 0;        // gradient at the trial times the whole step
+  double step_norm = 0;
+  double gradient_max = 0;  // NaN where a component is
+  double state_norm = 0;    // of the blocks that are not fixed
+  int pairs = 0;            // that the direction was formed of
+};
+
+/// Of the state's storage and device an evaluator has. A direction belongs to the accepted point: the
+/// evaluator's state with the gradient that begin() or accept() found in the evaluator.
+class LbfgsMemory {
+ public:
+  /// `history` pairs, 1 to LbfgsLayout::kMostHistory. `scaled`: the first inverse Hessian is a multiple of
+  /// that of diagonal(), else of the identity.
+  LbfgsMemory(Evaluator& evaluator, int history, bool scaled);
+
+  /// Forgets all pairs; the evaluator's gradient must be that at its state.
+  void begin();
+  /// The same at a point whose last trials were not accepted: the gradient is taken back.
+  void begin_again();
+  /// The direction at the accepted point and a trial at its end: a graph and one read. Takes over the pair of
+  /// the trial that was accepted last.
+  LbfgsTrial advance();
+  /// Another trial at `t` times the direction of the last advance().
+  LbfgsTrial trial(double t);
+  /// The last trial's point and gradient become the accepted ones; launches only.
+  void accept();
+
+  /// The parts of advance(), for steps that are changed in between: the direction for a gradient of the
+  /// caller's, left in step(), of so many pairs; a trial at step().
+  int find_direction(const Buffer& gradient);
+  LbfgsTrial try_step();
+  const Buffer& step() const { return step_; }
+  const Buffer& diagonal() const { return diagonal_; }
+
+  /// Everything that directions depend on, beside the state; restored bit by bit. At a point that was
+  /// accepted. `restore` begins anew where the numbers are of another history.
+  void save(std::vector<double>& scalars, std::vector<std::vector<double>>& vectors) const;
+  void restore(const std::vector<double>& scalars, const std::vector<std::vector<double>>& vectors);
+
+  /// The small buffers that advance() changes, for those who time it again and again.
+  const Buffer& numbers() const { return numbers_; }
+  const Buffer& products() const { return memory_; }
+
+ private:
+  const Device& device() const { return evaluator_.device(); }
+  void launch_direction(const Buffer& gradient);
+  void launch_loops(const Buffer& gradient);
+  void launch_products(const Buffer& gradient, LbfgsPass pass);
+  void launch_totals();
+  void launch_trial(LbfgsPass pass);
+  LbfgsTrial read() const;
+
+  Evaluator& evaluator_;
+  LbfgsLayout layout_;
+  Buffer s_, y_;             // (slots, size)
+  Buffer earlier_;           // gradient at the accepted point
+  Buffer step_, direction_;  // the trial's step; the direction, once a trial was not at its end
+  Buffer diagonal_;
+  Buffer memory_, coefficients_, partial_, numbers_;
+  Graph graph_;
+  bool recorded_ = false, has_direction_ = false;
+  bool probed_ = false;  // the last trial left no products with the older pairs
+};
+
+}  // namespace lockstep::solve

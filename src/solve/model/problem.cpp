@@ -1,0 +1,300 @@
+// Building a Problem: blocks, terms, loose residuals, and the checks of all of them.
+#include "solve/model/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include "lockstep/error.hpp"
+#include "solve/model/robust_loss.hpp"
+
+namespace lockstep::solve {
+
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+const SetState& find_set(const Problem::State& state, BlockSet set, const std::string& where) {
+  if (set.id < 0 || size_t(set.id) >= state.sets.size())
+    throw InputError(fmt::format("block set {}", set.id), where,
+                     fmt::format("one that add_blocks gave, of {}", state.sets.size()));
+  return state.sets[size_t(set.id)];
+}
+
+const SetState& find_block(const Problem::State& state, BlockSet set, int64_t block,
+                           const std::string& where) {
+  const SetState& s = find_set(state, set, where);
+  if (block < 0 || block >= s.count)
+    throw InputError(fmt::format("block {} of {}", block, s.name), where,
+                     fmt::format("0 to {}", s.count - 1));
+  return s;
+}
+
+const SetState& find_component(const Problem::State& state, BlockSet set, int64_t block, int component,
+                               const std::string& where) {
+  const SetState& s = find_block(state, set, block, where);
+  if (component < 0 || component >= s.ambient())
+    throw InputError(fmt::format("component {} of {}", component, s.name), where,
+                     fmt::format("0 to {}", s.ambient() - 1));
+  return s;
+}
+
+/// A term type's residuals with the instance's numbers as leaves.
+struct Traced {
+  autodiff::Graph graph;
+  std::vector<Value> residuals;
+  std::vector<LeafSource> sources;  // by leaf number; `block` is the slot
+};
+
+void trace(const TermType& type, const std::string& where, Traced& traced) {
+  if (!type.residual) throw InputError("no residual", where, "a function");
+  std::vector<std::vector<Value>> blocks(type.slots.size());
+  for (size_t s = 0; s < type.slots.size(); ++s)
+    for (int c = 0; c < type.slots[s]; ++c) {
+      blocks[s].push_back(traced.graph.variable(fmt::format("x{}_{}", s, c)));
+      traced.sources.push_back({int64_t(s), c});
+    }
+  std::vector<Value> data;
+  for (int k = 0; k < type.data; ++k) {
+    data.push_back(traced.graph.parameter(fmt::format("data{}", k)));
+    traced.sources.push_back({-1, k});
+  }
+  try {
+    traced.residuals = type.residual(TermArguments(traced.graph, std::move(blocks), std::move(data)));
+  } catch (const std::out_of_range&) {
+    throw InputError(
+        "the residual asks for a number that its instance does not have", where,
+        fmt::format("slots 0 to {} and data 0 to {}", int(type.slots.size()) - 1, type.data - 1));
+  }
+  if (traced.residuals.empty()) throw InputError("no residuals", where, "one or more");
+  if (type.energy && traced.residuals.size() != 1)
+    throw InputError(fmt::format("{} outputs of an energy", traced.residuals.size()), where, "one");
+  if (type.energy && type.loss.kind != RobustLoss::Kind::none)
+    throw InputError("a robust loss of an energy", where, "none");
+  for (const Value& v : traced.residuals)
+    if (!v.valid() || &v.graph() != &traced.graph)
+      throw InputError("a residual of another graph", where, "values made of the arguments");
+}
+
+}  // namespace
+
+const SetState& Problem::State::set_of(int64_t block) const {
+  const auto next = std::upper_bound(sets.begin(), sets.end(), block,
+                                     [](int64_t b, const SetState& s) { return b < s.first_block; });
+  return *(next - 1);
+}
+
+Batch& Problem::State::batch(Topology&& topology, const std::string& name) {
+  for (const char c : name.substr(0, 32))
+    topology.label += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  const auto [at, added] = batch_of.try_emplace(topology.key, batches.size());
+  if (added) batches.push_back({name, std::make_shared<const Topology>(std::move(topology)), {}, 0});
+  return batches[at->second];
+}
+
+Problem::Problem() : state_(std::make_unique<State>()) {
+  state_->graph = std::make_unique<autodiff::Graph>();
+}
+Problem::~Problem() = default;
+Problem::Problem(Problem&&) noexcept = default;
+Problem& Problem::operator=(Problem&&) noexcept = default;
+
+BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<const double> values) {
+  const std::string where = fmt::format("solve blocks {}", name);
+  State& state = *state_;
+  SetState set;
+  set.manifold = trace_manifold(manifold, where);
+  if (values.size() % size_t(manifold.ambient) != 0)
+    throw InputError(fmt::format("{} values", values.size()), where,
+                     fmt::format("a multiple of {}, the numbers of a block", manifold.ambient));
+  for (size_t k = 0; k < values.size(); ++k)
+    if (!std::isfinite(values[k]))
+      throw InputError(fmt::format("component {} of block {} is {}", k % size_t(manifold.ambient),
+                                   k / size_t(manifold.ambient), values[k]),
+                       where, "finite numbers");
+  set.name = std::move(name);
+  set.count = int64_t(values.size()) / manifold.ambient;
+  set.first_block = state.blocks, set.first_ambient = state.ambient, set.first_tangent = state.tangent;
+  if (state.ambient + int64_t(values.size()) > kMost)
+    throw InputError(fmt::format("{} numbers in all blocks", state.ambient + int64_t(values.size())), where,
+                     fmt::format("at most {}", kMost));
+  state.blocks += set.count;
+  state.ambient += int64_t(values.size());
+  state.tangent += set.count * manifold.tangent;
+  state.values.insert(state.values.end(), values.begin(), values.end());
+  state.fixed.resize(size_t(state.blocks), 0);
+  if (!state.lower.empty()) {
+    state.lower.resize(size_t(state.ambient), -INFINITY);
+    state.upper.resize(size_t(state.ambient), INFINITY);
+  }
+  state.sets.push_back(std::move(set));
+  return {int(state.sets.size()) - 1};
+}
+
+void Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
+                        std::span<const int32_t> indices, std::span<const double> data) {
+  const std::string where = fmt::format("solve term {}", type.name);
+  State& state = *state_;
+  const size_t slots = type.slots.size();
+  if (slots == 0) throw InputError("no slots", where, "one or more");
+  if (type.data < 0) throw InputError(fmt::format("{} data", type.data), where, "0 or more");
+  check_robust_loss(type.loss, where);
+  if (sets.size() != slots)
+    throw InputError(fmt::format("{} block sets", sets.size()), where, fmt::format("{}, one a slot", slots));
+  for (size_t s = 0; s < slots; ++s) {
+    const SetState& set = find_set(state, sets[s], where);
+    if (set.ambient() != type.slots[s])
+      throw InputError(fmt::format("{} with {} numbers in slot {}", set.name, set.ambient(), s), where,
+                       fmt::format("blocks of {}", type.slots[s]));
+  }
+  if (indices.size() % slots != 0)
+    throw InputError(fmt::format("{} indices", indices.size()), where, fmt::format("{} an instance", slots));
+  const int64_t count = int64_t(indices.size() / slots);
+  if (int64_t(data.size()) != count * type.data)
+    throw InputError(fmt::format("{} data for {} instances", data.size(), count), where,
+                     fmt::format("{} an instance", type.data));
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const SetState& set = state.sets[size_t(sets[k % slots].id)];
+    if (indices[k] < 0 || indices[k] >= set.count)
+      throw InputError(
+          fmt::format("block {} of {} in slot {} of instance {}", indices[k], set.name, k % slots, k / slots),
+          where, fmt::format("0 to {}", set.count - 1));
+  }
+  for (size_t k = 0; k < data.size(); ++k)
+    if (!std::isfinite(data[k]))
+      throw InputError(
+          fmt::format("datum {} of instance {} is {}", k % size_t(type.data), k / size_t(type.data), data[k]),
+          where, "finite numbers");
+
+  Traced traced;
+  trace(type, where, traced);
+  Canonical c = canonicalise(traced.residuals, [&](uint32_t leaf) {
+    if (leaf >= traced.sources.size())
+      throw InputError("a leaf that the residual made", where, "values made of the arguments");
+    return traced.sources[leaf];
+  });
+  if (c.blocks.empty()) throw InputError("residuals that depend on no block", where, "one or more");
+  if (count == 0) return;
+  Topology& t = c.topology;
+  for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
+  t.loss = type.loss.kind;
+  t.energy = type.energy;
+  if (t.has_loss()) c.constants.push_back(type.loss.scale), ++t.constants;
+  complete_key(t);
+
+  Segment segment;
+  segment.count = count;
+  segment.constants = std::move(c.constants);
+  segment.blocks.reserve(size_t(count) * c.blocks.size());
+  segment.data.reserve(size_t(count) * c.data.size());
+  for (int64_t i = 0; i < count; ++i) {
+    for (const int64_t slot : c.blocks)
+      segment.blocks.push_back(int32_t(state.sets[size_t(sets[size_t(slot)].id)].first_block) +
+                               indices[size_t(i) * slots + size_t(slot)]);
+    for (const int datum : c.data) segment.data.push_back(data[size_t(i * type.data + datum)]);
+  }
+  state.rows += count * t.rows;
+  Batch& batch = state.batch(std::move(t), type.name);
+  batch.instances += count;
+  batch.segments.push_back(std::move(segment));
+}
+
+autodiff::Graph& Problem::graph() { return *state_->graph; }
+
+Value Problem::variable(BlockSet set, int64_t block, int component) {
+  State& state = *state_;
+  const SetState& s = find_component(state, set, block, component, "solve variable");
+  const size_t at = size_t(s.first_ambient + block * s.ambient() + component);
+  if (state.leaf_of.size() <= at) state.leaf_of.resize(size_t(state.ambient), 0);
+  if (state.leaf_of[at] == 0) {
+    const Value leaf = state.graph->variable(fmt::format("{}[{}].{}", s.name, block, component));
+    state.loose_leaves.resize(state.graph->leaf_count(), {-1, 0, 0});
+    state.loose_leaves.back() = {int32_t(s.first_block + block), component, set.id};
+    state.leaf_of[at] = state.graph->leaf_count();
+    return leaf;
+  }
+  return state.graph->leaf_value(state.leaf_of[at] - 1);
+}
+
+void Problem::add_residuals(std::span<const Value> residuals, const RobustLoss& loss) {
+  State& state = *state_;
+  const std::string where = "solve add_residuals";
+  check_robust_loss(loss, where);
+  for (size_t k = 0; k < residuals.size(); ++k) {
+    const Value& residual = residuals[k];
+    if (!residual.valid() || &residual.graph() != state.graph.get())
+      throw InputError(fmt::format("residual {} is of another graph", k), where,
+                       "values made of variable() and graph()");
+    Canonical c = canonicalise(std::span(&residual, 1), [&](uint32_t leaf) {
+      if (leaf >= state.loose_leaves.size() || state.loose_leaves[leaf].block < 0)
+        throw InputError(fmt::format("residual {} has the leaf {}", k, state.graph->leaf_name(leaf)), where,
+                         "leaves that variable() gave");
+      return LeafSource{state.loose_leaves[leaf].block, state.loose_leaves[leaf].component};
+    });
+    Topology& t = c.topology;
+    if (c.blocks.empty())
+      throw InputError(fmt::format("residual {} depends on no variable", k), where, "one or more");
+    for (const int64_t block : c.blocks) t.slots.push_back(state.set_of(block).manifold);
+    t.loss = loss.kind;
+    if (t.has_loss()) c.constants.push_back(loss.scale), ++t.constants;
+    complete_key(t);
+    t.signature.leaves.clear();
+    Batch& batch = state.batch(std::move(t), "loose");
+    if (batch.segments.empty() || !batch.segments.back().own_constants)
+      batch.segments.push_back({0, {}, {}, {}, true});
+    Segment& segment = batch.segments.back();
+    for (const int64_t block : c.blocks) segment.blocks.push_back(int32_t(block));
+    segment.constants.insert(segment.constants.end(), c.constants.begin(), c.constants.end());
+    ++segment.count, ++batch.instances, ++state.rows;
+  }
+}
+
+void Problem::fix(BlockSet set, int64_t block, bool fixed) {
+  const SetState& s = find_block(*state_, set, block, "solve fix");
+  state_->fixed[size_t(s.first_block + block)] = fixed;
+}
+bool Problem::fixed(BlockSet set, int64_t block) const {
+  const SetState& s = find_block(*state_, set, block, "solve fixed");
+  return state_->fixed[size_t(s.first_block + block)] != 0;
+}
+
+void Problem::bound(BlockSet set, int64_t block, int component, double lower, double upper) {
+  State& state = *state_;
+  const SetState& s = find_component(state, set, block, component, "solve bound");
+  if (!s.manifold->euclidean)
+    throw InputError(fmt::format("a bound of {} on {}", s.name, s.manifold->manifold.name), "solve bound",
+                     "a Euclidean block");
+  if (!(lower <= upper))
+    throw InputError(fmt::format("bounds {} and {} of block {} of {}", lower, upper, block, s.name),
+                     "solve bound", "a lower bound that is not above the upper one");
+  if (state.lower.empty()) {
+    state.lower.assign(size_t(state.ambient), -INFINITY);
+    state.upper.assign(size_t(state.ambient), INFINITY);
+  }
+  const size_t at = size_t(s.first_ambient + block * s.ambient() + component);
+  state.lower[at] = lower, state.upper[at] = upper;
+}
+
+std::span<const double> Problem::values(BlockSet set) const {
+  const SetState& s = find_set(*state_, set, "solve values");
+  return std::span(state_->values).subspan(size_t(s.first_ambient), size_t(s.count * s.ambient()));
+}
+std::span<double> Problem::values(BlockSet set) {
+  const SetState& s = find_set(*state_, set, "solve values");
+  return std::span(state_->values).subspan(size_t(s.first_ambient), size_t(s.count * s.ambient()));
+}
+int64_t Problem::block_count(BlockSet set) const { return find_set(*state_, set, "solve block_count").count; }
+int64_t Problem::residual_count() const { return state_->rows; }
+int64_t Problem::variable_count() const {
+  int64_t n = 0;
+  for (const SetState& s : state_->sets)
+    for (int64_t b = 0; b < s.count; ++b)
+      if (!state_->fixed[size_t(s.first_block + b)]) n += s.tangent();
+  return n;
+}
+int64_t Problem::batch_count() const { return int64_t(state_->batches.size()); }
+
+}  // namespace lockstep::solve

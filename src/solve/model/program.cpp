@@ -1,0 +1,356 @@
+#include "solve/model/program.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <map>
+#include <unordered_map>
+
+#include "core/hash.hpp"
+#include "solve/model/robust_loss.hpp"
+
+namespace lockstep::solve {
+
+using autodiff::Graph;
+using autodiff::Node;
+using autodiff::Op;
+
+namespace {
+/// Operations of H p times its columns, beyond which H is computed column by column.
+constexpr int64_t kMostHessianOperations = 20'000;
+}  // namespace
+
+std::vector<Value> rebuild(std::span<const Value> values, Graph& graph,
+                           const std::function<Value(uint32_t id)>& replace) {
+  if (values.empty()) return {};
+  const Graph& from = values[0].graph();
+  std::unordered_map<uint32_t, Value> made;
+  for (const uint32_t id : autodiff::reachable(values)) {
+    if (const Value v = replace(id); v.valid()) {
+      made[id] = v;
+      continue;
+    }
+    const Node node = from.node(id);  // a copy: making nodes moves the store
+    if (node.op == Op::constant) {
+      made[id] = graph.constant(std::bit_cast<double>(node.imm));
+    } else if (node.op == Op::leaf) {
+      made[id] = Value(&graph, id);
+    } else {
+      std::vector<Value> args;
+      for (const uint32_t a : node.args) args.push_back(made.at(a));
+      made[id] = graph.make(node.op, args, int64_t(node.imm));
+    }
+  }
+  std::vector<Value> result;
+  for (const Value& v : values) result.push_back(made.at(v.id()));
+  return result;
+}
+
+Program::Program(std::shared_ptr<const Topology> topology, std::vector<ConstantUse> constants)
+    : topology_(std::move(topology)), constants_(std::move(constants)) {
+  key_ = topology_->key;
+  for (const ConstantUse& c : constants_) {
+    key_ += char('0' + int(c.where));
+    if (c.where == ConstantUse::Where::literal)
+      key_.append(reinterpret_cast<const char*>(&c.value), sizeof c.value);
+  }
+  name_ = fmt::format("{}.{}", topology_->label, to_hex(hash128(key_)).substr(0, 8));
+  for (const auto& slot : topology_->slots) {
+    first_column_.push_back(columns_);
+    widths_.push_back(slot->manifold.tangent);
+    columns_ += widths_.back();
+  }
+  differentiate();
+  order_rows();
+  build_free_product();
+}
+
+Value Program::leaf(Leaf::Kind kind, int slot, int index) {
+  for (size_t k = 0; k < leaves_.size(); ++k)
+    if (leaves_[k].kind == kind && leaves_[k].slot == slot && leaves_[k].index == index)
+      return graph_.leaf_value(uint32_t(k));
+  leaves_.push_back({kind, slot, index});
+  switch (kind) {
+    case Leaf::Kind::component: return graph_.variable(fmt::format("x{}_{}", slot, index));
+    case Leaf::Kind::datum: return graph_.parameter(fmt::format("data{}", index));
+    case Leaf::Kind::uniform: return graph_.parameter(fmt::format("constant{}", index));
+    case Leaf::Kind::direction: return graph_.variable(fmt::format("p{}_{}", slot, index));
+  }
+  return {};
+}
+
+void Program::build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values) {
+  data_columns_ = topology_->data;
+  for (const Topology::Leaf& l : topology_->leaves)
+    leaf_values.push_back(l.slot < 0 ? leaf(Leaf::Kind::datum, 0, l.index)
+                                     : leaf(Leaf::Kind::component, l.slot, l.index));
+  for (const ConstantUse& c : constants_) {
+    switch (c.where) {
+      case ConstantUse::Where::literal: constant_values.push_back(graph_.constant(c.value)); break;
+      case ConstantUse::Where::uniform:
+        constant_values.push_back(leaf(Leaf::Kind::uniform, 0, uniforms_++));
+        break;
+      case ConstantUse::Where::column:
+        constant_values.push_back(leaf(Leaf::Kind::datum, 0, data_columns_++));
+        break;
+    }
+  }
+}
+
+// Residuals are written in y = plus(x, delta), derived to delta, and then taken at delta = 0, where y is x.
+void Program::differentiate() {
+  std::vector<Value> at_x, constant_values;
+  build_inputs(at_x, constant_values);
+
+  std::vector<Value> inputs;                    // by column
+  std::unordered_map<uint32_t, Value> at_zero;  // node: what it is at delta = 0
+  std::vector<std::vector<Value>> moved(topology_->slots.size());
+  for (size_t s = 0; s < topology_->slots.size(); ++s) {
+    const TracedManifold& m = *topology_->slots[s];
+    std::vector<Value> x;
+    for (int c = 0; c < m.manifold.ambient; ++c) x.push_back(leaf(Leaf::Kind::component, int(s), c));
+    if (m.euclidean) {
+      inputs.insert(inputs.end(), x.begin(), x.end());
+      moved[s] = x;
+      continue;
+    }
+    std::vector<Value> delta;
+    for (int c = 0; c < m.manifold.tangent; ++c) {
+      delta.push_back(graph_.variable(fmt::format("delta{}_{}", s, c)));
+      leaves_.push_back({Leaf::Kind::component, -1, -1});  // gone before anything is lowered
+      at_zero[delta.back().id()] = graph_.constant(0);
+    }
+    moved[s] = rebuild(m.plus, graph_, [&](uint32_t id) -> Value {
+      const Node& node = m.graph->node(id);
+      if (node.op != Op::leaf) return {};
+      const size_t k = size_t(node.imm);
+      return k < x.size() ? x[k] : delta[k - x.size()];
+    });
+    for (size_t c = 0; c < x.size(); ++c)
+      if (moved[s][c].id() != x[c].id()) at_zero[moved[s][c].id()] = x[c];
+    inputs.insert(inputs.end(), delta.begin(), delta.end());
+  }
+  std::vector<Value> at_y;
+  for (const Topology::Leaf& l : topology_->leaves)
+    at_y.push_back(l.slot < 0 ? at_x[size_t(&l - topology_->leaves.data())]
+                              : moved[size_t(l.slot)][size_t(l.index)]);
+  const auto at_delta_zero = [&](std::span<const Value> values) {
+    return rebuild(values, graph_, [&](uint32_t id) {
+      const auto found = at_zero.find(id);
+      return found == at_zero.end() ? Value() : found->second;
+    });
+  };
+
+  const int expression_constants = topology_->constants - int(topology_->has_loss());
+  const std::span<const Value> numbers = std::span(constant_values).first(size_t(expression_constants));
+  const std::vector<Value> plain = topology_->residuals(graph_, at_x, numbers);
+  const std::vector<Value> derived = topology_->residuals(graph_, at_y, numbers);
+  if (energy()) {
+    cost_ = plain[0];
+    const std::vector<Value> first = autodiff::gradient(derived[0], inputs);
+    gradient_ = at_delta_zero(first);
+    build_hessian(first, inputs, at_delta_zero);
+    return;
+  }
+
+  Value squares = plain[0] * plain[0];
+  for (size_t k = 1; k < plain.size(); ++k) squares = squares + plain[k] * plain[k];
+  const Value rho =
+      topology_->has_loss() ? robust_loss(topology_->loss, squares, constant_values.back()) : squares;
+  cost_ = 0.5 * rho;
+  const Value slope = topology_->has_loss() ? autodiff::gradient(rho, {squares})[0] : graph_.constant(1);
+  const Value weight = topology_->has_loss() ? sqrt(slope) : slope;
+  std::vector<Value> seeds;
+  for (const Value& r : plain) {
+    residuals_.push_back(weight * r);
+    seeds.push_back(slope * r);
+  }
+  gradient_ = at_delta_zero(autodiff::vjp(derived, seeds, inputs));
+  derived_ = derived, inputs_ = inputs, slope_ = slope;
+
+  const size_t rows = derived.size();
+  std::vector<Value> jacobian(rows * inputs.size());
+  if (rows <= inputs.size()) {
+    std::vector<Value> seed(rows, graph_.constant(0));
+    for (size_t r = 0; r < rows; ++r) {
+      seed[r] = graph_.constant(1);
+      const std::vector<Value> row = autodiff::vjp(derived, seed, inputs);
+      seed[r] = graph_.constant(0);
+      std::copy(row.begin(), row.end(), jacobian.begin() + int64_t(r * inputs.size()));
+    }
+  } else {
+    std::vector<Value> direction(inputs.size(), graph_.constant(0));
+    for (size_t c = 0; c < inputs.size(); ++c) {
+      direction[c] = graph_.constant(1);
+      const std::vector<Value> column = autodiff::jvp(derived, inputs, direction);
+      direction[c] = graph_.constant(0);
+      for (size_t r = 0; r < rows; ++r) jacobian[r * inputs.size() + c] = column[r];
+    }
+  }
+  jacobian = at_delta_zero(jacobian);
+  for (Value& v : jacobian) v = weight * v;
+  store_jacobian(jacobian);
+}
+
+std::vector<Value> Program::directions() {
+  std::vector<Value> p;
+  for (int s = 0; s < int(widths_.size()); ++s)
+    for (int c = 0; c < widths_[size_t(s)]; ++c) p.push_back(leaf(Leaf::Kind::direction, s, c));
+  return p;
+}
+
+// Forward over reverse: one direction as data where all columns as expressions would be too long a kernel.
+void Program::build_hessian(std::span<const Value> gradient, std::span<const Value> inputs,
+                            const std::function<std::vector<Value>(std::span<const Value>)>& at_delta_zero) {
+  std::vector<Value> product = at_delta_zero(autodiff::jvp(gradient, inputs, directions()));
+  if (int64_t(autodiff::reachable(product).size()) * columns_ > kMostHessianOperations) {
+    hessian_product_ = std::move(product);
+    return;
+  }
+  std::vector<Value> hessian;
+  std::vector<Value> direction(inputs.size(), graph_.constant(0));
+  for (size_t c = 0; c < inputs.size(); ++c) {
+    direction[c] = graph_.constant(1);
+    const std::vector<Value> column = autodiff::jvp(gradient.first(c + 1), inputs, direction);
+    direction[c] = graph_.constant(0);
+    hessian.insert(hessian.end(), column.begin(), column.end());  // H[0 … c][c]
+  }
+  hessian = at_delta_zero(hessian);
+  for (int row = 0; row < columns_; ++row)
+    for (int column = row; column < columns_; ++column)
+      stored_.push_back(hessian[size_t(column * (column + 1) / 2 + row)]);
+}
+
+void Program::store_jacobian(std::span<const Value> jacobian) {
+  std::map<uint32_t, int> index;
+  for (const Value& v : jacobian) {
+    const Node& node = graph_.node(v.id());
+    if (node.op == Op::constant) {
+      entries_.push_back({-1, std::bit_cast<double>(node.imm)});
+      continue;
+    }
+    const Value positive = node.op == Op::neg ? Value(&graph_, node.args[0]) : v;
+    const auto [at, added] = index.try_emplace(positive.id(), int(stored_.size()));
+    if (added) stored_.push_back(positive);
+    entries_.push_back({at->second, node.op == Op::neg ? -1.0 : 1.0});
+  }
+}
+
+void Program::find_aliases() {
+  for (int s = 0; s < int(widths_.size()); ++s) {
+    aliases_.push_back({s, 1});
+    for (int other = 0; other < s && !energy() && aliases_.back().slot == s; ++other) {
+      if (aliases_[size_t(other)].slot != other || widths_[size_t(other)] != widths_[size_t(s)]) continue;
+      for (const int sign : {1, -1}) {
+        bool same = true;
+        for (int r = 0; r < rows() && same; ++r)
+          for (int c = 0; c < widths_[size_t(s)] && same; ++c) {
+            const Entry &a = entry(r, first_column_[size_t(other)] + c),
+                        &b = entry(r, first_column_[size_t(s)] + c);
+            same = a.stored == b.stored && a.factor == sign * b.factor;
+          }
+        if (same) {
+          aliases_.back() = {other, sign};
+          break;
+        }
+      }
+    }
+  }
+}
+
+void Program::order_rows() {
+  find_aliases();
+  std::map<int, SlotClass> by_width;
+  for (int s = 0; s < int(widths_.size()); ++s) {
+    SlotClass& c = by_width[widths_[size_t(s)]];
+    c.width = widths_[size_t(s)];
+    if (aliases_[size_t(s)].slot == s) c.slots.push_back(s);
+  }
+  for (auto& [width, c] : by_width) {
+    c.first_row = slot_rows_, c.first_diagonal = diagonal_rows_;
+    slot_rows_ += width * int(c.slots.size());
+    diagonal_rows_ += width * (width + 1) / 2 * int(c.slots.size());
+    if (!energy()) {
+      const auto value = [&](int row, int column) {
+        const Entry& e = entry(row, column);
+        return e.stored < 0 ? graph_.constant(e.factor) : e.factor * stored_[size_t(e.stored)];
+      };
+      for (int a = 0; a < width; ++a)
+        for (int b = a; b < width; ++b)
+          for (const int s : c.slots) {
+            const int first = first_column_[size_t(s)];
+            Value sum = value(0, first + a) * value(0, first + b);
+            for (int r = 1; r < rows(); ++r) sum = sum + value(r, first + a) * value(r, first + b);
+            diagonal_.push_back(sum);
+          }
+    }
+    classes_.push_back(c);
+  }
+  gradient_ = by_slot_rows(gradient_);
+}
+
+std::vector<Value> Program::by_slot_rows(const std::vector<Value>& by_column) const {
+  std::vector<Value> rows;
+  for (const SlotClass& c : classes_)
+    for (int k = 0; k < c.width; ++k)
+      for (const int s : c.slots) rows.push_back(by_column[size_t(first_column_[size_t(s)] + k)]);
+  return rows;
+}
+
+void Program::build_free_product() {
+  if (energy()) return;
+  for (const auto& slot : topology_->slots)
+    if (!slot->euclidean) return;
+  std::vector<Value> t = autodiff::jvp(derived_, inputs_, directions());
+  for (Value& v : t) v = slope_ * v;
+  free_product_ = by_slot_rows(autodiff::vjp(derived_, t, inputs_));
+}
+
+bool Program::serves(int stored_slot, uint64_t slots) const {
+  for (int s = 0; s < int(aliases_.size()); ++s)
+    if (aliases_[size_t(s)].slot == stored_slot && (slots & slot_bit(s))) return true;
+  return false;
+}
+
+Value Program::matrix_entry(Graph& graph, std::span<const Value> stored, int row, int column) const {
+  if (energy()) {
+    const int a = std::min(row, column), b = std::max(row, column);
+    return stored[size_t(a * columns_ - a * (a - 1) / 2 + b - a)];
+  }
+  const Entry& e = entry(row, column);
+  return e.stored < 0 ? graph.constant(e.factor) : e.factor * stored[size_t(e.stored)];
+}
+
+std::unique_ptr<Program::Product> Program::product(uint64_t inputs, uint64_t outputs) const {
+  auto product = std::make_unique<Product>();
+  Graph& graph = product->graph;
+  std::vector<Value> j, p;
+  for (int k = 0; k < stored_count(); ++k) j.push_back(graph.parameter(fmt::format("j{}", k)));
+  for (int c = 0; c < columns_; ++c) p.push_back(graph.variable(fmt::format("p{}", c)));
+  for (int s = 0; s < int(widths_.size()); ++s)
+    for (int c = 0; c < widths_[size_t(s)] && !(inputs & slot_bit(s)); ++c)
+      p[size_t(first_column_[size_t(s)] + c)] = graph.constant(0);
+  const auto sum_over = [&](int count, const std::function<Value(int)>& term) {
+    Value sum = graph.constant(0);
+    for (int k = 0; k < count; ++k) sum = sum + term(k);
+    return sum;
+  };
+  const auto times_p = [&](int row) {
+    return sum_over(columns_, [&](int c) { return matrix_entry(graph, j, row, c) * p[size_t(c)]; });
+  };
+  std::vector<Value> t;
+  for (int r = 0; r < rows() && !energy(); ++r) t.push_back(times_p(r));
+  for (const SlotClass& c : classes_)
+    for (int k = 0; k < c.width; ++k)
+      for (size_t rank = 0; rank < c.slots.size(); ++rank) {
+        if (!serves(c.slots[rank], outputs)) continue;
+        const int column = first_column_[size_t(c.slots[rank])] + k;
+        product->rows.push_back(c.first_row + k * int(c.slots.size()) + int(rank));
+        product->values.push_back(energy() ? times_p(column) : sum_over(rows(), [&](int r) {
+          return matrix_entry(graph, j, r, column) * t[size_t(r)];
+        }));
+      }
+  return product;
+}
+
+}  // namespace lockstep::solve

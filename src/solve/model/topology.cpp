@@ -1,0 +1,118 @@
+#include "solve/model/topology.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <unordered_map>
+
+#include "autodiff/signature.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::solve {
+
+namespace {
+
+template <class T>
+void append(std::string& key, T number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+void append(std::string& key, const std::string& text) {
+  append(key, uint32_t(text.size()));
+  key += text;
+}
+
+}  // namespace
+
+std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, const std::string& where) {
+  const std::string place = fmt::format("{}, manifold {}", where, manifold.name);
+  if (manifold.ambient < 1 || manifold.tangent < 1)
+    throw InputError(fmt::format("sizes {} and {}", manifold.ambient, manifold.tangent), place,
+                     "1 or more numbers and degrees of freedom");
+  if (!manifold.plus) throw InputError("no plus", place, "a function");
+  auto traced = std::make_shared<TracedManifold>();
+  traced->manifold = manifold;
+  traced->graph = std::make_unique<autodiff::Graph>();
+  std::vector<Value> x, delta;
+  for (int k = 0; k < manifold.ambient; ++k) x.push_back(traced->graph->variable(fmt::format("x{}", k)));
+  for (int k = 0; k < manifold.tangent; ++k)
+    delta.push_back(traced->graph->variable(fmt::format("delta{}", k)));
+  traced->plus = manifold.plus(x, delta);
+  if (int(traced->plus.size()) != manifold.ambient)
+    throw InputError(fmt::format("plus gives {} values", traced->plus.size()), place,
+                     fmt::format("{}", manifold.ambient));
+  for (const Value& v : traced->plus)
+    if (!v.valid() || &v.graph() != traced->graph.get())
+      throw InputError("plus gives a value of another graph", place, "values made of x and delta");
+
+  const autodiff::Signature s = autodiff::signature(traced->plus);
+  append(traced->key, manifold.ambient);
+  append(traced->key, manifold.tangent);
+  append(traced->key, uint32_t(s.bytes.size()));
+  traced->key.append(s.bytes.begin(), s.bytes.end());
+  for (uint32_t leaf : s.leaves) append(traced->key, leaf);
+  for (double c : s.constants) append(traced->key, std::bit_cast<uint64_t>(c));
+
+  traced->euclidean = manifold.ambient == manifold.tangent;
+  for (int k = 0; traced->euclidean && k < manifold.ambient; ++k)
+    traced->euclidean = same_node(traced->plus[size_t(k)], x[size_t(k)] + delta[size_t(k)]);
+  return traced;
+}
+
+std::vector<Value> Topology::residuals(autodiff::Graph& graph, std::span<const Value> leaf_values,
+                                       std::span<const Value> constant_values) const {
+  return autodiff::instantiate(signature, graph, leaf_values, constant_values);
+}
+
+Canonical canonicalise(std::span<const Value> residuals,
+                       const std::function<LeafSource(uint32_t leaf)>& source) {
+  Canonical c;
+  Topology& t = c.topology;
+  t.signature = autodiff::signature(residuals, [&](uint32_t leaf) {
+    const LeafSource from = source(leaf);
+    return from.block < 0 ? autodiff::LeafPlace{-1 - int64_t(from.component), 0}
+                          : autodiff::LeafPlace{from.block, from.component};
+  });
+  t.rows = int(residuals.size());
+  c.constants = std::move(t.signature.constants);
+  t.constants = int(c.constants.size());
+  std::unordered_map<int64_t, int> slot_of;  // filled only where there are many blocks
+  for (const uint32_t leaf : t.signature.leaves) {
+    const LeafSource from = source(leaf);
+    if (from.block < 0) {
+      t.leaves.push_back({-1, t.data++});
+      c.data.push_back(from.component);
+      continue;
+    }
+    int slot = -1;
+    if (c.blocks.size() <= 16) {
+      for (size_t k = 0; k < c.blocks.size() && slot < 0; ++k)
+        if (c.blocks[k] == from.block) slot = int(k);
+    } else {
+      if (slot_of.empty())
+        for (size_t k = 0; k < c.blocks.size(); ++k) slot_of.emplace(c.blocks[k], int(k));
+      if (const auto found = slot_of.find(from.block); found != slot_of.end()) slot = found->second;
+    }
+    if (slot < 0) {
+      slot = int(c.blocks.size());
+      c.blocks.push_back(from.block);
+      if (!slot_of.empty()) slot_of.emplace(from.block, slot);
+    }
+    t.leaves.push_back({slot, from.component});
+  }
+  return c;
+}
+
+void complete_key(Topology& t) {
+  t.key.clear();
+  t.key.reserve(t.signature.bytes.size() + 8 * t.leaves.size() + 64);
+  append(t.key, uint32_t(t.signature.bytes.size()));
+  t.key.append(t.signature.bytes.begin(), t.signature.bytes.end());
+  append(t.key, uint32_t(t.leaves.size()));
+  for (const Topology::Leaf& l : t.leaves) append(t.key, int16_t(l.slot)), append(t.key, int16_t(l.index));
+  append(t.key, uint32_t(t.slots.size()));
+  for (const auto& slot : t.slots) append(t.key, slot->key);
+  append(t.key, uint8_t(t.loss));
+  append(t.key, uint8_t(t.energy));
+}
+
+}  // namespace lockstep::solve

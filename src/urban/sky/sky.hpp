@@ -1,0 +1,35 @@
+// The parts of the stage "urban.svf", for its cases and for the tiles.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "urban/city/scene.hpp"
+#include "urban/sky/sky_plan.hpp"
+
+namespace lockstep::urban {
+
+inline constexpr char kSkyStage[] = "urban.svf";
+
+struct SkyBuffers {
+  Buffer states;      ///< u32 (words, rows, cols)
+  Buffer grids;       ///< f32 (15, or 5 without plants, rows, cols)
+  Buffer rays;        ///< table of the rays for the scene's shape
+  Buffer view_table;  ///< masks and weights
+};
+SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene);
+
+/// States of the patches in words first_word … first_word + words - 1.
+void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
+              const SkyBuffers& buffers, int first_word, int words);
+/// The grids from all states.
+void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
+              const SkyBuffers& buffers);
+
+/// Computes all tiles; `sink` gets each core with its 15 grids, one after the other, and its states (null
+/// unless kept), one call at a time.
+void run_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
+             const std::function<void(const Tile&, const float*, const uint32_t*)>& sink, TileReport* report);
+
+}  // namespace lockstep::urban

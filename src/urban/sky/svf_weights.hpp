@@ -1,0 +1,31 @@
+// Weights of sky patches in the cosine-weighted sky view factor (Johnson & Watson 1984).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "urban/sky/patches.hpp"
+
+namespace lockstep::urban {
+
+/// Weight of one patch of a band, in the whole sky and in a half sky.
+struct PatchWeight {
+  double whole;
+  double half;
+};
+
+/// One entry a band. An annulus between lo and hi degrees weighs
+/// 2π · sin(π/180)/(2π) · Σ_{k=lo+1, lo+2, … < hi+1} sin(π(2(91−k)−1)/180), shared evenly by its patches
+/// (half skies: by ⌈count/2⌉ of them).
+std::vector<PatchWeight> patch_weights(const SkyDivision& sky);
+
+/// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli, which lie
+/// in no half sky but the eastern and northern.
+inline constexpr double kSouthWestCorrection = 3.0459e-4;
+
+/// In single precision weights are whole multiples of 2^-31 and sums are u32: exact, whatever the order, and
+/// rounded to f32 once. A whole sky, at most 1.0042, fits.
+inline constexpr double kWeightUnit = 0x1p-31;
+uint32_t weight_units(double weight);
+
+}  // namespace lockstep::urban

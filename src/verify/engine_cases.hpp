@@ -1,0 +1,11 @@
+#pragma once
+
+#include "lockstep/verify.hpp"
+
+namespace lockstep::cases {
+
+/// Cases of the kernel language: control flow, arrays, barriers, reductions, atomics, wide and asynchronous
+/// access.
+void add_language_cases(CaseRegistry& registry);
+
+}  // namespace lockstep::cases

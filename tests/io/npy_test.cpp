@@ -1,0 +1,253 @@
+#include "io/arrays/npy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "core/temporary_folder.hpp"
+#include "io/test_data.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+
+namespace {
+
+using namespace lockstep;
+using namespace lockstep::io;
+using namespace lockstep::test;
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+// A file as NumPy writes it: magic, version 1.0, header padded to 64 bytes.
+std::vector<std::byte> numpy_file(std::string header, const std::string& data, int major = 1) {
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string text = "\x93NUMPY";
+  text += static_cast<char>(major);
+  text += '\0';
+  text += static_cast<char>(header.size() & 255);
+  text += static_cast<char>(header.size() >> 8);
+  if (major > 1) text += std::string(2, '\0');
+  return bytes_of(text + header + data);
+}
+
+template <class T>
+void round_trip(const std::vector<T>& values) {
+  const NpyArray array({static_cast<int64_t>(values.size())}, std::span<const T>(values));
+  for (const bool big : {false, true}) {
+    const NpyArray back = parse_npy(encode_npy(array, {false, big}), "memory");
+    EXPECT_EQ(back.type, array.type);
+    EXPECT_EQ(back.shape, array.shape);
+    EXPECT_EQ(back.data, array.data) << name(array.type) << (big ? " big-endian" : "");
+  }
+}
+
+TEST(Npy, EveryTypeAndByteOrderRoundTrips) {
+  round_trip<float>({1.5f, -0.0f, 3e38f, std::nanf("7")});
+  round_trip<double>({1.5, -1e300, 0});
+  round_trip<int8_t>({-128, 127});
+  round_trip<uint8_t>({0, 255});
+  round_trip<int16_t>({-32768, 1});
+  round_trip<uint16_t>({65535});
+  round_trip<int32_t>({INT32_MIN, 5});
+  round_trip<uint32_t>({UINT32_MAX});
+  round_trip<int64_t>({INT64_MIN});
+  round_trip<uint64_t>({UINT64_MAX});
+}
+
+TEST(Npy, ReadsWhatNumpyWrites) {
+  const auto file = numpy_file("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 2), }",
+                               std::string("\1\0\2\0\3\0\4\0", 8));
+  const NpyArray array = parse_npy(file, "memory");
+  EXPECT_EQ(array.shape, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(array.to_f32(), (std::vector<float>{1, 2, 3, 4}));
+  for (const int major : {2, 3}) {
+    EXPECT_EQ(parse_npy(numpy_file("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }",
+                                   std::string("\0\1\7", 3), major),
+                        "memory")
+                  .to_f64(),
+              (std::vector<double>{0, 1, 1}));
+  }
+  EXPECT_EQ(
+      parse_npy(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", std::string(4, '\0')),
+                "m")
+          .elements(),
+      1);
+  EXPECT_EQ(parse_npy(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 5), }", ""), "m")
+                .elements(),
+            0);
+}
+
+TEST(Npy, WritesTheHeaderNumpyWrites) {
+  const int64_t shape[] = {3, 4};
+  const std::string header = encode_npy_header(NpyType::f4, shape);
+  EXPECT_EQ(header.size() % 64, 0u);
+  EXPECT_EQ(header.substr(10, 59), "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
+  EXPECT_EQ(header.back(), '\n');
+}
+
+TEST(Npy, FortranOrderComesAsCOrder) {
+  std::vector<int32_t> values(2 * 3 * 4);
+  std::iota(values.begin(), values.end(), 0);
+  const NpyArray array({2, 3, 4}, std::span<const int32_t>(values));
+  const auto encoded = encode_npy(array, {.fortran_order = true});
+  const NpyHeader header = parse_npy_header(encoded, "memory");
+  EXPECT_TRUE(header.fortran_order);
+  int32_t second = 0;  // In Fortran order the first axis is fastest.
+  std::memcpy(&second, encoded.data() + header.data_offset + 4, 4);
+  EXPECT_EQ(second, 12);
+  EXPECT_EQ(parse_npy(encoded, "memory").data, array.data);
+}
+
+void expect_refused(const std::vector<std::byte>& file, const std::string& part) {
+  try {
+    parse_npy(file, "in.npy");
+    FAIL() << "accepted; wanted an error with '" << part << "'";
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("in.npy"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Npy, ErrorsNameFileMistakeAndExpectation) {
+  expect_refused(bytes_of("hello"), "not an .npy file");
+  expect_refused(numpy_file("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", "12345678"),
+                 "unsupported element type '<c8'");
+  expect_refused(numpy_file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234"),
+                 "elements are records");
+  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "1234"),
+                 "expected 8 bytes");
+  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "123456789"),
+                 "9 bytes of array data");
+  expect_refused(numpy_file("{'descr': '<f4', 'shape': (1,), }", "1234"), "incomplete header");
+  expect_refused(
+      numpy_file("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234"),
+      "descr");
+  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", ""), "no number");
+  expect_refused(
+      numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", ""),
+      "exceeds");
+  expect_refused(
+      numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", ""),
+      "too large");
+  expect_refused(
+      numpy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (2305843009213693952,), }", ""),
+      "too large");
+  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x", "1234"),
+                 "after the dictionary");
+  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234", 9),
+                 "version 9");
+  auto cut = numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234");
+  cut.resize(20);
+  expect_refused(cut, "cut off");
+}
+
+TEST(Npy, AsChecksTheType) {
+  const std::vector<float> values = {1};
+  const NpyArray array({1}, std::span<const float>(values));
+  EXPECT_THROW(array.as<double>(), InternalError);
+  EXPECT_THROW(NpyArray({2}, std::span<const float>(values)), InternalError);
+}
+
+TEST(Npy, MissingFileIsAnInputError) {
+  TemporaryFolder folder;
+  EXPECT_THROW(read_npy(folder / "none.npy"), InputError);
+  EXPECT_THROW(read_npy(folder.path()), InputError);
+}
+
+NpzArrays sample_arrays() {
+  std::vector<float> noise(5000);
+  for (size_t k = 0; k < noise.size(); ++k) noise[k] = std::sin(static_cast<float>(k));
+  const std::vector<int64_t> numbers = {1, -2, 3};
+  return {{"noise", NpyArray({50, 100}, std::span<const float>(noise))},
+          {"numbers", NpyArray({3}, std::span<const int64_t>(numbers))},
+          {"empty", NpyArray({0}, std::span<const float>())}};
+}
+
+TEST(Npz, RoundTripsStoredAndDeflated) {
+  TemporaryFolder folder;
+  const NpzArrays arrays = sample_arrays();
+  for (const auto compression : {NpzCompression::stored, NpzCompression::deflated}) {
+    write_npz(folder / "a.npz", arrays, compression);
+    const NpzArrays back = read_npz(folder / "a.npz");
+    ASSERT_EQ(back.size(), arrays.size());
+    for (size_t k = 0; k < back.size(); ++k) {
+      EXPECT_EQ(back[k].first, arrays[k].first);
+      EXPECT_EQ(back[k].second.shape, arrays[k].second.shape);
+      EXPECT_EQ(back[k].second.data, arrays[k].second.data);
+    }
+  }
+  EXPECT_EQ(find_array(arrays, "numbers", "a.npz").elements(), 3);
+  try {
+    find_array(arrays, "sigma0", "a.npz");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "array 'sigma0' is missing [a.npz]: expected it among those present (noise, numbers, empty)");
+  }
+}
+
+TEST(Npz, DamageIsRefused) {
+  TemporaryFolder folder;
+  write_npz(folder / "a.npz", sample_arrays(), NpzCompression::deflated);
+  const std::vector<std::byte> whole = read_file(folder / "a.npz");
+  for (size_t length = 0; length < whole.size(); length += 97) {
+    EXPECT_THROW(parse_npz(std::span(whole).first(length), "cut"), InputError) << length;
+  }
+  // A flipped bit in the compressed data meets the checksum or the inflater.
+  for (size_t at = 100; at < 4000; at += 131) {
+    auto flipped = whole;
+    flipped[at] ^= std::byte{16};
+    EXPECT_THROW(parse_npz(flipped, "flipped"), InputError) << at;
+  }
+}
+
+TEST(Npz, AnImpossibleSizeIsRefusedBeforeMemoryIsTaken) {
+  TemporaryFolder folder;
+  write_npz(folder / "a.npz", {{"x", NpyArray({0}, std::span<const float>())}}, NpzCompression::deflated);
+  std::vector<std::byte> bytes = read_file(folder / "a.npz");
+  // The directory's ZIP64 field holds the unpacked size behind the member's name "x.npy".
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t at = text.rfind("x.npy") + 5 + 4;
+  const uint64_t claim = uint64_t{1} << 50;
+  std::memcpy(bytes.data() + at, &claim, 8);
+  try {
+    parse_npz(bytes, "bomb.npz");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find("impossible size"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Npz, ReadsArraysThatNumpyWrote) {
+  const auto data = data_folder() / "urban" / "athens400";
+  if (!std::filesystem::exists(data)) GTEST_SKIP() << "no " << data;
+  const NpyArray dsm = read_npy(data / "input_dsm.npy");
+  EXPECT_EQ(dsm.shape, (std::vector<int64_t>{400, 400}));
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data)) {
+    if (entry.path().extension() == ".npz") {
+      EXPECT_FALSE(read_npz(entry.path()).empty()) << entry.path();
+    } else {
+      EXPECT_NO_THROW(read_npy(entry.path())) << entry.path();
+    }
+    ++files;
+  }
+  EXPECT_GT(files, 20);
+  const NpzArrays with_texts = read_npz(data / "pet_single_point.npz");
+  ASSERT_EQ(with_texts.left_out.size(), 1u);
+  try {
+    find_array(with_texts, "descriptions", "pet");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find("unsupported element type '<U14'"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace

@@ -1,0 +1,257 @@
+#include "io/rasters/raster.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "core/temporary_folder.hpp"
+#include "io/arrays/npy.hpp"
+#include "io/test_data.hpp"
+#include "lockstep/error.hpp"
+
+namespace {
+
+using namespace lockstep;
+using namespace lockstep::io;
+using namespace lockstep::test;
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const InputError& e) { return e.what(); }
+  return "no InputError";
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+RasterGrid sample_grid(int64_t rows, int64_t cols) {
+  RasterGrid grid;
+  grid.rows = rows;
+  grid.cols = cols;
+  grid.has_transform = true;
+  grid.transform = {674000, 2, 0, 6580000, 0, -2};
+  return grid;
+}
+std::vector<float> sample_values(int64_t count) {
+  std::mt19937 random(7);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) v = static_cast<float>(random() % 10000) / 64.0f;
+  values[0] = std::numeric_limits<float>::quiet_NaN();
+  return values;
+}
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (!(a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])))) return false;
+  }
+  return a.size() == b.size();
+}
+
+class GdalRaster : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = gdal_unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  TemporaryFolder folder;
+};
+
+TEST(Raster, NpyNeedsAPixelSizeAndTwoAxes) {
+  TemporaryFolder folder;
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6};
+  write_npy(folder / "a.npy", NpyArray({2, 3}, std::span<const double>(values)));
+  const Raster plain = read_raster(folder / "a.npy");
+  EXPECT_EQ(plain.values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(has(error_of([&] { require_square_metres(plain, "a.npy"); }), "no georeference [a.npy]"));
+  const Raster placed = read_raster(folder / "a.npy", {.pixel_size = 0.5});
+  EXPECT_NO_THROW(require_square_metres(placed, "a.npy"));
+  EXPECT_EQ(placed.pixel_size(), 0.5);
+  EXPECT_THROW(read_raster(folder / "a.npy", {.pixel_size = 0.0}), InputError);
+  EXPECT_THROW(read_raster(folder / "a.npy", {.pixel_size = std::nan("")}), InputError);
+  write_npy(folder / "b.npy", NpyArray({6}, std::span<const double>(values)));
+  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "b.npy"); }), "an array of 1 axes"));
+}
+
+TEST(Raster, NpyIsWrittenByWindows) {
+  TemporaryFolder folder;
+  const auto values = sample_values(5 * 7);
+  const auto writer = RasterWriter::create(folder / "a.npy", sample_grid(5, 7));
+  for (int64_t row = 0; row < 5; ++row) {
+    for (int64_t col = 0; col < 7; col += 4) {
+      const int64_t cols = std::min<int64_t>(4, 7 - col);
+      writer->write(row, col, 1, cols, &values[static_cast<size_t>(row * 7 + col)]);
+    }
+  }
+  EXPECT_THROW(writer->write(4, 0, 2, 7, values.data()), InternalError);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.npy"));
+  writer->commit();
+  EXPECT_TRUE(same_bits(read_raster(folder / "a.npy").values, values));
+}
+
+TEST(Raster, ChecksOfTheGrid) {
+  RasterGrid grid = sample_grid(10, 10);
+  EXPECT_NO_THROW(require_square_metres(grid, "a"));
+  const auto changed = [&](auto change) {
+    RasterGrid other = grid;
+    change(other);
+    return other;
+  };
+  const auto refusal = [](const RasterGrid& g) {
+    return error_of([&] { require_square_metres(g, "f.tif"); });
+  };
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.crs_is_degrees = true; })),
+                  "degrees [f.tif]: expected a projected CRS in metres"));
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.metres_per_unit = 0.3048; })), "0.3048 m"));
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.transform[5] = -3; })),
+                  "2 m by 3 m [f.tif]: expected square pixels"));
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.transform[2] = 0.5; })), "rotated"));
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.transform[5] = 2; })), "mirrored"));
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.transform[1] = g.transform[5] = 0; })), "no size"));
+  EXPECT_TRUE(has(refusal(changed([](auto& g) { g.transform[1] = std::nan(""); })), "not finite"));
+  const auto mismatch = [&](const RasterGrid& g) {
+    return error_of([&] { require_same_grid(grid, "a.tif", g, "b.tif"); });
+  };
+  EXPECT_EQ(mismatch(grid), "no InputError");
+  EXPECT_EQ(mismatch(changed([](auto& g) { g.has_transform = false; })), "no InputError");
+  EXPECT_TRUE(has(mismatch(changed([](auto& g) { g.rows = 9; })),
+                  "9 x 10 cells (rows x columns) [b.tif]: expected 10 x 10 as in a.tif"));
+  EXPECT_TRUE(has(mismatch(changed([](auto& g) { g.transform[0] += 2; })), "corner 674002, 6580000"));
+  EXPECT_EQ(mismatch(changed([](auto& g) { g.transform[0] += 1e-4; })), "no InputError");
+  EXPECT_TRUE(has(mismatch(changed([](auto& g) { g.transform[1] += 0.01; })), "pixels 2.01"));
+}
+
+TEST(Raster, AMissingModuleNamesThePackage) {
+  if (gdal_unavailable_reason().empty()) GTEST_SKIP() << "the GDAL module is there";
+  try {
+    read_raster("a.tif");
+    FAIL();
+  } catch (const UnsupportedError& e) { EXPECT_TRUE(has(e.what(), "libgdal32")) << e.what(); }
+}
+
+TEST_F(GdalRaster, GeoTiffKeepsValuesGeoreferenceAndNodata) {
+  RasterGrid grid = sample_grid(300, 520);
+  grid.crs_wkt = crs_from_epsg(3006);
+  const auto values = sample_values(300 * 520);
+  write_raster(folder / "a.tif", grid, values);
+  const Raster back = read_raster(folder / "a.tif");
+  EXPECT_TRUE(same_bits(back.values, values));
+  EXPECT_EQ(back.transform, grid.transform);
+  EXPECT_EQ(back.nodata, kDefaultNodata);
+  EXPECT_FALSE(back.crs_is_degrees);
+  EXPECT_NO_THROW(require_same_grid(grid, "a", back, "b"));
+  EXPECT_NO_THROW(require_square_metres(back, "b"));
+  EXPECT_EQ(file_count(folder.path()), 1u) << "no side files";
+  grid.nodata = -3.40282346638529e38;
+  write_raster(folder / "b.tif", grid, values);
+  EXPECT_TRUE(std::isnan(read_raster(folder / "b.tif").values[0]));
+  grid.nodata = std::nan("");
+  write_raster(folder / "c.tif", grid, values);
+  EXPECT_TRUE(same_bits(read_raster(folder / "c.tif").values, values));
+}
+
+TEST_F(GdalRaster, WindowsFromManyThreads) {
+  const RasterGrid grid = sample_grid(600, 700);
+  const auto values = sample_values(600 * 700);
+  const auto writer = RasterWriter::create(folder / "a.tif", grid);
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int64_t row = t * 30; row < 600; row += 120)
+        writer->write(row, 0, 30, 700, &values[static_cast<size_t>(row * 700)]);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  writer->commit();
+  const auto reader = RasterReader::open(folder / "a.tif");
+  std::vector<float> window(50 * 60);
+  reader->read(123, 456, 50, 60, window.data());
+  for (int64_t r = 0; r < 50; ++r) {
+    for (int64_t c = 0; c < 60; ++c) {
+      ASSERT_EQ(window[static_cast<size_t>(r * 60 + c)],
+                values[static_cast<size_t>((123 + r) * 700 + 456 + c)]);
+    }
+  }
+  EXPECT_THROW(reader->read(590, 0, 20, 10, window.data()), InputError);
+}
+
+TEST_F(GdalRaster, DegreesAreRefusedWithTheReason) {
+  RasterGrid grid = sample_grid(4, 4);
+  grid.crs_wkt = crs_from_epsg(4326);
+  grid.transform = {12, 0.001, 0, 57, 0, -0.001};
+  write_raster(folder / "a.tif", grid, std::vector<float>(16, 1.0f));
+  const Raster back = read_raster(folder / "a.tif");
+  EXPECT_TRUE(back.crs_is_degrees);
+  EXPECT_TRUE(has(error_of([&] { require_square_metres(back, "a.tif"); }), "degrees"));
+}
+
+TEST_F(GdalRaster, AnotherCrsIsRefusedAndTheSameInOtherWordsIsNot) {
+  RasterGrid a = sample_grid(4, 4), b = a;
+  a.crs_wkt = crs_from_epsg(3006);
+  b.crs_wkt = crs_from_epsg(3007);
+  EXPECT_TRUE(has(error_of([&] { require_same_grid(a, "a.tif", b, "b.tif"); }),
+                  "another coordinate reference system [b.tif]"));
+  b.crs_wkt = "EPSG:3006";
+  EXPECT_NO_THROW(require_same_grid(a, "a.tif", b, "b.tif"));
+}
+
+TEST_F(GdalRaster, AsciiGridsMissingCellsAndText) {
+  write_text(folder / "a.asc",
+             "ncols 3\nnrows 2\nxllcorner 100\nyllcorner 200\ncellsize 2\nNODATA_value -9999\n1 2.5 -9999\n4 "
+             "nan 6\n");
+  const Raster raster = read_raster(folder / "a.asc");
+  EXPECT_TRUE(same_bits(raster.values, {1, 2.5f, NAN, 4, NAN, 6})) << raster.values[4];
+  EXPECT_EQ(raster.transform, (std::array<double, 6>{100, 2, 0, 204, 0, -2}));
+  EXPECT_TRUE(raster.crs_wkt.empty());
+}
+
+TEST_F(GdalRaster, NoRasterNoFileNoBand) {
+  write_text(folder / "a.tif", "no raster");
+  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "a.tif"); }), "a.tif]: expected a raster"));
+  EXPECT_NE(error_of([&] { read_raster(folder / "none.tif"); }), "no InputError");
+  EXPECT_NE(error_of([&] { read_raster(folder.path()); }), "no InputError");
+  write_raster(folder / "b.tif", sample_grid(2, 2), {1, 2, 3, 4});
+  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "b.tif", {.band = 2}); }), "band 2 of 1"));
+}
+
+TEST_F(GdalRaster, AnUnfinishedWriteLeavesTheEarlierFile) {
+  write_raster(folder / "a.tif", sample_grid(2, 2), {1, 2, 3, 4});
+  {
+    const auto writer = RasterWriter::create(folder / "a.tif", sample_grid(50, 50));
+    const std::vector<float> row(50);
+    writer->write(0, 0, 1, 50, row.data());
+  }
+  EXPECT_EQ(read_raster(folder / "a.tif").values, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(file_count(folder.path()), 1u);
+}
+
+TEST_F(GdalRaster, PlaceOnEarth) {
+  RasterGrid grid = sample_grid(2, 2);
+  grid.crs_wkt =
+      crs_from_epsg(32633);  // UTM zone 33 north: 15° E at easting 500 km, the equator at northing 0.
+  grid.transform = {500000 - 1, 1, 0, 1, 0, -1};
+  const LonLat place = centre_lon_lat(grid);
+  EXPECT_NEAR(place.lon, 15.0, 1e-9);
+  EXPECT_NEAR(place.lat, 0.0, 1e-9);
+  grid.crs_wkt.clear();
+  EXPECT_THROW(centre_lon_lat(grid), InputError);
+  EXPECT_THROW(crs_from_epsg(1), InputError);
+}
+
+TEST_F(GdalRaster, GoteborgFilesAgree) {
+  const auto data = data_folder() / "urban" / "goteborg";
+  if (!std::filesystem::exists(data)) GTEST_SKIP() << "no " << data;
+  const Raster dsm = read_raster(data / "DSM_KRbig.tif"), dem = read_raster(data / "DEM_KRbig.tif");
+  const Raster cdsm = read_raster(data / "CDSM_KRbig.tif"), ascii = read_raster(data / "CDSM_KRbig.asc");
+  EXPECT_EQ(dsm.rows, 223);
+  EXPECT_EQ(dsm.cols, 234);
+  EXPECT_NO_THROW(require_square_metres(dsm, "DSM"));
+  for (const Raster* other : {&dem, &cdsm, &ascii})
+    EXPECT_NO_THROW(require_same_grid(dsm, "DSM", *other, "other"));
+  const LonLat place = centre_lon_lat(dsm);
+  EXPECT_NEAR(place.lat, 57.7, 0.1);
+  EXPECT_NEAR(place.lon, 11.97, 0.1);
+}
+
+}  // namespace

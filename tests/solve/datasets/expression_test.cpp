@@ -1,0 +1,121 @@
+// Formulas in text: values, ranks of operators, errors with their column.
+#include "solve/datasets/expression.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "io/fuzz_files.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+double value(const char* text, const std::map<std::string, double>& at = {}) {
+  return Expression::parse(text).evaluate(at);
+}
+std::string error(const std::string& text) {
+  try {
+    Expression::parse(text, "here");
+  } catch (const InputError& e) { return e.what(); }
+  return "";
+}
+
+TEST(Expression, Numbers) {
+  EXPECT_EQ(value("1"), 1);
+  EXPECT_EQ(value("-.5"), -0.5);
+  EXPECT_EQ(value("2."), 2);
+  EXPECT_EQ(value("3.5E-2"), 0.035);
+  EXPECT_EQ(value("1e3 + 2e+1"), 1020);
+  EXPECT_EQ(value("pi"), std::numbers::pi);
+}
+
+TEST(Expression, RanksOfOperators) {
+  EXPECT_EQ(value("1 + 2 * 3"), 7);
+  EXPECT_EQ(value("8 / 4 / 2"), 1);
+  EXPECT_EQ(value("8 - 4 - 2"), 2);
+  EXPECT_EQ(value("2 ** 3 ** 2"), 512);
+  EXPECT_EQ(value("2 ^ 3 ^ 2"), 512);
+  EXPECT_EQ(value("-2 ^ 2"), -4);
+  EXPECT_EQ(value("2 ** -1"), 0.5);
+  EXPECT_EQ(value("2 * -3"), -6);
+  EXPECT_EQ(value("--2"), 2);
+  EXPECT_EQ(value("+2 - -3"), 5);
+  EXPECT_EQ(value("[1 + 2] * (3 - [1])"), 6);
+  EXPECT_EQ(value("4*-a**2", {{"a", 3}}), -36);
+}
+
+TEST(Expression, Functions) {
+  EXPECT_DOUBLE_EQ(value("exp[1] - EXP(1)"), 0);
+  EXPECT_DOUBLE_EQ(value("log(exp(2)) + ln[exp(3)]"), 5);
+  EXPECT_DOUBLE_EQ(value("log10(1000) + log2(8)"), 6);
+  EXPECT_DOUBLE_EQ(value("arctan[1] * 4"), std::numbers::pi);
+  EXPECT_DOUBLE_EQ(value("atan2(1, -1)"), std::atan2(1, -1));
+  EXPECT_DOUBLE_EQ(value("pow(2, 0.5) - sqrt(2)"), 0);
+  EXPECT_DOUBLE_EQ(value("sin(0.3)^2 + cos(0.3)^2"), 1);
+  EXPECT_DOUBLE_EQ(value("tanh(0.4) - sinh(0.4) / cosh(0.4) + 1"), 1);
+  EXPECT_DOUBLE_EQ(value("asin(0.5) + acos(0.5)"), std::numbers::pi / 2);
+  EXPECT_DOUBLE_EQ(value("abs(-3) + min(1, 2) + max(1, 2) + mod(7, 4)"), 9);
+  EXPECT_DOUBLE_EQ(
+      value("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]", {{"b1", 1.5}, {"b2", 4}, {"b3", 450}, {"x", 452}}),
+      1.5 / 4 * std::exp(-0.125));
+}
+
+TEST(Expression, NamesInTheOrderOfUse) {
+  const Expression e = Expression::parse("b2*x + b1*cos(2*pi*x/b2) + e_1");
+  EXPECT_EQ(e.names(), (std::vector<std::string>{"b2", "x", "b1", "e_1"}));
+  EXPECT_THROW(e.evaluate({{"b2", 1}}), InputError);
+}
+
+TEST(Expression, DerivativesAreTheGraphs) {
+  const Expression e = Expression::parse("a*exp(-b*t) + c");
+  autodiff::Graph graph;
+  const autodiff::Value v = e.build(graph, [&](const std::string& name) { return graph.variable(name); });
+  const std::vector<autodiff::Value> g = autodiff::gradient(v, {graph.leaf_value(0), graph.leaf_value(1)});
+  const std::vector<double> at = autodiff::evaluate<double>(g, std::vector<double>{2, 0.5, 3, 1});
+  EXPECT_DOUBLE_EQ(at[0], std::exp(-1.5));
+  EXPECT_DOUBLE_EQ(at[1], -6 * std::exp(-1.5));
+  EXPECT_LT(autodiff::check_gradient(v, {2, 0.5, 3, 1}).max_error, 1e-14);
+}
+
+TEST(Expression, ErrorsNameTheColumn) {
+  EXPECT_NE(error("1 + ").find("here, column 5"), std::string::npos) << error("1 + ");
+  EXPECT_NE(error("(1 + 2").find("expected \")\""), std::string::npos) << error("(1 + 2");
+  EXPECT_NE(error("(1 + 2]").find("column 7"), std::string::npos) << error("(1 + 2]");
+  EXPECT_NE(error("a $ b").find("\"$\""), std::string::npos) << error("a $ b");
+  EXPECT_NE(error("foo(1)").find("unknown function \"foo\""), std::string::npos) << error("foo(1)");
+  EXPECT_NE(error("a(1)").find("column 1"), std::string::npos) << error("a(1)");
+  EXPECT_NE(error("atan2(1)").find("1 arguments"), std::string::npos) << error("atan2(1)");
+  EXPECT_NE(error("2x").find("column 2"), std::string::npos) << error("2x");
+  EXPECT_NE(error("1e999").find("number"), std::string::npos) << error("1e999");
+  for (const char* text :
+       {"", "   ", "*", "1 +* 2", ")", "a b", "sin", "1..2", "exp()", "min(1,)", "a = b"}) {
+    if (std::string(text) == "sin") continue;  // a name like any other
+    EXPECT_NE(error(text), "") << text;
+  }
+  EXPECT_NE(error(std::string(2000, '(')), "");
+  EXPECT_NE(error(std::string(2000, '-') + "1"), "");
+  std::string sum = "x";
+  for (int k = 0; k < 4990; ++k) sum += "+x";
+  EXPECT_EQ(error(sum), "");
+  EXPECT_EQ(Expression::parse(sum).evaluate({{"x", 1}}), 4991);
+  EXPECT_NE(error(sum + sum), "");
+}
+
+TEST(Expression, MutatedFormulasAreReadOrRefused) {
+  const std::vector<test::Bytes> seeds{test::bytes_of("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]"),
+                                       test::bytes_of("b1 / ((1+exp[b2-b3*x])**(1/b4))"),
+                                       test::bytes_of("b1 - b2*x - arctan[b3/(x-b4)]/pi"),
+                                       test::bytes_of("pow(a, 2.5E-3) + min(b, atan2(c, -.5))^-d")};
+  test::fuzz(seeds, [](const test::Bytes& bytes) {
+    const Expression e =
+        Expression::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "fuzz");
+    std::map<std::string, double> at;
+    for (const std::string& name : e.names()) at[name] = 0.7;
+    e.evaluate(at);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::solve
