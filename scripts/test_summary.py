@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""What a run of ./test did: lanes, skipped tests with their reasons, totals. Exit code 1 where CI misses a lane.
+
+usage: test_summary.py BUILD [--sanitizers BUILD/asan] [--partial]
+
+Reads CTest's LastTest.log of each build folder. With CI set in the environment, every lane but those of real GPUs is
+required and only tests that need such a GPU may be skipped; --partial (a chosen subset of tests) requires nothing.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+# A lane ran where all of its tests did. Each test is a regular expression over names that CTest knows.
+LANES = {
+    "CPU": ["device_cpu", "verify", "fuzz_cpu"],
+    "interpreter": ["interp", "fuzz_passes"],
+    "software WebGPU": ["device_webgpu", "fuzz_webgpu"],
+    "NVRTC": ["compile_cuda"],
+    "golden data": ["urban_model", "solve_graphs"],
+    "command line": ["cli_.*"],
+    "source tree": ["house_.*"],
+}
+NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
+NEEDS_DATA = re.compile(r"is absent|is not here|no test data|no /", re.I)
+
+
+class Test:
+    def __init__(self, name, output, verdict):
+        self.name, self.passed = name, "Passed" in verdict
+        self.skipped_whole = "Skip" in verdict
+        self.skips = skips_of(name, output)
+        if self.skipped_whole and not self.skips:
+            self.skips = [(name, last_line(output))]
+
+
+def last_line(output):
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def skips_of(name, output):
+    """(test, reason) of GoogleTest's and unittest's reports."""
+    found, running, lines = [], name, output.splitlines()
+    for k, line in enumerate(lines):
+        started = re.match(r"\[ RUN      \] (\S+)", line)
+        if started:
+            running = started.group(1)
+        if re.search(r"\.[ch]pp:\d+: Skipped$", line):
+            found.append((f"{name}: {running}", lines[k + 1].strip() if k + 1 < len(lines) else ""))
+        skipped = re.match(r"(\w+) \(.*\.\.\. skipped ['\"](.*)['\"]$", line)
+        if skipped:
+            found.append((f"{name}: {skipped.group(1)}", skipped.group(2)))
+    return found
+
+
+def read_log(build):
+    path = os.path.join(build, "Testing", "Temporary", "LastTest.log")
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    tests = []
+    for block in re.split(r"^\d+/\d+ Testing: ", text, flags=re.M)[1:]:
+        name = block.split("\n", 1)[0].strip()
+        output = block.split("Output:\n", 1)[-1].split("<end of output>")[0]
+        tests.append(Test(name, output, block.split("<end of output>")[-1]))
+    return tests
+
+
+def lane_findings(tests):
+    """Lane → why it did not run whole, or an empty text."""
+    findings = {}
+    for lane, patterns in LANES.items():
+        missing = []
+        for pattern in patterns:
+            matching = [t for t in tests if re.fullmatch(pattern, t.name)]
+            if not matching:
+                missing.append(f"no test {pattern}")
+            for test in matching:
+                if test.skipped_whole:
+                    missing.append(f"{test.name} was skipped")
+                missing += [f"{who}: {why}" for who, why in test.skips
+                            if not NEEDS_GPU.search(why) and (lane != "golden data" or NEEDS_DATA.search(why))]
+        findings[lane] = "; ".join(missing[:3])
+    return findings
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build")
+    parser.add_argument("--sanitizers")
+    parser.add_argument("--partial", action="store_true")
+    options = parser.parse_args()
+    tests = read_log(options.build)
+    lanes = lane_findings(tests)
+    if options.sanitizers:
+        checked = read_log(options.sanitizers)
+        lanes["ASan and UBSan"] = "" if checked else "it did not run"
+        tests += checked
+    skips = [skip for test in tests for skip in test.skips]
+    required = bool(os.environ.get("CI")) and not options.partial
+
+    print("== lanes")
+    for lane, why in lanes.items():
+        print(f"  {lane:<16} {'ran' if not why else 'NOT WHOLE: ' + why}")
+    by_reason = {}
+    for who, why in skips:
+        by_reason.setdefault(why, []).append(who)
+    if by_reason:
+        print("== skipped")
+    for why, who in sorted(by_reason.items()):
+        print(f"  {why}: {', '.join(who[:4])}{f' and {len(who) - 4} more' if len(who) > 4 else ''}")
+
+    faults = [f"lane {lane}: {why}" for lane, why in lanes.items() if why] if required else []
+    faults += [f"skipped in CI: {who}: {why}" for who, why in skips if required and not NEEDS_GPU.search(why)]
+    for fault in faults:
+        print(f"test: {fault}")
+    failed = [t for t in tests if not t.passed and not t.skipped_whole]
+    for test in failed:
+        print(f"FAILED: {test.name}")
+    whole = sum(t.skipped_whole for t in tests)
+    print(f"{len(tests) - len(failed) - whole} passed, {len(failed)} failed, {whole} skipped")
+    sys.exit(1 if faults or failed else 0)
+
+
+if __name__ == "__main__":
+    main()
