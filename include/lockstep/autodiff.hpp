@@ -7,19 +7,19 @@
 //   const std::vector<Value> grad = gradient(f, {x, y});
 //   const std::vector<double> at = evaluate<double>(grad, {0.3, 0.7});  // by leaf number
 //
-// Values behave like numbers, with these rules:
+// The operations are the elementary functions and the nodes of ir/ops.def, under the names that kernels use,
+// and those below. Values behave like numbers, with these rules:
 // - Equal expressions are one node. Constants are folded in f64; 0 * x is 0 and x - x is 0 even where x is
-// not finite.
+//   not finite.
 // - Nothing throws outside a function's domain: the result is NaN or an infinity as in IEEE arithmetic. The
-// safe_
-//   functions have finite values and derivatives everywhere.
+//   safe_ functions have finite values and derivatives everywhere.
 // - Derivatives at kinks: abs'(0) = 1, relu'(0) = 0, sign, floor, ceil, trunc, rint and comparisons have
-// derivative 0;
-//   min and max give the whole derivative to the first operand on ties; clamp passes it inside and at both
-//   ends.
+//   derivative 0; min and max give the whole derivative to the first operand on ties; clamp passes it inside
+//   and at both ends; fmod has 1 and -trunc(a / b).
+// - Constant whole exponents of pow up to 64 become products; otherwise a < 0 gives NaN unless the exponent
+//   is whole, and the derivative to the exponent is 0 where a <= 0.
 // - select evaluates both branches, and the derivative flows into the chosen one. A branch that is not chosen
-// but has an
-//   infinite derivative gives NaN (0 * inf): guard its operand too, as the safe_ functions do.
+//   but has an infinite derivative gives NaN (0 * inf): guard its operand too, as the safe_ functions do.
 #pragma once
 
 #include <complex>
@@ -39,56 +39,13 @@ namespace lockstep::autodiff {
 enum class Op : uint8_t {
   constant,
   leaf,
-  add,
-  sub,
-  mul,
-  div,
-  neg,
+#define LOCKSTEP_NODE(name, ...) name,
+#define LOCKSTEP_MATH(name, ...) name,
+#include "lockstep/ir/ops.def"
   sum,
-  abs,
-  sign,
-  min,
-  max,
-  floor,
-  ceil,
-  trunc,
-  rint,
-  fmod,
-  copysign,
-  sqrt,
-  rsqrt,
-  cbrt,
-  hypot,
-  exp,
-  exp2,
-  expm1,
-  log,
-  log2,
-  log10,
-  log1p,
-  pow,
   powi,
-  sin,
-  cos,
-  tan,
-  asin,
-  acos,
-  atan,
-  atan2,
-  sinh,
-  cosh,
-  tanh,
-  sigmoid,
-  softplus,
-  erf,
-  stop,  // identity without derivative
-  less,
-  less_equal,
-  equal,
-  not_equal,  // give a condition
-  logical_and,
-  logical_or,
-  logical_not,
+  sign,
+  stop,    // identity without derivative
   select,  // condition, value if true, value if false
   count_
 };
@@ -179,8 +136,7 @@ std::vector<uint32_t> leaves_of(std::span<const Value> outputs);
 /// Readable text such as "sin(x * y)".
 std::string print(const Value& value);
 
-// ── operators
-// ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── operators ──
 
 namespace detail {
 template <class X>
@@ -210,83 +166,58 @@ Value binary(Op op, const A& a, const B& b) {
 }
 }  // namespace detail
 
-#define LOCKSTEP_VALUE_BINARY(name, op)  \
+// Each node and elementary function of ir/ops.def, under the word that its row gives.
+#define LOCKSTEP_VALUE1(word, op) \
+  inline Value word(const Value& a) { return a.graph().make(Op::op, {a}); }
+#define LOCKSTEP_VALUE2(word, op)        \
   template <class A, class B>            \
     requires detail::Operands<A, B>      \
-  Value name(const A& a, const B& b) {   \
+  Value word(const A& a, const B& b) {   \
     return detail::binary(Op::op, a, b); \
   }
-LOCKSTEP_VALUE_BINARY(operator+, add)
-LOCKSTEP_VALUE_BINARY(operator-, sub)
-LOCKSTEP_VALUE_BINARY(operator*, mul)
-LOCKSTEP_VALUE_BINARY(operator/, div)
-LOCKSTEP_VALUE_BINARY(min, min)    // b < a ? b : a
-LOCKSTEP_VALUE_BINARY(max, max)    // a < b ? b : a
-LOCKSTEP_VALUE_BINARY(fmod, fmod)  // a - b trunc(a / b); derivatives 1 and -trunc(a / b)
-LOCKSTEP_VALUE_BINARY(copysign, copysign)
-LOCKSTEP_VALUE_BINARY(hypot, hypot)
-LOCKSTEP_VALUE_BINARY(atan2, atan2)
-/// a to the b. Constant whole exponents up to 64 become products; otherwise a < 0 gives NaN unless b is
-/// whole, and the derivative to b is 0 where a <= 0.
-LOCKSTEP_VALUE_BINARY(pow, pow)
-#undef LOCKSTEP_VALUE_BINARY
-
-#define LOCKSTEP_VALUE_COMPARISON(name, op, swapped)                                       \
-  template <class A, class B>                                                              \
-    requires detail::Operands<A, B>                                                        \
-  Condition name(const A& a, const B& b) {                                                 \
-    const Value v = swapped ? detail::binary(Op::op, b, a) : detail::binary(Op::op, a, b); \
-    return Condition(&v.graph(), v.id());                                                  \
+#define LOCKSTEP_CONDITION2(word, op)             \
+  template <class A, class B>                     \
+    requires detail::Operands<A, B>               \
+  Condition word(const A& a, const B& b) {        \
+    const Value v = detail::binary(Op::op, a, b); \
+    return Condition(&v.graph(), v.id());         \
   }
-LOCKSTEP_VALUE_COMPARISON(operator<, less, false)
-LOCKSTEP_VALUE_COMPARISON(operator<=, less_equal, false)
-LOCKSTEP_VALUE_COMPARISON(operator>, less, true)
-LOCKSTEP_VALUE_COMPARISON(operator>=, less_equal, true)
-LOCKSTEP_VALUE_COMPARISON(equal, equal, false)
-LOCKSTEP_VALUE_COMPARISON(not_equal, not_equal, false)
-#undef LOCKSTEP_VALUE_COMPARISON
+#define LOCKSTEP_LOGIC1(word, op)                       \
+  inline Condition word(const Condition& a) {           \
+    const Value v = a.graph().make(Op::op, {a.node()}); \
+    return Condition(&v.graph(), v.id());               \
+  }
+#define LOCKSTEP_LOGIC2(word, op)                                 \
+  inline Condition word(const Condition& a, const Condition& b) { \
+    const Value v = a.graph().make(Op::op, {a.node(), b.node()}); \
+    return Condition(&v.graph(), v.id());                         \
+  }
+#define LOCKSTEP_NODE(name, word, kind, arity, ...) LOCKSTEP_##kind##arity(word, name)
+#define LOCKSTEP_MATH(name, arity, ...) LOCKSTEP_VALUE##arity(name, name)
+#include "lockstep/ir/ops.def"
+#undef LOCKSTEP_VALUE1
+#undef LOCKSTEP_VALUE2
+#undef LOCKSTEP_CONDITION2
+#undef LOCKSTEP_LOGIC1
+#undef LOCKSTEP_LOGIC2
 
-#define LOCKSTEP_VALUE_UNARY(name, op) \
-  inline Value name(const Value& a) { return a.graph().make(Op::op, {a}); }
-LOCKSTEP_VALUE_UNARY(operator-, neg)
-LOCKSTEP_VALUE_UNARY(abs, abs)
-LOCKSTEP_VALUE_UNARY(sign, sign)  // -1, 0 or 1
-LOCKSTEP_VALUE_UNARY(floor, floor)
-LOCKSTEP_VALUE_UNARY(ceil, ceil)
-LOCKSTEP_VALUE_UNARY(trunc, trunc)
-LOCKSTEP_VALUE_UNARY(rint, rint)  // halves to even
-LOCKSTEP_VALUE_UNARY(sqrt, sqrt)
-LOCKSTEP_VALUE_UNARY(rsqrt, rsqrt)
-LOCKSTEP_VALUE_UNARY(cbrt, cbrt)
-LOCKSTEP_VALUE_UNARY(exp, exp)
-LOCKSTEP_VALUE_UNARY(exp2, exp2)
-LOCKSTEP_VALUE_UNARY(expm1, expm1)
-LOCKSTEP_VALUE_UNARY(log, log)
-LOCKSTEP_VALUE_UNARY(log2, log2)
-LOCKSTEP_VALUE_UNARY(log10, log10)
-LOCKSTEP_VALUE_UNARY(log1p, log1p)
-LOCKSTEP_VALUE_UNARY(sin, sin)
-LOCKSTEP_VALUE_UNARY(cos, cos)
-LOCKSTEP_VALUE_UNARY(tan, tan)
-LOCKSTEP_VALUE_UNARY(asin, asin)
-LOCKSTEP_VALUE_UNARY(acos, acos)
-LOCKSTEP_VALUE_UNARY(atan, atan)
-LOCKSTEP_VALUE_UNARY(sinh, sinh)
-LOCKSTEP_VALUE_UNARY(cosh, cosh)
-LOCKSTEP_VALUE_UNARY(tanh, tanh)
-LOCKSTEP_VALUE_UNARY(sigmoid, sigmoid)    // 1 / (1 + exp(-a))
-LOCKSTEP_VALUE_UNARY(softplus, softplus)  // log(1 + exp(a)), safe from overflow
-LOCKSTEP_VALUE_UNARY(erf, erf)
-LOCKSTEP_VALUE_UNARY(stop_gradient, stop)
-#undef LOCKSTEP_VALUE_UNARY
+template <class A, class B>
+  requires detail::Operands<A, B>
+Condition operator>(const A& a, const B& b) {
+  return b < a;
+}
+template <class A, class B>
+  requires detail::Operands<A, B>
+Condition operator>=(const A& a, const B& b) {
+  return b <= a;
+}
+inline Value sign(const Value& a) { return a.graph().make(Op::sign, {a}); }  // -1, 0 or 1
+inline Value stop_gradient(const Value& a) { return a.graph().make(Op::stop, {a}); }
 
 inline Value& operator+=(Value& a, const Value& b) { return a = a + b; }
 inline Value& operator-=(Value& a, const Value& b) { return a = a - b; }
 inline Value& operator*=(Value& a, const Value& b) { return a = a * b; }
 
-Condition operator&&(const Condition& a, const Condition& b);
-Condition operator||(const Condition& a, const Condition& b);
-Condition operator!(const Condition& a);
 Value select(const Condition& condition, const Value& yes, const Value& no);
 template <class N>
   requires detail::kNumber<N>
@@ -332,8 +263,7 @@ Value safe_atan2(const Value& y, const Value& x);
 /// a to the b where a > 0, else 0 with derivatives 0.
 Value safe_pow(const Value& a, const Value& b);
 
-// ── derivatives
-// ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── derivatives ──
 
 /// Reverse mode: sum over outputs k of seeds[k] * d outputs[k] / d inputs[i], for each i, in the same graph.
 /// The sums run in the order of falling node ids, so the result is the same expression every time.
@@ -346,8 +276,7 @@ std::vector<Value> jvp(std::span<const Value> outputs, std::span<const Value> in
 std::vector<Value> gradient(const Value& output, std::span<const Value> inputs);
 std::vector<Value> gradient(const Value& output, std::initializer_list<Value> inputs);
 
-// ── host evaluation
-// ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── host evaluation ──
 
 /// Values of `outputs` for leaf values given by leaf number (missing ones count as an error). T: float,
 /// double or std::complex<double>. Complex arithmetic continues every operation analytically (comparisons,
@@ -373,8 +302,7 @@ struct GradientCheck {
 /// Compares the reverse and the forward mode of `output` with complex steps at `leaves`.
 GradientCheck check_gradient(const Value& output, const std::vector<double>& leaves);
 
-// ── kernels
-// ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── kernels ──
 
 /// Lowers values into the kernel that is being traced. Each node becomes one kernel value, shared by all that
 /// use it. A sum with a product becomes fma by a rule that looks at the graph alone, and other products are
@@ -400,8 +328,7 @@ class Lowering {
   std::vector<ir::Id> memo_;
 };
 
-// ── topology
-// ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── topology ──
 
 /// What kernels are shared by: the shape of an expression without its leaves' identities and constants'
 /// values.

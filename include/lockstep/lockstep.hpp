@@ -1,7 +1,6 @@
 // Everything a user of Lockstep needs.
 #pragma once
 
-#include "lockstep/array.hpp"
 #include "lockstep/autodiff.hpp"
 #include "lockstep/autodiff/geometry.hpp"
 #include "lockstep/context.hpp"

@@ -1,4 +1,4 @@
-// The derivative rules, and forward and reverse mode over them.
+// Forward and reverse mode over the derivatives of ops.def.
 #include <fmt/format.h>
 
 #include <optional>
@@ -9,67 +9,21 @@ namespace lockstep::autodiff {
 
 namespace {
 
-/// What a rule sees: operands a and b, the result r, and the factor g that the partial derivative is
-/// multiplied with. g is the adjoint of r in reverse mode and the tangent of the operand in forward mode.
-struct Place {
-  Value a, b, r, g;
-};
-using Rule = Value (*)(const Place&);
-
-struct Derivative {
-  Op op;
-  Rule to_a;
-  Rule to_b = nullptr;
-};
-
-// One row per operation with a derivative; sum, powi and select follow in `propagate`, all others have none.
-constexpr Derivative kDerivatives[] = {
-    {Op::add, [](const Place& p) { return p.g; }, [](const Place& p) { return p.g; }},
-    {Op::sub, [](const Place& p) { return p.g; }, [](const Place& p) { return -p.g; }},
-    {Op::mul, [](const Place& p) { return p.g * p.b; }, [](const Place& p) { return p.g * p.a; }},
-    {Op::div, [](const Place& p) { return p.g / p.b; }, [](const Place& p) { return -(p.g * p.r) / p.b; }},
-    {Op::neg, [](const Place& p) { return -p.g; }},
-    {Op::abs, [](const Place& p) { return select(p.a >= 0, p.g, -p.g); }},
-    {Op::min, [](const Place& p) { return select(p.b < p.a, 0, p.g); },
-     [](const Place& p) { return select(p.b < p.a, p.g, 0); }},
-    {Op::max, [](const Place& p) { return select(p.a < p.b, 0, p.g); },
-     [](const Place& p) { return select(p.a < p.b, p.g, 0); }},
-    {Op::fmod, [](const Place& p) { return p.g; }, [](const Place& p) { return -(p.g * trunc(p.a / p.b)); }},
-    {Op::copysign, [](const Place& p) { return select(equal(p.r, p.a), p.g, -p.g); }},
-    {Op::sqrt, [](const Place& p) { return p.g * 0.5 / p.r; }},
-    {Op::rsqrt, [](const Place& p) { return p.g * -0.5 * (p.r * p.r * p.r); }},
-    {Op::cbrt, [](const Place& p) { return p.g * p.r / (3.0 * p.a); }},
-    {Op::hypot, [](const Place& p) { return p.g * p.a / p.r; },
-     [](const Place& p) { return p.g * p.b / p.r; }},
-    {Op::exp, [](const Place& p) { return p.g * p.r; }},
-    {Op::exp2, [](const Place& p) { return p.g * p.r * 0.693147180559945309417; }},
-    {Op::expm1, [](const Place& p) { return p.g * (p.r + 1); }},
-    {Op::log, [](const Place& p) { return p.g / p.a; }},
-    {Op::log2, [](const Place& p) { return p.g * 1.44269504088896340736 / p.a; }},
-    {Op::log10, [](const Place& p) { return p.g * 0.434294481903251827651 / p.a; }},
-    {Op::log1p, [](const Place& p) { return p.g / (1 + p.a); }},
-    {Op::pow, [](const Place& p) { return p.g * select(equal(p.b, 0), 0, p.b * pow(p.a, p.b - 1)); },
-     [](const Place& p) { return p.g * select(p.a > 0, p.r * log(select(p.a > 0, p.a, 1)), 0); }},
-    {Op::sin, [](const Place& p) { return p.g * cos(p.a); }},
-    {Op::cos, [](const Place& p) { return -(p.g * sin(p.a)); }},
-    {Op::tan, [](const Place& p) { return p.g * (1 + p.r * p.r); }},
-    {Op::asin, [](const Place& p) { return p.g / sqrt(1 - p.a * p.a); }},
-    {Op::acos, [](const Place& p) { return -(p.g / sqrt(1 - p.a * p.a)); }},
-    {Op::atan, [](const Place& p) { return p.g / (1 + p.a * p.a); }},
-    {Op::atan2, [](const Place& p) { return p.g * p.b / (p.a * p.a + p.b * p.b); },
-     [](const Place& p) { return -(p.g * p.a / (p.a * p.a + p.b * p.b)); }},
-    {Op::sinh, [](const Place& p) { return p.g * cosh(p.a); }},
-    {Op::cosh, [](const Place& p) { return p.g * sinh(p.a); }},
-    {Op::tanh, [](const Place& p) { return p.g * (1 - p.r * p.r); }},
-    {Op::sigmoid, [](const Place& p) { return p.g * (p.r * (1 - p.r)); }},
-    {Op::softplus, [](const Place& p) { return p.g * sigmoid(p.a); }},
-    {Op::erf, [](const Place& p) { return p.g * (exp(-(p.a * p.a)) * 1.12837916709551257390); }},
-};
-
-const Derivative* find(Op op) {
-  for (const Derivative& d : kDerivatives)
-    if (d.op == op) return &d;
-  return nullptr;
+/// g times the partial derivative of an operation to its operand k, by its row of ops.def; nothing where that
+/// is zero. g is the adjoint of the result r in reverse mode and the tangent of the operand in forward mode.
+std::optional<Value> flow(Op op, size_t k, const Value& a, const Value& b, const Value& r, const Value& g) {
+  switch (op) {
+#define D(...) \
+  if (k-- == 0) return __VA_ARGS__;
+#define LOCKSTEP_NODE(name, word, kind, arity, op, host, derivative) \
+  case Op::name: derivative break;
+#define LOCKSTEP_MATH(name, arity, cuda, wgsl, host, derivative) \
+  case Op::name: derivative break;
+#include "lockstep/ir/ops.def"
+#undef D
+    default: break;
+  }
+  return {};
 }
 
 /// g times the partial derivative of node `id` to its operand `k`; nothing where that is zero.
@@ -85,11 +39,7 @@ std::optional<Value> propagate(Graph& graph, uint32_t id, size_t k, const Value&
       return graph.make(Op::select, {arg(0), k == 1 ? g : zero, k == 1 ? zero : g});
     default: break;
   }
-  const Derivative* d = find(node.op);
-  if (!d) return {};
-  const Rule rule = k == 0 ? d->to_a : d->to_b;
-  if (!rule) return {};
-  return rule({arg(0), node.args.size() > 1 ? arg(1) : Value(), Value(&graph, id), g});
+  return flow(node.op, k, arg(0), node.args.size() > 1 ? arg(1) : Value(), Value(&graph, id), g);
 }
 
 void check_lengths(size_t got, size_t expected, const char* what, const char* where) {

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "autodiff/scalar_ops.hpp"
+#include "autodiff/host_values.hpp"
 #include "lockstep/autodiff.hpp"
 
 namespace lockstep::autodiff {
@@ -16,7 +16,7 @@ std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leave
   for (uint32_t id : reachable(outputs)) {
     const Node& node = graph.node(id);
     if (node.op == Op::constant) {
-      values[id] = T(scalar::real_of<T>(std::bit_cast<double>(node.imm)));
+      values[id] = T(std::bit_cast<double>(node.imm));
     } else if (node.op == Op::leaf) {
       if (node.imm >= leaves.size())
         throw InputError(
@@ -26,7 +26,7 @@ std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leave
     } else {
       operands.clear();
       for (uint32_t a : node.args) operands.push_back(values[a]);
-      values[id] = scalar::apply<T>(node, operands);
+      values[id] = host::apply<T>(node, operands);
     }
   }
   std::vector<T> result;

@@ -9,15 +9,18 @@
 namespace lockstep::autodiff {
 
 std::string_view name(Op op) {
-  static constexpr std::string_view kNames[] = {
-      "constant", "leaf",       "add",   "sub",       "mul",  "div",     "neg",      "sum",   "abs",
-      "sign",     "min",        "max",   "floor",     "ceil", "trunc",   "rint",     "fmod",  "copysign",
-      "sqrt",     "rsqrt",      "cbrt",  "hypot",     "exp",  "exp2",    "expm1",    "log",   "log2",
-      "log10",    "log1p",      "pow",   "powi",      "sin",  "cos",     "tan",      "asin",  "acos",
-      "atan",     "atan2",      "sinh",  "cosh",      "tanh", "sigmoid", "softplus", "erf",   "stop",
-      "less",     "less_equal", "equal", "not_equal", "and",  "or",      "not",      "select"};
+  static constexpr std::string_view kNames[] = {"constant", "leaf",
+#define LOCKSTEP_NODE(name, ...) #name,
+#define LOCKSTEP_MATH(name, ...) #name,
+#include "lockstep/ir/ops.def"
+                                                "sum",      "powi", "sign", "stop", "select"};
   static_assert(std::size(kNames) == size_t(Op::count_));
   return kNames[size_t(op)];
+}
+
+bool commutes(Op op) {
+  return op == Op::add || op == Op::mul || op == Op::equal || op == Op::not_equal || op == Op::hypot ||
+         op == Op::logical_and || op == Op::logical_or;
 }
 
 namespace {
@@ -94,10 +97,7 @@ Value Graph::make(Op op, std::span<const Value> operands, int64_t imm) {
   if (const auto simple = simplifier.simplify(op, operands, imm)) return *simple;
   Node node{op, uint64_t(imm), {}};
   for (const Value& v : operands) node.args.push_back(v.id());
-  if ((op == Op::add || op == Op::mul || op == Op::equal || op == Op::not_equal || op == Op::logical_and ||
-       op == Op::logical_or || op == Op::hypot) &&
-      node.args[1] < node.args[0])
-    std::swap(node.args[0], node.args[1]);
+  if (commutes(op) && node.args[1] < node.args[0]) std::swap(node.args[0], node.args[1]);
   return {this, state_->intern(std::move(node))};
 }
 
@@ -155,18 +155,6 @@ std::string print(const Value& value) {
   return text + ")";
 }
 
-Condition operator&&(const Condition& a, const Condition& b) {
-  const Value v = a.graph().make(Op::logical_and, {a.node(), b.node()});
-  return {&v.graph(), v.id()};
-}
-Condition operator||(const Condition& a, const Condition& b) {
-  const Value v = a.graph().make(Op::logical_or, {a.node(), b.node()});
-  return {&v.graph(), v.id()};
-}
-Condition operator!(const Condition& a) {
-  const Value v = a.graph().make(Op::logical_not, {a.node()});
-  return {&v.graph(), v.id()};
-}
 Value select(const Condition& c, const Value& yes, const Value& no) {
   return c.graph().make(Op::select, {c.node(), yes, no});
 }

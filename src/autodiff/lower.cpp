@@ -24,49 +24,11 @@ namespace {
 
 ir::Op kernel_op(Op op) {
   switch (op) {
-    case Op::div: return ir::Op::fdiv;
-    case Op::neg: return ir::Op::fneg;
-    case Op::abs: return ir::Op::fabs;
-    case Op::min: return ir::Op::fmin;
-    case Op::max: return ir::Op::fmax;
-    case Op::floor: return ir::Op::ffloor;
-    case Op::ceil: return ir::Op::fceil;
-    case Op::trunc: return ir::Op::ftrunc;
-    case Op::rint: return ir::Op::frint;
-    case Op::fmod: return ir::Op::fmod;
-    case Op::copysign: return ir::Op::fcopysign;
-    case Op::sqrt: return ir::Op::fsqrt;
-    case Op::rsqrt: return ir::Op::rsqrt;
-    case Op::cbrt: return ir::Op::cbrt;
-    case Op::hypot: return ir::Op::hypot;
-    case Op::exp: return ir::Op::exp;
-    case Op::exp2: return ir::Op::exp2;
-    case Op::expm1: return ir::Op::expm1;
-    case Op::log: return ir::Op::log;
-    case Op::log2: return ir::Op::log2;
-    case Op::log10: return ir::Op::log10;
-    case Op::log1p: return ir::Op::log1p;
-    case Op::pow: return ir::Op::pow;
-    case Op::sin: return ir::Op::sin;
-    case Op::cos: return ir::Op::cos;
-    case Op::tan: return ir::Op::tan;
-    case Op::asin: return ir::Op::asin;
-    case Op::acos: return ir::Op::acos;
-    case Op::atan: return ir::Op::atan;
-    case Op::atan2: return ir::Op::atan2;
-    case Op::sinh: return ir::Op::sinh;
-    case Op::cosh: return ir::Op::cosh;
-    case Op::tanh: return ir::Op::tanh;
-    case Op::sigmoid: return ir::Op::sigmoid;
-    case Op::softplus: return ir::Op::softplus;
-    case Op::erf: return ir::Op::erf;
-    case Op::less: return ir::Op::flt;
-    case Op::less_equal: return ir::Op::fle;
-    case Op::equal: return ir::Op::feq;
-    case Op::not_equal: return ir::Op::fne;
-    case Op::logical_and: return ir::Op::band;
-    case Op::logical_or: return ir::Op::bor;
-    case Op::logical_not: return ir::Op::bnot;
+#define LOCKSTEP_NODE(name, word, kind, arity, op, ...) \
+  case Op::name: return ir::Op::op;
+#define LOCKSTEP_MATH(name, ...) \
+  case Op::name: return ir::Op::name;
+#include "lockstep/ir/ops.def"
     default: throw InternalError("no kernel operation", std::string(name(op)), "an elementary operation");
   }
 }
@@ -112,12 +74,10 @@ ir::Id Lowering::emit(const Node& node) {
     }
     case Op::powi: {
       const int64_t n = int64_t(node.imm);
-      ir::Id base = arg(0), result = ir::kNone;
-      for (uint64_t k = uint64_t(n < 0 ? -n : n); k; k >>= 1) {
-        if (k & 1) result = result == ir::kNone ? base : product(result, base);
-        if (k > 1) base = product(base, base);
-      }
-      return n < 0 ? b.op(ir::Op::fdiv, {b.number(type_, 1), result}) : result;
+      const uint64_t size = n < 0 ? 0 - uint64_t(n) : uint64_t(n);
+      if (size > kProductPower) return b.op(ir::Op::pow, {arg(0), b.number(type_, double(n))});
+      const ir::Id power = lockstep::detail::power_by_squaring(arg(0), size, product);
+      return n < 0 ? b.op(ir::Op::fdiv, {b.number(type_, 1), power}) : power;
     }
     case Op::sign: {
       const ir::Id zero = b.number(type_, 0), one = b.number(type_, 1), minus = b.number(type_, -1);

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "autodiff/simplify.hpp"
+
 namespace lockstep::autodiff {
 
 namespace {
@@ -17,9 +19,34 @@ uint64_t mix(uint64_t h, uint64_t v) {
   return h ^ (h >> 31);
 }
 
-bool commutes(Op op) {
-  return op == Op::add || op == Op::mul || op == Op::equal || op == Op::not_equal || op == Op::hypot ||
-         op == Op::logical_and || op == Op::logical_or;
+/// Operations by their number in signatures. The numbers order the operands of commutative operations, and so
+/// which of two products becomes an fma: bits depend on them. They therefore stay as they are; operations
+/// that are not listed follow in the table's order.
+const std::vector<Op>& numbered() {
+  static const std::vector<Op> kAll = [] {
+    std::vector<Op> all = {
+        Op::constant,  Op::leaf,        Op::add,        Op::sub,         Op::mul,        Op::div,
+        Op::neg,       Op::sum,         Op::abs,        Op::sign,        Op::min,        Op::max,
+        Op::floor,     Op::ceil,        Op::trunc,      Op::rint,        Op::fmod,       Op::copysign,
+        Op::sqrt,      Op::rsqrt,       Op::cbrt,       Op::hypot,       Op::exp,        Op::exp2,
+        Op::expm1,     Op::log,         Op::log2,       Op::log10,       Op::log1p,      Op::pow,
+        Op::powi,      Op::sin,         Op::cos,        Op::tan,         Op::asin,       Op::acos,
+        Op::atan,      Op::atan2,       Op::sinh,       Op::cosh,        Op::tanh,       Op::sigmoid,
+        Op::softplus,  Op::erf,         Op::stop,       Op::less,        Op::less_equal, Op::equal,
+        Op::not_equal, Op::logical_and, Op::logical_or, Op::logical_not, Op::select};
+    for (size_t op = 0; op < size_t(Op::count_); ++op)
+      if (std::find(all.begin(), all.end(), Op(op)) == all.end()) all.push_back(Op(op));
+    return all;
+  }();
+  return kAll;
+}
+uint8_t number_of(Op op) {
+  static const std::vector<uint8_t> kNumbers = [] {
+    std::vector<uint8_t> numbers(size_t(Op::count_));
+    for (size_t k = 0; k < numbers.size(); ++k) numbers[size_t(numbered()[k])] = uint8_t(k);
+    return numbers;
+  }();
+  return kNumbers[size_t(op)];
 }
 
 /// Numbers by node of a graph that are forgotten all at once. A call touches only the nodes it reaches, so
@@ -164,7 +191,7 @@ class Serialiser {
   }
   uint64_t hash_of(uint32_t id) {
     const Node& node = graph_.node(id);
-    uint64_t h = mix(0, uint64_t(node.op));
+    uint64_t h = mix(0, number_of(node.op));
     if (node.op == Op::constant) return h;
     if (node.op == Op::leaf)
       return mix(mix(h, uint64_t(graph_.leaf_class(uint32_t(node.imm)))), s_.colour[id]);
@@ -217,7 +244,7 @@ class Serialiser {
       s_.stack.pop_back();
       if (s_.number.has(done)) continue;
       byte('n');
-      byte(uint8_t(node.op));
+      byte(number_of(node.op));
       number(uint32_t(node.args.size()));
       if (node.op == Op::powi) number(uint32_t(int32_t(int64_t(node.imm))));
       for (size_t k = 0; k < node.args.size(); ++k) reference(argument(node, k));
@@ -304,8 +331,9 @@ std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::spa
   for (;;) {
     const uint8_t tag = byte();
     if (tag == 'o') break;
-    const Op op = Op(byte());
-    if (tag != 'n' || op >= Op::count_) throw broken();
+    const uint8_t known = byte();
+    if (tag != 'n' || known >= numbered().size()) throw broken();
+    const Op op = numbered()[known];
     std::vector<Value> args(number());
     const int64_t imm = op == Op::powi ? int64_t(int32_t(number())) : 0;
     for (Value& a : args) a = reference();

@@ -7,6 +7,9 @@
 
 namespace lockstep::autodiff {
 
+/// True where the operands may be swapped.
+bool commutes(Op op);
+
 /// Simplifies one operation before its node is made. Never increases the number of operations of an
 /// expression.
 class Simplifier {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "ir/signature.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::ir {
@@ -25,15 +24,14 @@ Id Builder::emit(Op op, Type type, std::initializer_list<Id> args, uint64_t imm,
 }
 
 Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
-  const char domain = signature(op).domain;
   const Type operand = type(*args.begin());
   const auto fail = [&](std::string what, std::string expected) {
     throw InputError(what, fmt::format("kernel {}, operation {}", function_.name, name(op)), expected);
   };
   if (int(args.size()) != arity(op))
     fail(fmt::format("{} operands", args.size()), fmt::format("{}", arity(op)));
-  if (!in_domain(domain, operand))
-    fail(fmt::format("operand of type {}", lockstep::name(operand)), std::string(words(domain)));
+  if (!takes(op, operand))
+    fail(fmt::format("operand of type {}", lockstep::name(operand)), std::string(operand_types(op)));
   for (Id id : args)
     if (type(id) != operand)
       fail(fmt::format("operands of types {} and {}", lockstep::name(operand), lockstep::name(type(id))),

@@ -18,6 +18,14 @@ const OpRow& row(Op op) { return kRows[size_t(op)]; }
 }  // namespace
 
 std::string_view name(Op op) { return row(op).name; }
+std::string_view operand_types(Op op) {
+  switch (types_of(op).domain) {
+    case 'F': return "f32 or f64";
+    case 'I': return "an integer type";
+    case 'L': return "an integer type or bool";
+    default: return "nothing";
+  }
+}
 int arity(Op op) { return row(op).arity; }
 bool is_elementary(Op op) { return row(op).elementary; }
 bool is_math(Op op) { return row(op).math; }

@@ -26,6 +26,20 @@ ir::Builder& builder() {
 TraceScope::TraceScope(ir::Builder& builder) : outer_(current_builder) { current_builder = &builder; }
 TraceScope::~TraceScope() { current_builder = outer_; }
 
+namespace {
+template <class N>
+[[noreturn]] void refuse(Type type, N number) {
+  throw InputError(fmt::format("number {} with operands of type {}", number, name(type)),
+                   fmt::format("kernel {}", builder().function().name),
+                   is_float(type)
+                       ? "a number that this type holds"
+                       : "a number that this type holds exactly; cast<T>(…) gives operands of another type");
+}
+}  // namespace
+void refuse_number(Type type, double number) { refuse(type, number); }
+void refuse_number(Type type, int64_t number) { refuse(type, number); }
+void refuse_number(Type type, uint64_t number) { refuse(type, number); }
+
 uint32_t declare_array(bool shared, Storage storage, int64_t count) {
   ir::Function& f = builder().function();
   auto& arrays = shared ? f.shared : f.locals;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "ir/signature.hpp"
 #include "ir/uniformity.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/ir/function.hpp"
@@ -181,9 +180,8 @@ class Verifier {
 
   void elementary(const Instruction& i) const {
     args(i, arity(i.op));
-    const char domain = signature(i.op).domain;
     const Type t = type(i, 0);
-    if (!in_domain(domain, t)) broken(fmt::format("operand of type {}", lockstep::name(t)), words(domain));
+    if (!takes(i.op, t)) broken(fmt::format("operand of type {}", lockstep::name(t)), operand_types(i.op));
     for (int k = 1; k < i.arg_count(); ++k) operand(i, k, t);
     if (i.op == Op::umulhi)
       require(t == Type::u32 || t == Type::u64, fmt::format("umulhi of {}", lockstep::name(t)), "u32 or u64");

@@ -2,14 +2,7 @@
 // function serves both the IR and plain C++. Each operation means what ops.def says.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <concepts>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-
+#include "ir/meaning.hpp"
 #include "lockstep/kernel/value.hpp"
 
 namespace lockstep::math {
@@ -23,167 +16,64 @@ struct Host {
   template <class C>
     requires std::is_arithmetic_v<C>
   Host(C constant) : v(static_cast<T>(constant)) {}
-
-  friend Host operator+(Host a, Host b) {
-    return wrap([](auto x, auto y) { return x + y; }, a, b);
-  }
-  friend Host operator-(Host a, Host b) {
-    return wrap([](auto x, auto y) { return x - y; }, a, b);
-  }
-  friend Host operator*(Host a, Host b) {
-    return wrap([](auto x, auto y) { return x * y; }, a, b);
-  }
-  friend Host operator/(Host a, Host b)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(a.v / b.v);
-  }
-  friend Host operator-(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(-a.v);
-  }
-  friend Host operator&(Host a, Host b)
-    requires std::is_integral_v<T>
-  {
-    return Host(T(a.v & b.v));
-  }
-  friend Host operator|(Host a, Host b)
-    requires std::is_integral_v<T>
-  {
-    return Host(T(a.v | b.v));
-  }
-  friend Host operator^(Host a, Host b)
-    requires std::is_integral_v<T>
-  {
-    return Host(T(a.v ^ b.v));
-  }
-  friend Host operator<<(Host a, Host b)
-    requires std::is_integral_v<T>
-  {
-    return Host(T(bits(a) << amount(b)));
-  }
-  friend Host operator>>(Host a, Host b)
-    requires std::is_integral_v<T>
-  {
-    return Host(T(a.v >> amount(b)));
-  }
-  friend Host operator~(Host a)
-    requires std::is_integral_v<T>
-  {
-    if constexpr (std::same_as<T, bool>)
-      return Host(!a.v);
-    else
-      return Host(T(~a.v));
-  }
-  friend Host<bool> operator!(Host a)
-    requires std::same_as<T, bool>
-  {
-    return Host<bool>(!a.v);
-  }
-  friend Host<bool> operator&&(Host a, Host b)
-    requires std::same_as<T, bool>
-  {
-    return Host<bool>(a.v && b.v);
-  }
-  friend Host<bool> operator||(Host a, Host b)
-    requires std::same_as<T, bool>
-  {
-    return Host<bool>(a.v || b.v);
-  }
-  friend Host<bool> operator==(Host a, Host b) { return a.v == b.v; }
-  friend Host<bool> operator!=(Host a, Host b) { return a.v != b.v; }
-  friend Host<bool> operator<(Host a, Host b) { return a.v < b.v; }
-  friend Host<bool> operator<=(Host a, Host b) { return a.v <= b.v; }
-  friend Host<bool> operator>(Host a, Host b) { return b.v < a.v; }
-  friend Host<bool> operator>=(Host a, Host b) { return b.v <= a.v; }
-
-  friend Host fma(Host a, Host b, Host c)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(std::fma(a.v, b.v, c.v));
-  }
-  friend Host abs(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(std::fabs(a.v));
-  }
-  friend Host sqrt(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(std::sqrt(a.v));
-  }
-  friend Host rint(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(std::nearbyint(a.v));
-  }
-  friend Host trunc(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(std::trunc(a.v));
-  }
-  friend Host copysign(Host a, Host b)
-    requires std::is_floating_point_v<T>
-  {
-    return Host(std::copysign(a.v, b.v));
-  }
-  friend Host<bool> isnan(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host<bool>(std::isnan(a.v));
-  }
-  friend Host<bool> isinf(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host<bool>(std::isinf(a.v));
-  }
-  friend Host<bool> isfinite(Host a)
-    requires std::is_floating_point_v<T>
-  {
-    return Host<bool>(std::isfinite(a.v));
-  }
-  friend Host min(Host a, Host b) { return b.v < a.v ? b : a; }
-  friend Host max(Host a, Host b) { return a.v < b.v ? b : a; }
-  friend Host clz(Host a)
-    requires std::unsigned_integral<T>
-  {
-    return Host(T(std::countl_zero(a.v)));
-  }
-  friend Host umulhi(Host a, Host b)
-    requires std::unsigned_integral<T>
-  {
-    __extension__ using Wide = unsigned __int128;
-    return Host(T(Wide(a.v) * b.v >> (8 * sizeof(T))));
-  }
-  friend Host select(Host<bool> condition, Host yes, Host no) { return condition.v ? yes : no; }
-
- private:
-  static auto bits(Host a) { return std::make_unsigned_t<T>(a.v); }
-  static int amount(Host b) { return int(std::make_unsigned_t<T>(b.v) % (8 * sizeof(T))); }
-  template <class F>
-  static Host wrap(F f, Host a, Host b) {
-    if constexpr (std::is_floating_point_v<T>)
-      return Host(f(a.v, b.v));
-    else
-      return Host(T(f(bits(a), bits(b))));
-  }
 };
 
-/// As ops.def's convert: float to integer truncates and saturates, NaN gives 0.
+namespace hosting {
+template <class T>
+Host<T> hosted(T value) {
+  return value;
+}
+/// Stands for an operation that a kind of operand does not have.
+struct None {
+  template <class T>
+  T operator()(T, T, T) const;
+};
+}  // namespace hosting
+
+#define LOCKSTEP_HOST(parameters, word, floats, integers, x, y, z) \
+  template <class T>                                               \
+    requires detail::Takes<T, ir::Op::floats, ir::Op::integers>    \
+  auto word parameters {                                           \
+    using namespace ir::meaning;                                   \
+    [[maybe_unused]] constexpr hosting::None op_none;              \
+    if constexpr (std::is_floating_point_v<T>)                     \
+      return hosting::hosted(op_##floats(x, y, z));                \
+    else                                                           \
+      return hosting::hosted(op_##integers(x, y, z));              \
+  }
+#define LOCKSTEP_HOST1(word, floats, integers) \
+  LOCKSTEP_HOST((Host<T> a), word, floats, integers, a.v, a.v, a.v)
+#define LOCKSTEP_HOST2(word, floats, integers) \
+  LOCKSTEP_HOST((Host<T> a, Host<T> b), word, floats, integers, a.v, b.v, b.v)
+#define LOCKSTEP_HOST3(word, floats, integers) \
+  LOCKSTEP_HOST((Host<T> a, Host<T> b, Host<T> c), word, floats, integers, a.v, b.v, c.v)
+#define LOCKSTEP_PREFIX(symbol, ...) LOCKSTEP_HOST1(operator symbol, __VA_ARGS__)
+#define LOCKSTEP_INFIX(symbol, ...) LOCKSTEP_HOST2(operator symbol, __VA_ARGS__)
+#define LOCKSTEP_WORD(word, arity, ...) LOCKSTEP_HOST##arity(word, __VA_ARGS__)
+#define LOCKSTEP_COMPARE(symbol, floats, integers, swapped)                                     \
+  LOCKSTEP_HOST((Host<T> a, Host<T> b), operator symbol, floats, integers, swapped ? b.v : a.v, \
+                swapped ? a.v : b.v, a.v)
+#include "lockstep/ir/ops.def"
+#undef LOCKSTEP_HOST1
+#undef LOCKSTEP_HOST2
+#undef LOCKSTEP_HOST3
+#undef LOCKSTEP_HOST
+
+inline Host<bool> operator!(Host<bool> a) { return !a.v; }
+inline Host<bool> operator&&(Host<bool> a, Host<bool> b) { return a.v && b.v; }
+inline Host<bool> operator||(Host<bool> a, Host<bool> b) { return a.v || b.v; }
+template <class T>
+Host<T> select(Host<bool> condition, Host<T> yes, Host<T> no) {
+  return condition.v ? yes : no;
+}
+
 template <class To, class T>
 Host<To> cast(Host<T> a) {
-  if constexpr (std::is_floating_point_v<T> && std::is_integral_v<To>) {
-    constexpr T kTop = T(std::numeric_limits<To>::max() / 2 + 1) * 2;
-    if (std::isnan(a.v)) return Host<To>(0);
-    if (a.v >= kTop) return Host<To>(std::numeric_limits<To>::max());
-    if (a.v <= T(std::numeric_limits<To>::min())) return Host<To>(std::numeric_limits<To>::min());
-  }
-  return Host<To>(static_cast<To>(a.v));
+  return ir::meaning::convert<To>(a.v);
 }
 template <class To, class T>
 Host<To> bitcast(Host<T> a) {
-  return Host<To>(std::bit_cast<To>(a.v));
+  return std::bit_cast<To>(a.v);
 }
 
 }  // namespace lockstep::math

@@ -32,7 +32,7 @@ Device device_for(const Case& c, const Device& device) {
   return Device::open(device.info().name, options);
 }
 
-std::vector<Array> run_on(const Case& c, const CaseProblem& problem, const Device& opened) {
+std::vector<HostArray> run_on(const Case& c, const CaseProblem& problem, const Device& opened) {
   const Device device = device_for(c, opened);
   CaseRun run = problem.bind(device);
   run.run();
@@ -85,7 +85,7 @@ VerifyRow verify_case(const Case& c, const std::string& size, const Device& devi
     row.skipped = "no plain reference";
     return row;
   }
-  const std::vector<Array> expected =
+  const std::vector<HostArray> expected =
       against == Against::reference ? problem.reference() : run_on(c, problem, other);
   row.comparison = compare(run_on(c, problem, device), expected);
   row.pass = row.comparison.within(bound);

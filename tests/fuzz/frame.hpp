@@ -5,7 +5,7 @@
 
 #include "data.hpp"
 #include "generator.hpp"
-#include "ir/signature.hpp"
+#include "lockstep/ir/function.hpp"
 #include "lockstep/ir/builder.hpp"
 
 namespace lockstep::fuzz {

@@ -119,7 +119,7 @@ class Generator : KernelFrame {
     const Op op = recipe_.math && random_.chance(8) ? random_.of(kMath) : random_.of(kOps);
     Type t;
     do t = random_.of(types_);
-    while (!in_domain(is_math(op) ? 'F' : signature(op).domain, t) || (op == Op::umulhi && is_signed(t)));
+    while (!ir::takes(op, t) || (op == Op::umulhi && is_signed(t)));
     Value args[3];
     const int n = arity(op);
     bool uniform = true;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/error.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::testing {
@@ -32,68 +33,67 @@ struct WiderOf<double> {
 template <class T>
 using Wider = typename WiderOf<T>::type;
 
-#define LOCKSTEP_ORACLE1(name)                              \
-  inline double o_##name(double a) { return std::name(a); } \
-  inline Quad o_##name(Quad a) { return name##q(a); }
-#define LOCKSTEP_ORACLE2(name)                                           \
-  inline double o_##name(double a, double b) { return std::name(a, b); } \
-  inline Quad o_##name(Quad a, Quad b) { return name##q(a, b); }
-LOCKSTEP_ORACLE1(exp)
-LOCKSTEP_ORACLE1(exp2)
-LOCKSTEP_ORACLE1(expm1)
-LOCKSTEP_ORACLE1(log)
-LOCKSTEP_ORACLE1(log2)
-LOCKSTEP_ORACLE1(log10)
-LOCKSTEP_ORACLE1(log1p)
-LOCKSTEP_ORACLE2(pow)
-LOCKSTEP_ORACLE1(sqrt)
-LOCKSTEP_ORACLE1(cbrt)
-LOCKSTEP_ORACLE2(hypot)
-LOCKSTEP_ORACLE1(sin)
-LOCKSTEP_ORACLE1(cos)
-LOCKSTEP_ORACLE1(tan)
-LOCKSTEP_ORACLE1(asin)
-LOCKSTEP_ORACLE1(acos)
-LOCKSTEP_ORACLE1(atan)
-LOCKSTEP_ORACLE2(atan2)
-LOCKSTEP_ORACLE1(sinh)
-LOCKSTEP_ORACLE1(cosh)
-LOCKSTEP_ORACLE1(tanh)
-LOCKSTEP_ORACLE1(erf)
-LOCKSTEP_ORACLE2(fmod)
-#undef LOCKSTEP_ORACLE1
-#undef LOCKSTEP_ORACLE2
+// The functions that the column `host` of ops.def uses, on double and on 113 bits.
+namespace wide {
+inline double real(double a) { return a; }
+inline Quad real(Quad a) { return a; }
+inline bool signbit(double a) { return std::signbit(a); }
+inline bool signbit(Quad a) { return signbitq(a) != 0; }
+#define LOCKSTEP_WIDE1(name)                            \
+  inline double name(double a) { return std::name(a); } \
+  inline Quad name(Quad a) { return name##q(a); }
+#define LOCKSTEP_WIDE2(name)                                         \
+  inline double name(double a, double b) { return std::name(a, b); } \
+  inline Quad name(Quad a, Quad b) { return name##q(a, b); }
+LOCKSTEP_WIDE1(acos)
+LOCKSTEP_WIDE1(asin)
+LOCKSTEP_WIDE1(atan)
+LOCKSTEP_WIDE2(atan2)
+LOCKSTEP_WIDE1(cbrt)
+LOCKSTEP_WIDE1(ceil)
+LOCKSTEP_WIDE1(cos)
+LOCKSTEP_WIDE1(cosh)
+LOCKSTEP_WIDE1(erf)
+LOCKSTEP_WIDE1(exp)
+LOCKSTEP_WIDE1(exp2)
+LOCKSTEP_WIDE1(expm1)
+LOCKSTEP_WIDE1(floor)
+LOCKSTEP_WIDE2(fmod)
+LOCKSTEP_WIDE2(hypot)
+LOCKSTEP_WIDE1(log)
+LOCKSTEP_WIDE1(log10)
+LOCKSTEP_WIDE1(log1p)
+LOCKSTEP_WIDE1(log2)
+LOCKSTEP_WIDE2(pow)
+LOCKSTEP_WIDE1(rint)
+LOCKSTEP_WIDE1(sin)
+LOCKSTEP_WIDE1(sinh)
+LOCKSTEP_WIDE1(sqrt)
+LOCKSTEP_WIDE1(tan)
+LOCKSTEP_WIDE1(tanh)
+LOCKSTEP_WIDE1(trunc)
+#undef LOCKSTEP_WIDE1
+#undef LOCKSTEP_WIDE2
+template <class T>
+T truth(bool condition) {
+  return T(condition ? 1 : 0);
+}
 
+template <class T>
+T elementary(ir::Op op, T a, T b) {
+  switch (op) {
+#define LOCKSTEP_MATH(name, arity, cuda, wgsl, host, ...) \
+  case ir::Op::name: return host;
+#include "lockstep/ir/ops.def"
+    default: throw InternalError("no such elementary function", ir::name(op), "a row LOCKSTEP_MATH");
+  }
+}
+}  // namespace wide
+
+/// The elementary function `op` as ops.def defines it for the host, in a wide type.
 template <class W>
 W oracle(ir::Op op, W a, W b) {
-  switch (op) {
-    case ir::Op::exp: return o_exp(a);
-    case ir::Op::exp2: return o_exp2(a);
-    case ir::Op::expm1: return o_expm1(a);
-    case ir::Op::log: return o_log(a);
-    case ir::Op::log2: return o_log2(a);
-    case ir::Op::log10: return o_log10(a);
-    case ir::Op::log1p: return o_log1p(a);
-    case ir::Op::pow: return o_pow(a, b);
-    case ir::Op::rsqrt: return 1 / o_sqrt(a);
-    case ir::Op::cbrt: return o_cbrt(a);
-    case ir::Op::hypot: return o_hypot(a, b);
-    case ir::Op::sin: return o_sin(a);
-    case ir::Op::cos: return o_cos(a);
-    case ir::Op::tan: return o_tan(a);
-    case ir::Op::asin: return o_asin(a);
-    case ir::Op::acos: return o_acos(a);
-    case ir::Op::atan: return o_atan(a);
-    case ir::Op::atan2: return o_atan2(a, b);
-    case ir::Op::sinh: return o_sinh(a);
-    case ir::Op::cosh: return o_cosh(a);
-    case ir::Op::tanh: return o_tanh(a);
-    case ir::Op::sigmoid: return 1 / (1 + o_exp(-a));
-    case ir::Op::softplus: return a > 0 ? a + o_log1p(o_exp(-a)) : o_log1p(o_exp(a));
-    case ir::Op::erf: return o_erf(a);
-    case ir::Op::fmod: return o_fmod(a, b);
-    default: return W(0);
-  }
+  return wide::elementary<W>(op, a, b);
 }
 
 /// |got - want| in units in the last place of `want` as a T. NaN and infinities count 0 where both agree.

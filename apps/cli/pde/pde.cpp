@@ -13,6 +13,7 @@
 namespace lockstep::cli {
 namespace {
 
+using io::NpyArray;
 using nlohmann::ordered_json;
 
 /// What a run leaves: terms by name and gradient arrays by their name in OUT.
@@ -22,7 +23,23 @@ struct PdeResult {
   std::string kernel;
 };
 
-using Fields = std::map<std::string, Array>;
+Buffer upload(const Device& device, const NpyArray& a, size_t offset = 0, std::vector<int64_t> shape = {}) {
+  Shape s;
+  for (int64_t n : shape.empty() ? a.shape : shape) s.push_back(n);
+  const Storage storage = a.type == io::NpyType::f8 ? Storage::f64 : Storage::f32;
+  const Buffer b = device.allocate(storage, s);
+  device.write(b, a.data.data() + offset, b.bytes());
+  return b;
+}
+
+NpyArray download(const Device& device, const Buffer& b, std::vector<int64_t> shape) {
+  NpyArray a;
+  a.type = b.storage() == Storage::f64 ? io::NpyType::f8 : io::NpyType::f4;
+  a.shape = std::move(shape);
+  a.data.resize(size_t(b.bytes()));
+  device.read(b, a.data.data(), b.bytes());
+  return a;
+}
 
 /// Binds with the wanted path; where sweeps cannot do the problem, says so and takes two kernels.
 template <class Bind>
@@ -43,21 +60,22 @@ void take_terms(PdeResult& result, const pde::BoundLoss& bound) {
 }
 
 template <class T>
-PdeResult run_reference(const PdeOptions& options, const pde::Mesh& mesh, const Fields& in) {
+PdeResult run_reference(const PdeOptions& options, const pde::Mesh& mesh,
+                        const std::map<std::string, const NpyArray*>& in) {
   if (options.terms != "all")
     throw InputError(fmt::format("terms '{}' with the reference", options.terms), "--terms",
                      "all, or another --kernel");
   pde::reference::State<T> s;
   const size_t n = size_t(mesh.count());
   for (size_t l = 0; l < 3; ++l) {
-    const auto sigma = in.at(fmt::format("sigma{}", l)).as<T>(), u = in.at(fmt::format("u{}", l)).as<T>();
+    const auto sigma = in.at(fmt::format("sigma{}", l))->as<T>(), u = in.at(fmt::format("u{}", l))->as<T>();
     s.sigma[l].assign(sigma.begin(), sigma.end());
     for (size_t c = 0; c < 3; ++c)
       s.u[l][c].assign(u.begin() + std::ptrdiff_t(c * n), u.begin() + std::ptrdiff_t((c + 1) * n));
   }
   std::vector<T> mask;
   if (const auto found = in.find("mask"); found != in.end())
-    mask.assign(found->second.as<T>().begin(), found->second.as<T>().end());
+    mask.assign(found->second->as<T>().begin(), found->second->as<T>().end());
   // Checks what the kernels would check: sizes against stencils and rules.
   const pde::Loss check(pde::transport(3), mesh);
   const std::vector<double> weights = parse_numbers(options.weights, "--weights", 2);
@@ -69,11 +87,12 @@ PdeResult run_reference(const PdeOptions& options, const pde::Mesh& mesh, const 
     const bool wanted = options.gradients == "all" || (l == 1 && options.gradients != "none") ||
                         (l == 2 && options.gradients == "t1t2");
     if (!wanted) continue;
-    result.gradients.push_back(
-        {fmt::format("d_sigma{}", l), Array::of(r.gradient.sigma[l], in.at("sigma1").shape())});
+    result.gradients.push_back({fmt::format("d_sigma{}", l),
+                                NpyArray(in.at("sigma1")->shape, std::span<const T>(r.gradient.sigma[l]))});
     std::vector<T> u;
     for (const auto& c : r.gradient.u[l]) u.insert(u.end(), c.begin(), c.end());
-    result.gradients.push_back({fmt::format("d_u{}", l), Array::of(std::move(u), in.at("u1").shape())});
+    result.gradients.push_back(
+        {fmt::format("d_u{}", l), NpyArray(in.at("u1")->shape, std::span<const T>(u))});
   }
   return result;
 }
@@ -102,18 +121,20 @@ int finish(Session& session, const PdeOptions& options, const PdeResult& result,
 }
 
 /// Arrays of the optional fields and the mask, checked against `first`.
-void read_extras(const io::NpzArrays& file, const pde::TransportOptions& terms, const Array& first,
-                 const std::string& first_name, const std::string& where, Fields& in) {
-  const auto take = [&](const std::string& name, const Sizes& leading) {
-    in[name] = field_array(file, name, leading, where);
-    expect_like(in[name], name, first, first_name, where);
+void read_extras(const io::NpzArrays& file, const pde::TransportOptions& terms, const NpyArray& first,
+                 const std::string& first_name, const std::string& where,
+                 std::map<std::string, const NpyArray*>& in) {
+  const auto take = [&](const std::string& name, const std::vector<int64_t>& leading) {
+    const NpyArray& a = field_array(file, name, leading, where);
+    expect_like(a, name, first, first_name, where);
+    in[name] = &a;
   };
   if (terms.pressure) take("p", {});
   if (terms.forcing) take("force", {3});
   for (const auto& [name, array] : file)
-    if (name == "mask") in[name] = mask_array(array, first, first_name, where);
+    if (name == "mask") take("mask", {});
   for (const auto& [name, reason] : file.left_out)
-    if (name == "mask") throw InputError(fmt::format("array mask: {}", reason), where, "numbers or bool");
+    if (name == "mask") throw InputError(fmt::format("array mask: {}", reason), where, "f4 or f8");
 }
 
 int run_loss(const CommonOptions& common, const PdeOptions& options) {
@@ -121,13 +142,15 @@ int run_loss(const CommonOptions& common, const PdeOptions& options) {
   const pde::TransportOptions terms = parse_terms(options);
   pde::Mesh mesh = parse_mesh(options);
   const io::NpzArrays file = session.host_stage("read", [&] { return io::read_npz(options.input); });
-  Fields in;
-  const Array& first = field_array(file, "sigma1", {}, options.input);
+  std::map<std::string, const NpyArray*> in;
+  const NpyArray& first = field_array(file, "sigma1", {}, options.input);
   for (int l = 0; l < 3; ++l)
     for (const char* field : {"sigma", "u"}) {
       const std::string name = fmt::format("{}{}", field, l);
-      in[name] = field_array(file, name, *field == 'u' ? Sizes{3} : Sizes{}, options.input);
-      expect_like(in[name], name, first, "sigma1", options.input);
+      const NpyArray& a = field_array(
+          file, name, *field == 'u' ? std::vector<int64_t>{3} : std::vector<int64_t>{}, options.input);
+      expect_like(a, name, first, "sigma1", options.input);
+      in[name] = &a;
     }
   read_extras(file, terms, first, "sigma1", options.input, in);
   mesh.cells = cells_of(first);
@@ -135,8 +158,8 @@ int run_loss(const CommonOptions& common, const PdeOptions& options) {
   PdeResult result;
   if (options.kernel == "reference") {
     result = session.host_stage("pde.reference", [&] {
-      return first.storage() == Storage::f64 ? run_reference<double>(options, mesh, in)
-                                             : run_reference<float>(options, mesh, in);
+      return first.type == io::NpyType::f8 ? run_reference<double>(options, mesh, in)
+                                           : run_reference<float>(options, mesh, in);
     });
   } else {
     const pde::Loss loss(pde::transport(3, terms), mesh);
@@ -144,10 +167,10 @@ int run_loss(const CommonOptions& common, const PdeOptions& options) {
       pde::Inputs inputs;
       for (size_t l = 0; l < 3; ++l)
         for (const char* field : {"sigma", "u"})
-          inputs.fields[field][l] = device.upload(in.at(fmt::format("{}{}", field, l)));
-      if (terms.pressure) inputs.fields["p"][1] = device.upload(in.at("p"));
-      if (terms.forcing) inputs.fields["force"][1] = device.upload(in.at("force"));
-      if (in.count("mask")) inputs.mask = device.upload(in.at("mask"));
+          inputs.fields[field][l] = upload(device, *in.at(fmt::format("{}{}", field, l)));
+      if (terms.pressure) inputs.fields["p"][1] = upload(device, *in.at("p"));
+      if (terms.forcing) inputs.fields["force"][1] = upload(device, *in.at("force"));
+      if (in.count("mask")) inputs.mask = upload(device, *in.at("mask"));
       // Fields that no term mentions need no array.
       if (!terms.sigma_transport) inputs.fields.erase("sigma");
       pde::LossOptions o;
@@ -163,7 +186,7 @@ int run_loss(const CommonOptions& common, const PdeOptions& options) {
         for (const char* field : {"sigma", "u", "p", "force"})
           if (const Buffer g = bound.gradient(field, l - 1)) {
             const std::string source = *field == 'p' || *field == 'f' ? field : fmt::format("{}{}", field, l);
-            r.gradients.push_back({"d_" + source, device.download(g).reshape(in.at(source).shape())});
+            r.gradients.push_back({"d_" + source, download(device, g, in.at(source)->shape)});
           }
       return r;
     });
@@ -180,23 +203,27 @@ int run_trajectory(const CommonOptions& common, const PdeOptions& options) {
     throw InputError(fmt::format("kernel {}", options.kernel), "--kernel", "auto, fused or two-kernel");
   pde::Mesh mesh = parse_mesh(options);
   const io::NpzArrays file = session.host_stage("read", [&] { return io::read_npz(options.input); });
-  const Array& any = io::find_array(file, "sigma", options.input);
-  const int64_t levels = any.rank() ? any.size(0) : 0;
+  const NpyArray& any = io::find_array(file, "sigma", options.input);
+  const int64_t levels = any.shape.empty() ? 0 : any.shape[0];
   if (levels < 3) throw InputError(fmt::format("{} levels", levels), options.input, "3 or more");
-  const Array& sigma = field_array(file, "sigma", {levels}, options.input);
-  const Array& u = field_array(file, "u", {levels, 3}, options.input);
+  const NpyArray& sigma = field_array(file, "sigma", {levels}, options.input);
+  const NpyArray& u = field_array(file, "u", {levels, 3}, options.input);
   expect_like(u, "u", sigma, "sigma", options.input);
-  Fields in;
+  std::map<std::string, const NpyArray*> in;
   read_extras(file, terms, sigma, "sigma", options.input, in);
   mesh.cells = cells_of(sigma);
   const pde::Loss loss(pde::transport(3, terms), mesh);
   const PdeResult result = session.context().stage("pde.trajectory", [&](const Device& device) {
     pde::TrajectoryInputs inputs;
+    const std::vector<int64_t> scalar{mesh.cells[2], mesh.cells[1], mesh.cells[0]},
+        vectors{3, mesh.cells[2], mesh.cells[1], mesh.cells[0]};
+    const size_t step = sigma.data.size() / size_t(levels);
     for (int64_t n = 0; n < levels; ++n) {
-      if (terms.sigma_transport) inputs.fields["sigma"].push_back(device.upload(sigma[n]));
-      inputs.fields["u"].push_back(device.upload(u[n]));
+      if (terms.sigma_transport)
+        inputs.fields["sigma"].push_back(upload(device, sigma, size_t(n) * step, scalar));
+      inputs.fields["u"].push_back(upload(device, u, size_t(n) * step * 3, vectors));
     }
-    if (in.count("mask")) inputs.mask = device.upload(in.at("mask"));
+    if (in.count("mask")) inputs.mask = upload(device, *in.at("mask"));
     pde::LossOptions o;
     o.gradients = options.gradients == "none" ? pde::Gradients::none : pde::Gradients::all;
     o.path = parse_path(options.kernel);
@@ -207,14 +234,15 @@ int run_trajectory(const CommonOptions& common, const PdeOptions& options) {
     take_terms(r, bound);
     r.kernel = std::string(name(bound.path()));
     for (const char* field : {"sigma", "u"}) {
-      Array all(sigma.storage(), (*field == 'u' ? u : sigma).shape());
-      int64_t taken = 0;
+      NpyArray all;
+      all.type = sigma.type;
+      all.shape = *field == 'u' ? u.shape : sigma.shape;
       for (int64_t n = 0; n < levels; ++n)
         if (const Buffer g = bound.gradient(field, int(n))) {
-          device.read(g, all.mutate_raw().data() + taken, g.bytes());
-          taken += g.bytes();
+          const NpyArray one = download(device, g, {});
+          all.data.insert(all.data.end(), one.data.begin(), one.data.end());
         }
-      if (taken > 0) r.gradients.push_back({fmt::format("d_{}", field), std::move(all)});
+      if (!all.data.empty()) r.gradients.push_back({fmt::format("d_{}", field), std::move(all)});
     }
     return r;
   });

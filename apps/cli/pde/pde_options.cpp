@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "lockstep/error.hpp"
@@ -128,60 +127,40 @@ pde::Path parse_path(const std::string& text) {
 }
 
 namespace {
-void expect_cells(const Array& a, const std::string& name, const Array& first, const std::string& first_name,
-                  const std::string& where) {
-  if (a.rank() < 3 || cells_of(a) != cells_of(first))
-    throw InputError(fmt::format("array {} of shape {}", name, to_string(a.shape())), where,
-                     fmt::format("the cells of {} {}", first_name, to_string(first.shape())));
-}
-void expect_finite(const Array& a, const std::string& name, const std::string& where) {
-  if (const auto at = first_not_finite(a))
-    throw InputError(fmt::format("array {} is not finite at {}", name, index_text(a.shape(), *at)), where,
-                     "finite numbers");
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("({})", fmt::join(shape, ", "));
 }
 }  // namespace
 
-const Array& field_array(const io::NpzArrays& file, const std::string& name, const Sizes& leading,
-                         const std::string& where) {
-  const Array& a = io::find_array(file, name, where);
-  if (a.storage() != Storage::f32 && a.storage() != Storage::f64)
-    throw InputError(fmt::format("array {} of type {}", name, io::npy_name(a.storage())), where, "f4 or f8");
+const io::NpyArray& field_array(const io::NpzArrays& file, const std::string& name,
+                                const std::vector<int64_t>& leading, const std::string& where) {
+  const io::NpyArray& a = io::find_array(file, name, where);
+  if (a.type != io::NpyType::f4 && a.type != io::NpyType::f8)
+    throw InputError(fmt::format("array {} of type {}", name, io::name(a.type)), where, "f4 or f8");
   std::string expected = "(";
   for (int64_t n : leading) expected += fmt::format("{}, ", n);
   expected += "nz, ny, nx)";
-  bool fits = a.shape().size() == leading.size() + 3;
-  for (size_t k = 0; fits && k < a.shape().size(); ++k)
-    fits = a.shape()[k] > 0 && (k >= leading.size() || a.shape()[k] == leading[k]);
+  bool fits = a.shape.size() == leading.size() + 3;
+  for (size_t k = 0; fits && k < a.shape.size(); ++k)
+    fits = a.shape[k] > 0 && (k >= leading.size() || a.shape[k] == leading[k]);
   if (!fits)
-    throw InputError(fmt::format("array {} of shape {}", name, to_string(a.shape())), where, expected);
-  expect_finite(a, name, where);
+    throw InputError(fmt::format("array {} of shape {}", name, shape_text(a.shape)), where, expected);
   return a;
 }
 
-Array mask_array(const Array& mask, const Array& first, const std::string& first_name,
-                 const std::string& where) {
-  if (mask.rank() != 3)
-    throw InputError(fmt::format("array mask of shape {}", to_string(mask.shape())), where, "(nz, ny, nx)");
-  expect_cells(mask, "mask", first, first_name, where);
-  expect_finite(mask, "mask", where);
-  const Array weights = mask.to(Storage::f64);
-  const auto values = weights.as<double>();
-  const auto negative = std::find_if(values.begin(), values.end(), [](double w) { return w < 0; });
-  if (negative != values.end())
-    throw InputError(
-        fmt::format("array mask is {} at {}", *negative, index_text(mask.shape(), negative - values.begin())),
-        where, "weights of 0 or more");
-  return mask.to(first.storage());
+std::array<int64_t, 3> cells_of(const io::NpyArray& a) {
+  const size_t r = a.shape.size();
+  return {a.shape[r - 1], a.shape[r - 2], a.shape[r - 3]};
 }
 
-std::array<int64_t, 3> cells_of(const Array& a) { return {a.size(-1), a.size(-2), a.size(-3)}; }
-
-void expect_like(const Array& a, const std::string& name, const Array& first, const std::string& first_name,
-                 const std::string& where) {
-  if (a.storage() != first.storage())
-    throw InputError(fmt::format("array {} of type {}", name, io::npy_name(a.storage())), where,
-                     fmt::format("{} as {}", io::npy_name(first.storage()), first_name));
-  expect_cells(a, name, first, first_name, where);
+void expect_like(const io::NpyArray& a, const std::string& name, const io::NpyArray& first,
+                 const std::string& first_name, const std::string& where) {
+  if (a.type != first.type)
+    throw InputError(fmt::format("array {} of type {}", name, io::name(a.type)), where,
+                     fmt::format("{} as {}", io::name(first.type), first_name));
+  if (cells_of(a) != cells_of(first))
+    throw InputError(fmt::format("array {} of shape {}", name, shape_text(a.shape)), where,
+                     fmt::format("the cells of {} {}", first_name, shape_text(first.shape)));
 }
 
 }  // namespace lockstep::cli

@@ -27,18 +27,14 @@ pde::Mesh parse_mesh(const PdeOptions& options);
 pde::Gradients parse_gradients(const std::string& text);
 pde::Path parse_path(const std::string& text);
 
-/// An array of the file: f4 or f8, finite, `leading` axes of the given sizes, then three axes of cells. Throws
+/// An array of the file: f4 or f8, `leading` axes of the given sizes, then three axes of cells. Throws
 /// InputError.
-const Array& field_array(const io::NpzArrays& file, const std::string& name, const Sizes& leading,
-                         const std::string& where);
-/// Weights (nz, ny, nx) of any type of number or bool, in the type of `first`. Throws InputError, naming the
-/// place, for those below 0 or not finite, and for other cells than those of `first`.
-Array mask_array(const Array& mask, const Array& first, const std::string& first_name,
-                 const std::string& where);
+const io::NpyArray& field_array(const io::NpzArrays& file, const std::string& name,
+                                const std::vector<int64_t>& leading, const std::string& where);
 /// Cells x, y, z from the last three axes.
-std::array<int64_t, 3> cells_of(const Array& array);
-/// Throws InputError where cells or type differ from the first array's.
-void expect_like(const Array& array, const std::string& name, const Array& first,
+std::array<int64_t, 3> cells_of(const io::NpyArray& array);
+/// Throws InputError where shape or type differ from the first array's.
+void expect_like(const io::NpyArray& array, const std::string& name, const io::NpyArray& first,
                  const std::string& first_name, const std::string& where);
 
 }  // namespace lockstep::cli

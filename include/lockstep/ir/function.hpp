@@ -17,9 +17,39 @@ enum class Op : uint8_t {
 #define LOCKSTEP_MATH(name, ...) name,
 #define LOCKSTEP_STRUCTURAL(name) name,
 #include "lockstep/ir/ops.def"
-  count_
+  count_,
+  none = count_
 };
 std::string_view name(Op op);
+
+struct OpTypes {
+  char domain, result;  // columns of ops.def; 0 for structural rows
+};
+constexpr OpTypes types_of(Op op) {
+  constexpr char F = 'F', I = 'I', L = 'L', T = 'T', B = 'B';
+  constexpr OpTypes kTable[] = {
+#define LOCKSTEP_OP(name, arity, domain, result, ...) {domain, result},
+#define LOCKSTEP_MATH(name, ...) {F, T},
+#define LOCKSTEP_STRUCTURAL(name) {0, 0},
+#include "lockstep/ir/ops.def"
+      {0, 0}};
+  return kTable[size_t(op)];
+}
+/// True where an elementary operation takes operands of this type.
+constexpr bool takes(Op op, Type type) {
+  switch (types_of(op).domain) {
+    case 'F': return is_float(type);
+    case 'I': return is_integer(type);
+    case 'L': return is_integer(type) || type == Type::boolean;
+    default: return false;
+  }
+}
+/// Type of an elementary operation's result for operands of a type.
+constexpr Type result_type(Op op, Type operand) {
+  return types_of(op).result == 'B' ? Type::boolean : operand;
+}
+/// The types that an elementary operation takes, for messages: "f32 or f64".
+std::string_view operand_types(Op op);
 /// Operands of an elementary operation (not structural): 1 to 3; 0 for structural ones.
 int arity(Op op);
 bool is_elementary(Op op);  // a row LOCKSTEP_OP

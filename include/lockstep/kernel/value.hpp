@@ -6,13 +6,27 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <type_traits>
 
 #include "lockstep/ir/builder.hpp"
 #include "lockstep/types.hpp"
 
 namespace lockstep {
+
+using f32 = float;
+using f64 = double;
+using i32 = int32_t;
+using u32 = uint32_t;
+using i64 = int64_t;
+using u64 = uint64_t;
+/// Storage-only element types; the host sees their bits.
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
 
 namespace detail {
 
@@ -46,10 +60,24 @@ inline constexpr Type kType<i64> = Type::i64;
 template <>
 inline constexpr Type kType<u64> = Type::u64;
 
-/// Storage of an element type that kernels load; any other type does not compile.
-template <Element E>
-  requires(is_device_storage(kStorageOf<E>))
-inline constexpr Storage kStorage = kStorageOf<E>;
+template <class E>
+inline constexpr Storage kStorage = Storage::f32;
+template <>
+inline constexpr Storage kStorage<f64> = Storage::f64;
+template <>
+inline constexpr Storage kStorage<i32> = Storage::i32;
+template <>
+inline constexpr Storage kStorage<u32> = Storage::u32;
+template <>
+inline constexpr Storage kStorage<i64> = Storage::i64;
+template <>
+inline constexpr Storage kStorage<u64> = Storage::u64;
+template <>
+inline constexpr Storage kStorage<f16> = Storage::f16;
+template <>
+inline constexpr Storage kStorage<bf16> = Storage::bf16;
+template <>
+inline constexpr Storage kStorage<uint8_t> = Storage::u8;
 
 /// Value type of an element: f16 and bf16 load as f32, u8 as u32.
 template <class E>
@@ -83,6 +111,41 @@ uint64_t bits_of(T v) {
     return uint64_t(v);
 }
 
+/// True where T holds a number: integers exactly; numbers with a fraction are rounded to a float as C++ does,
+/// but neither cut to an integer nor taken for an infinity.
+template <class T, class C>
+constexpr bool holds(C number) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::same_as<T, C> || std::same_as<C, bool>) {
+    return true;
+  } else if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<C>) {
+    const bool finite = number - number == 0;
+    return !finite || sizeof(T) >= sizeof(C) || (number <= C(Limits::max()) && number >= C(Limits::lowest()));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const uint64_t size = number < 0 ? 0 - uint64_t(number) : uint64_t(number);
+    return size == 0 || std::bit_width(size) - std::countr_zero(size) <= Limits::digits;
+  } else if constexpr (std::is_floating_point_v<C>) {
+    constexpr C kEnd = C(Limits::max() / 2 + 1) * 2;
+    return number >= C(Limits::min()) && number < kEnd && number == C(T(number));
+  } else {
+    return number < 0 ? std::is_signed_v<T> && int64_t(number) >= int64_t(Limits::min())
+                      : uint64_t(number) <= uint64_t(Limits::max());
+  }
+}
+/// Throws InputError naming the kernel that is being traced, the number and the type.
+[[noreturn]] void refuse_number(Type type, double number);
+[[noreturn]] void refuse_number(Type type, int64_t number);
+[[noreturn]] void refuse_number(Type type, uint64_t number);
+
+/// A C++ number as an operand of type T.
+template <class T, class C>
+T operand(C number) {
+  using Widest = std::conditional_t<std::is_floating_point_v<C>, double,
+                                    std::conditional_t<std::is_signed_v<C>, int64_t, uint64_t>>;
+  if (!holds<T>(number)) refuse_number(kType<T>, Widest(number));
+  return static_cast<T>(number);
+}
+
 }  // namespace detail
 
 /// A value of one lane.
@@ -90,11 +153,12 @@ template <class T>
 class Val {
  public:
   using value_type = T;
-  /// A constant.
+  /// A constant. Throws InputError where T does not hold the number (0.5 or 5000000000 as an i32, 16777217 as
+  /// an f32); 0.1 as an f32 is rounded.
   template <class C>
     requires std::is_arithmetic_v<C>
   Val(C constant)
-      : id_(detail::builder().constant(detail::kType<T>, detail::bits_of<T>(static_cast<T>(constant)))) {}
+      : id_(detail::builder().constant(detail::kType<T>, detail::bits_of<T>(detail::operand<T>(constant)))) {}
   static Val from(ir::Id id) { return Val(id, 0); }
   ir::Id id() const { return id_; }
 
@@ -161,6 +225,15 @@ struct Common<A, B> {
 template <class A, class B>
 using common_t = typename Common<A, B>::type;
 
+template <class A, class B, class C>
+struct Common3 : Common<A, B> {};
+template <class A, class B, HasValue C>
+struct Common3<A, B, C> {
+  using type = expr_t<C>;
+};
+template <class A, class B, class C>
+using common3_t = typename Common3<A, B, C>::type;
+
 template <class T, class X>
 ir::Id id_of(const X& x) {
   if constexpr (std::is_arithmetic_v<X>)
@@ -169,52 +242,69 @@ ir::Id id_of(const X& x) {
     return static_cast<Val<T>>(x).id();
 }
 
-template <class R, class T, class A, class B>
-Val<R> binary(ir::Op f, ir::Op i, const A& a, const B& b, bool swap = false) {
-  const ir::Id x = id_of<T>(a), y = id_of<T>(b);
-  const ir::Op op = std::is_floating_point_v<T> ? f : i;
-  return Val<R>::from(swap ? builder().op(op, {y, x}) : builder().op(op, {x, y}));
+/// The operation that a word stands for on operands of type T; `none` where it takes no such operands.
+template <class T>
+constexpr ir::Op op_on(ir::Op floats, ir::Op integers) {
+  const ir::Op op = std::is_floating_point_v<T> ? floats : integers;
+  return ir::takes(op, kType<T>) ? op : ir::Op::none;
+}
+template <class T, ir::Op kFloats, ir::Op kIntegers>
+concept Takes = op_on<T>(kFloats, kIntegers) != ir::Op::none;
+template <class T, ir::Op kFloats, ir::Op kIntegers>
+using Result = Val<
+    std::conditional_t<ir::result_type(op_on<T>(kFloats, kIntegers), kType<T>) == Type::boolean, bool, T>>;
+
+template <ir::Op kFloats, ir::Op kIntegers, class T>
+auto apply(std::initializer_list<ir::Id> operands) {
+  return Result<T, kFloats, kIntegers>::from(builder().op(op_on<T>(kFloats, kIntegers), operands));
 }
 
 }  // namespace detail
 
-#define LOCKSTEP_ARITHMETIC(symbol, float_op, int_op)                        \
-  template <class A, class B>                                                \
-  Val<detail::common_t<A, B>> operator symbol(const A & a, const B & b) {    \
-    using T = detail::common_t<A, B>;                                        \
-    return detail::binary<T, T>(ir::Op::float_op, ir::Op::int_op, a, b);     \
-  }                                                                          \
-  template <class T, class B>                                                \
-    requires requires { typename detail::common_t<Var<T>, B>; }              \
-  Var<T>& operator symbol##=(Var<T>& a, const B & b) {                       \
-    return a = detail::binary<T, T>(ir::Op::float_op, ir::Op::int_op, a, b); \
+// The rows of ir/ops.def that say how kernels write operations become functions of one, two or three
+// operands.
+#define LOCKSTEP_KERNEL_WORD1(word, floats, integers)                    \
+  template <detail::HasValue A>                                          \
+    requires detail::Takes<detail::expr_t<A>, floats, integers>          \
+  detail::Result<detail::expr_t<A>, floats, integers> word(const A& a) { \
+    using T = detail::expr_t<A>;                                         \
+    return detail::apply<floats, integers, T>({detail::id_of<T>(a)});    \
   }
-LOCKSTEP_ARITHMETIC(+, fadd, iadd)
-LOCKSTEP_ARITHMETIC(-, fsub, isub)
-LOCKSTEP_ARITHMETIC(*, fmul, imul)
-LOCKSTEP_ARITHMETIC(/, fdiv, idiv)
-LOCKSTEP_ARITHMETIC(%, count_, irem)
-LOCKSTEP_ARITHMETIC(&, count_, band)
-LOCKSTEP_ARITHMETIC(|, count_, bor)
-LOCKSTEP_ARITHMETIC(^, count_, bxor)
-LOCKSTEP_ARITHMETIC(<<, count_, shl)
-LOCKSTEP_ARITHMETIC(>>, count_, shr)
-#undef LOCKSTEP_ARITHMETIC
+#define LOCKSTEP_KERNEL_WORD2(word, floats, integers)                                     \
+  template <class A, class B>                                                             \
+    requires detail::Takes<detail::common_t<A, B>, floats, integers>                      \
+  detail::Result<detail::common_t<A, B>, floats, integers> word(const A& a, const B& b) { \
+    using T = detail::common_t<A, B>;                                                     \
+    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b);                        \
+    return detail::apply<floats, integers, T>({x, y});                                    \
+  }
+#define LOCKSTEP_KERNEL_WORD3(word, floats, integers)                                                     \
+  template <class A, class B, class C>                                                                    \
+    requires detail::Takes<detail::common3_t<A, B, C>, floats, integers>                                  \
+  detail::Result<detail::common3_t<A, B, C>, floats, integers> word(const A& a, const B& b, const C& c) { \
+    using T = detail::common3_t<A, B, C>;                                                                 \
+    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b), z = detail::id_of<T>(c);               \
+    return detail::apply<floats, integers, T>({x, y, z});                                                 \
+  }
 
-#define LOCKSTEP_COMPARISON(symbol, float_op, int_op, swap)                                            \
-  template <class A, class B>                                                                          \
-  Val<bool> operator symbol(const A & a, const B & b)                                                  \
-    requires requires { typename detail::common_t<A, B>; }                                             \
-  {                                                                                                    \
-    return detail::binary<bool, detail::common_t<A, B>>(ir::Op::float_op, ir::Op::int_op, a, b, swap); \
+#define LOCKSTEP_INFIX(symbol, floats, integers)                                          \
+  LOCKSTEP_KERNEL_WORD2(operator symbol, ir::Op::floats, ir::Op::integers)                \
+  template <class T, class B>                                                             \
+    requires detail::Takes<detail::common_t<Var<T>, B>, ir::Op::floats, ir::Op::integers> \
+  Var<T>& operator symbol##=(Var<T>& a, const B & b) {                                    \
+    return a = a symbol b;                                                                \
   }
-LOCKSTEP_COMPARISON(==, feq, ieq, false)
-LOCKSTEP_COMPARISON(!=, fne, ine, false)
-LOCKSTEP_COMPARISON(<, flt, ilt, false)
-LOCKSTEP_COMPARISON(<=, fle, ile, false)
-LOCKSTEP_COMPARISON(>, flt, ilt, true)
-LOCKSTEP_COMPARISON(>=, fle, ile, true)
-#undef LOCKSTEP_COMPARISON
+#define LOCKSTEP_PREFIX(symbol, floats, integers) \
+  LOCKSTEP_KERNEL_WORD1(operator symbol, ir::Op::floats, ir::Op::integers)
+#define LOCKSTEP_COMPARE(symbol, floats, integers, swapped)                                        \
+  template <class A, class B>                                                                      \
+    requires detail::Takes<detail::common_t<A, B>, ir::Op::floats, ir::Op::integers>               \
+  Val<bool> operator symbol(const A & a, const B & b) {                                            \
+    using T = detail::common_t<A, B>;                                                              \
+    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b);                                 \
+    return detail::apply<ir::Op::floats, ir::Op::integers, T>({swapped ? y : x, swapped ? x : y}); \
+  }
+#include "lockstep/ir/ops.def"
 
 /// Both sides are evaluated: there is no short circuit. Use nested if_ where the right side must not run.
 template <class A, class B>
@@ -228,17 +318,6 @@ Val<bool> operator||(const A& a, const B& b) {
   return a | b;
 }
 
-template <detail::HasValue A>
-Val<detail::expr_t<A>> operator-(const A& a) {
-  using T = detail::expr_t<A>;
-  return Val<T>::from(
-      detail::builder().op(std::is_floating_point_v<T> ? ir::Op::fneg : ir::Op::ineg, {detail::id_of<T>(a)}));
-}
-template <detail::HasValue A>
-Val<detail::expr_t<A>> operator~(const A& a) {
-  using T = detail::expr_t<A>;
-  return Val<T>::from(detail::builder().op(ir::Op::bnot, {detail::id_of<T>(a)}));
-}
 template <detail::HasValue A>
   requires std::same_as<detail::expr_t<A>, bool>
 Val<bool> operator!(const A& a) {

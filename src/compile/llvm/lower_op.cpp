@@ -120,7 +120,7 @@ llvm::Type* element_type(llvm::LLVMContext& context, Storage storage) {
 Value* lower_op(IRBuilderBase& b, ir::Op op, Type operand, Value* x, Value* y, Value* z) {
   const bool sgn = is_signed(operand);
   switch (op) {
-#define LOCKSTEP_OP(name, arity, domain, result, meaning, cuda, wgsl, llvm_form, derivative) \
+#define LOCKSTEP_OP(name, arity, domain, result, meaning, cuda, wgsl, llvm_form) \
   case ir::Op::name: return llvm_form;
 #include "lockstep/ir/ops.def"
     default: break;
