@@ -42,6 +42,7 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   const Device device = session.open_device();
   BenchResults results;
   results.device = device.info().name;
+  results.numerics = device.numerics() == Numerics::fast ? "fast" : "exact";
   results.copy_gbps = measure_copy_gbps(device);
   int64_t total = 0;
   for (const Case* c : cases) total += static_cast<int64_t>(wanted.empty() ? c->bench.size() : wanted.size());
@@ -92,7 +93,9 @@ BenchResults measure_with(const std::string& program, const CommonOptions& commo
     throw InputError(fmt::format("`bench` ended with exit code {}", result.exit_code), program,
                      "a `lockstep` program with these cases");
   }
-  return parse_bench(result.output, program);
+  BenchResults results = parse_bench(result.output, program);
+  results.numerics = common.numerics;
+  return results;
 }
 
 // Each row's median over the rounds.
@@ -121,6 +124,14 @@ bool is_program(const std::string& file) {
          head.starts_with("#!");
 }
 
+void show(const BenchComparison& comparison, const BenchCommandOptions& options, ordered_json& document,
+          std::string& text) {
+  document["against"] = options.against;
+  document["comparison"] = to_json(comparison);
+  document["unmatched"] = comparison.unmatched;
+  text += to_text(comparison, options.against, options.tolerance / 100);
+}
+
 // Both programs in turn, the order changing from round to round, so that drifts of the machine hit both
 // alike.
 int compare_programs(const CommonOptions& common, const BenchCommandOptions& options) {
@@ -136,16 +147,16 @@ int compare_programs(const CommonOptions& common, const BenchCommandOptions& opt
     }
   }
   const BenchResults newer = median_of(ours);
-  const std::vector<BenchChange> changes = compare_bench(median_of(theirs), newer, options.tolerance / 100);
+  const BenchComparison comparison =
+      compare_bench(median_of(theirs), newer, options.tolerance / 100, options.against);
   ordered_json document = to_json(newer);
-  document["against"] = options.against;
-  document["comparison"] = to_json(changes);
+  std::string text;
+  show(comparison, options, document, text);
   session.note_device(newer.device, 0);
   if (!options.out.empty()) write_file(options.out, std::string_view(document.dump(2)));
   if (!options.csv.empty()) write_file(options.csv, std::string_view(to_csv(newer)));
-  session.finish(document, to_text(changes, options.against, options.tolerance / 100));
-  return std::any_of(changes.begin(), changes.end(), [](const BenchChange& c) { return c.regression; }) ? 1
-                                                                                                        : 0;
+  session.finish(document, text);
+  return comparison.passed() ? 0 : 1;
 }
 
 int run(const CommonOptions& common, const BenchCommandOptions& options) {
@@ -157,18 +168,17 @@ int run(const CommonOptions& common, const BenchCommandOptions& options) {
   const BenchResults results = measure(session, options);
   ordered_json document = to_json(results);
   std::string text = to_text(results);
-  bool slower = false;
+  bool passed = true;
   if (older) {
-    const std::vector<BenchChange> changes = compare_bench(*older, results, options.tolerance / 100);
-    document["against"] = options.against;
-    document["comparison"] = to_json(changes);
-    text += to_text(changes, options.against, options.tolerance / 100);
-    slower = std::any_of(changes.begin(), changes.end(), [](const BenchChange& c) { return c.regression; });
+    const BenchComparison comparison =
+        compare_bench(*older, results, options.tolerance / 100, options.against);
+    show(comparison, options, document, text);
+    passed = comparison.passed();
   }
   if (!options.out.empty()) write_file(options.out, std::string_view(document.dump(2)));
   if (!options.csv.empty()) write_file(options.csv, std::string_view(to_csv(results)));
   session.finish(document, text);
-  return slower ? 1 : 0;
+  return passed ? 0 : 1;
 }
 
 }  // namespace

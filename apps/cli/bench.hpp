@@ -10,7 +10,7 @@
 namespace lockstep::cli {
 
 struct BenchResults {
-  std::string device;
+  std::string device, numerics;
   double copy_gbps = 0;
   std::vector<BenchRow> rows;
 };
@@ -30,11 +30,19 @@ struct BenchChange {
   double ratio = 1;
   bool regression = false;
 };
-/// Rows that both have; a regression is slower by more than `tolerance` (0.05 = 5 %).
-std::vector<BenchChange> compare_bench(const BenchResults& older, const BenchResults& newer,
-                                       double tolerance);
-std::string to_text(const std::vector<BenchChange>& changes, const std::string& against, double tolerance);
-nlohmann::ordered_json to_json(const std::vector<BenchChange>& changes);
+/// Two results beside each other. Measured rows of the newer one that the older one lacks are `unmatched`.
+struct BenchComparison {
+  std::vector<BenchChange> changes;
+  std::vector<std::string> unmatched;  // "engine.copy 512x512 f32"
+  bool passed() const;
+};
+/// A regression is slower by more than `tolerance` (0.05 = 5 %). Throws InputError for results of different
+/// devices or numerics, naming `where` the older ones stand.
+BenchComparison compare_bench(const BenchResults& older, const BenchResults& newer, double tolerance,
+                              const std::string& where);
+std::string to_text(const BenchComparison& comparison, const std::string& against, double tolerance);
+/// The rows of the comparison.
+nlohmann::ordered_json to_json(const BenchComparison& comparison);
 
 /// Seconds until the first kernel's result is there, with an empty and with a filled kernel cache, for each
 /// back end.

@@ -27,8 +27,11 @@ ordered_json to_json(const BenchResults& results) {
   for (const BenchRow& r : results.rows) {
     if (!r.skipped.empty()) skipped.push_back({{"case", r.name}, {"reason", r.skipped}});
   }
-  return {
-      {"device", results.device}, {"copy_gbps", results.copy_gbps}, {"results", rows}, {"skipped", skipped}};
+  return {{"device", results.device},
+          {"numerics", results.numerics},
+          {"copy_gbps", results.copy_gbps},
+          {"results", rows},
+          {"skipped", skipped}};
 }
 
 std::string to_csv(const BenchResults& results) {
@@ -70,6 +73,7 @@ BenchResults parse_bench(const std::string& text, const std::string& where) {
   BenchResults results;
   try {
     results.device = document.at("device").get<std::string>();
+    results.numerics = document.value("numerics", "exact");
     results.copy_gbps = document.at("copy_gbps").get<double>();
     for (const auto& row : document.at("results")) {
       BenchRow r;
@@ -84,38 +88,54 @@ BenchResults parse_bench(const std::string& text, const std::string& where) {
   return results;
 }
 
-std::vector<BenchChange> compare_bench(const BenchResults& older, const BenchResults& newer,
-                                       double tolerance) {
-  std::vector<BenchChange> changes;
+bool BenchComparison::passed() const {
+  return !changes.empty() && unmatched.empty() &&
+         std::none_of(changes.begin(), changes.end(), [](const BenchChange& c) { return c.regression; });
+}
+
+BenchComparison compare_bench(const BenchResults& older, const BenchResults& newer, double tolerance,
+                              const std::string& where) {
+  if (older.device != newer.device)
+    throw InputError(fmt::format("results of {}", older.device), where,
+                     fmt::format("those of {}", newer.device));
+  if (older.numerics != newer.numerics)
+    throw InputError(fmt::format("results of {} numerics", older.numerics), where,
+                     fmt::format("those of {} numerics", newer.numerics));
+  BenchComparison comparison;
   for (const BenchRow& now : newer.rows) {
     if (!now.skipped.empty()) continue;
     const auto before = std::find_if(older.rows.begin(), older.rows.end(), [&](const BenchRow& r) {
       return r.name == now.name && r.size == now.size && r.dtype == now.dtype && r.skipped.empty();
     });
-    if (before == older.rows.end() || !(before->median_ms > 0)) continue;
+    if (before == older.rows.end() || !(before->median_ms > 0)) {
+      comparison.unmatched.push_back(fmt::format("{} {} {}", now.name, now.size, now.dtype));
+      continue;
+    }
     const double ratio = now.median_ms / before->median_ms;
-    changes.push_back(
+    comparison.changes.push_back(
         {now.name, now.size, now.dtype, before->median_ms, now.median_ms, ratio, ratio > 1 + tolerance});
   }
-  return changes;
+  return comparison;
 }
 
-std::string to_text(const std::vector<BenchChange>& changes, const std::string& against, double tolerance) {
+std::string to_text(const BenchComparison& comparison, const std::string& against, double tolerance) {
   std::string text = fmt::format("against {}\n{:<34} {:>16} {:>11} {:>11} {:>8}\n", against, "case", "size",
                                  "old ms", "new ms", "new/old");
   int64_t regressions = 0;
-  for (const BenchChange& c : changes) {
+  for (const BenchChange& c : comparison.changes) {
     text += fmt::format("{:<34} {:>16} {:>11.5g} {:>11.5g} {:>8.3f}{}\n", c.name, c.size, c.old_ms, c.new_ms,
                         c.ratio, c.regression ? "  SLOWER" : "");
     regressions += c.regression;
   }
-  return text + fmt::format("{} compared, {} slower by more than {:g} %\n", changes.size(), regressions,
-                            tolerance * 100);
+  for (const std::string& row : comparison.unmatched) text += fmt::format("{}  NOT IN {}\n", row, against);
+  return text + fmt::format("{} compared, {} slower by more than {:g} %, {} without a partner\n",
+                            comparison.changes.size(), regressions, tolerance * 100,
+                            comparison.unmatched.size());
 }
 
-ordered_json to_json(const std::vector<BenchChange>& changes) {
+ordered_json to_json(const BenchComparison& comparison) {
   ordered_json rows = ordered_json::array();
-  for (const BenchChange& c : changes) {
+  for (const BenchChange& c : comparison.changes) {
     rows.push_back({{"case", c.name},
                     {"size", c.size},
                     {"dtype", c.dtype},

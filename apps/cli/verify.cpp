@@ -112,9 +112,9 @@ int run(const CommonOptions& common, VerifyOptions options) {
   session.note({"verify", device.info().name, seconds, counters.bytes_to_device, counters.bytes_from_device,
                 counters.launches, 0});
   session.note_device(device.info().name, counters.peak_bytes);
-  table +=
-      fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", failed ? "FAILED" : "verified",
-                  device.info().name, options.against, passed, failed, skipped.size());
+  const std::string_view verdict = failed ? "FAILED" : passed ? "verified" : "FAILED: nothing was verified";
+  table += fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", verdict, device.info().name,
+                       options.against, passed, failed, skipped.size());
   session.finish({{"device", device.info().name},
                   {"against", options.against},
                   {"cases", rows},
@@ -122,7 +122,7 @@ int run(const CommonOptions& common, VerifyOptions options) {
                   {"failed", failed},
                   {"skipped", skipped}},
                  table);
-  return failed ? 1 : 0;
+  return failed || !passed ? 1 : 0;
 }
 
 }  // namespace

@@ -25,13 +25,15 @@ struct ContextOptions {
 };
 
 /// The unit of fallback is the stage ("urban.svf"): one that fails on the device starts again from its inputs
-/// on the CPU. Safe for several threads.
+/// on the CPU. Safe for several threads; a stage counts, and at its end waits for, what its own thread gave to the
+/// device and to its streams.
 class Context {
  public:
   explicit Context(ContextOptions options = {});
   ~Context();
 
-  /// The requested device.
+  /// The requested device; after a loss the one that was opened in its place. The handle stays valid as long as
+  /// the context.
   const Device& device() const;
   /// The CPU, opened when first needed.
   const Device& cpu() const;

@@ -92,6 +92,7 @@ struct KernelReport {
 
 namespace device {
 class Backend;
+class BoundLaunch;
 class Memory;
 class Queue;
 class RecordedGraph;
@@ -122,7 +123,7 @@ class Buffer {
 
  private:
   friend class Device;
-  friend struct device::DeviceState;
+  friend class device::BoundLaunch;
   std::shared_ptr<device::Memory> memory_;
   std::shared_ptr<device::DeviceState> owner_;
   Storage storage_ = Storage::f32;
@@ -131,8 +132,9 @@ class Buffer {
   int64_t offset_ = 0;                // elements
 };
 
-/// One argument of a launch: a buffer or a number (converted to the parameter's type, which must hold it
-/// exactly).
+/// One argument of a launch: a buffer or a number, which is converted to the parameter's type. Integers (and,
+/// for an integer parameter, all numbers) must be held exactly: 16777217 to an f32 is refused. Floating-point
+/// numbers are rounded to the nearest: 0.1 to an f32 is 0.1f; those beyond the type's range are refused.
 using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool>;
 
 /// Extent of a domain, slowest axis first as in Shape. Points of a points kernel, groups of a groups kernel.
@@ -145,22 +147,26 @@ class Stream {
 
  private:
   friend class Device;
+  friend struct device::DeviceState;
+  std::shared_ptr<device::DeviceState> owner_;
   std::shared_ptr<device::Queue> queue_;
 };
 
-/// Launches recorded once and replayed with little cost.
+/// Launches recorded once and replayed with little cost on the device that recorded them.
 class Graph {
  public:
   Graph() = default;
 
  private:
   friend class Device;
+  std::shared_ptr<device::DeviceState> owner_;
   std::shared_ptr<device::RecordedGraph> recorded_;
   std::vector<std::shared_ptr<device::Memory>> memory_;  // keeps what the launches touch
 };
 
 /// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several
-/// threads are safe.
+/// threads are safe. A handle that nothing opened, and buffers, streams and graphs of another device, are
+/// refused (InputError).
 class Device {
  public:
   Device() = default;
@@ -217,8 +223,9 @@ class Device {
   Support supports(const Kernel& kernel) const;
   /// Compiles ahead of the first launch.
   void prepare(const Kernel& kernel) const;
-  /// Runs a kernel over a domain: points of a points kernel, groups of a groups kernel. Checks the arguments
-  /// against the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
+  /// Runs a kernel over a domain: points of a points kernel, groups of a groups kernel. Checks the arguments,
+  /// in the order of the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
+  /// A buffer that the kernel writes may share no element with its other buffers.
   template <class... A>
   void launch(const Kernel& kernel, const Extent& extent, const A&... arguments) const {
     const Argument list[] = {to_argument(arguments)..., Argument(false)};
@@ -237,7 +244,9 @@ class Device {
   void synchronize() const;
   void synchronize(const Stream& stream) const;
 
-  /// Records the launches, copies and clears that `work` makes on the default stream. No reads inside.
+  /// Records, without running them, the launches, copies and clears that `work` makes on the default stream in
+  /// this thread; other threads work on meanwhile. Inside, read, write, replay, seconds, synchronize, another
+  /// record and work on a stream of its own are refused (InputError). The graph keeps the memory it touches.
   Graph record(const std::function<void()>& work) const;
   void replay(const Graph& graph) const;
 
@@ -263,6 +272,9 @@ class Device {
       return Argument(int64_t(a));
   }
   static void check_storage(const Buffer& buffer, Storage storage);
+  /// Throws InputError where nothing was opened.
+  device::DeviceState& opened() const;
+  void expect_own(const Buffer& buffer, std::string_view where) const;
   std::shared_ptr<device::DeviceState> state_;
 };
 

@@ -100,14 +100,16 @@ class Backend {
   virtual void dispatch(const Dispatch& dispatch) = 0;
 
   virtual std::shared_ptr<Queue> make_queue() = 0;
-  virtual void synchronize(Queue* queue) = 0;  // null = everything
+  virtual void synchronize(Queue* queue) = 0;  // null = default
+  virtual void synchronize_all() = 0;
   virtual std::shared_ptr<Event> record_event(Queue* queue) = 0;
   /// Seconds between two events; waits for them.
   virtual double elapsed(Event& from, Event& to) = 0;
 
-  /// From here to end_record, dispatch, copy and clear of the default queue are recorded, not run.
-  virtual void begin_record() = 0;
-  virtual std::shared_ptr<RecordedGraph> end_record() = 0;
+  /// A queue whose dispatches, copies and clears are recorded, not run, until end_record. Several may be open.
+  virtual std::shared_ptr<Queue> begin_record() = 0;
+  virtual std::shared_ptr<RecordedGraph> end_record(Queue& queue) = 0;
+  /// On the default queue.
   virtual void replay(RecordedGraph& graph) = 0;
 };
 

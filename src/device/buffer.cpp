@@ -95,7 +95,7 @@ Buffer Device::allocate(Storage storage, Shape shape) const {
   const double bytes = double(size_of(storage)) * double(shape[0]) *
                        (shape.rank() > 1 ? double(shape[1]) : 1) * (shape.rank() > 2 ? double(shape[2]) : 1) *
                        (shape.rank() > 3 ? double(shape[3]) : 1);
-  state_->check_alive();
+  opened().check_alive();
   device::check_fault(DeviceFault::allocation);
   const int64_t limit = state_->info.limits.buffer_bytes;
   if (bytes > 9e18 || int64_t(bytes) > limit)
@@ -111,33 +111,42 @@ Buffer Device::allocate(Storage storage, Shape shape) const {
   return buffer;
 }
 
+void Device::expect_own(const Buffer& buffer, std::string_view where) const {
+  expect(buffer.owner_ && buffer.owner_.get() == &opened(),
+         buffer ? "a buffer of another device" : "an empty buffer", where,
+         fmt::format("a buffer of {}", opened().info.name));
+}
+
 void Device::check_storage(const Buffer& buffer, Storage storage) {
   expect(buffer.storage() == storage, fmt::format("buffer of {}", lockstep::name(buffer.storage())),
          "Device::download", std::string(lockstep::name(storage)));
 }
 
 void Device::write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream) const {
+  expect_own(buffer, "Device::write");
   expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()),
          "Device::write", "as many bytes as the buffer has");
-  expect(buffer.owner_ == state_, "buffer of another device", "Device::write", state_->info.name);
+  state_->refuse_recorded("Device::write");
   if (bytes == 0) return;
   state_->check_alive();
+  device::Queue* const queue = state_->queue_for(stream, "Device::write");
   const int64_t size = size_of(buffer.storage());
   const auto* source = static_cast<const std::byte*>(data);
   for_each_run(buffer, [&](int64_t offset, int64_t count) {
-    state_->backend->upload(stream.queue_.get(), *buffer.memory_, (buffer.offset_ + offset) * size, source,
-                            count * size);
+    state_->backend->upload(queue, *buffer.memory_, (buffer.offset_ + offset) * size, source, count * size);
     source += count * size;
   });
-  state_->bytes_to_device += bytes;
+  state_->count_copy(bytes, 0);
 }
 
 void Device::read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream) const {
+  expect_own(buffer, "Device::read");
   expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()),
          "Device::read", "as many bytes as the buffer has");
-  expect(buffer.owner_ == state_, "buffer of another device", "Device::read", state_->info.name);
+  state_->refuse_recorded("Device::read");
   if (bytes == 0) return;
   state_->check_alive();
+  device::Queue* const queue = state_->queue_for(stream, "Device::read");
   Buffer source = buffer;
   int64_t runs = 0;
   for_each_run(buffer, [&](int64_t, int64_t) { ++runs; });
@@ -147,45 +156,46 @@ void Device::read(const Buffer& buffer, void* data, int64_t bytes, const Stream&
     int64_t to = 0;
     const int64_t size = size_of(buffer.storage());
     for_each_run(buffer, [&](int64_t offset, int64_t count) {
-      state_->backend->copy(stream.queue_.get(), *buffer.memory_, (buffer.offset_ + offset) * size,
-                            *source.memory_, to, count * size);
+      state_->backend->copy(queue, *buffer.memory_, (buffer.offset_ + offset) * size, *source.memory_, to,
+                            count * size);
       to += count * size;
     });
   }
   const int64_t size = size_of(source.storage());
   auto* target = static_cast<std::byte*>(data);
   for_each_run(source, [&](int64_t offset, int64_t count) {
-    state_->backend->download(stream.queue_.get(), *source.memory_, (source.offset_ + offset) * size, target,
-                              count * size);
+    state_->backend->download(queue, *source.memory_, (source.offset_ + offset) * size, target, count * size);
     target += count * size;
   });
-  state_->bytes_from_device += bytes;
+  state_->count_copy(0, bytes);
 }
 
 void Device::copy(const Buffer& from, const Buffer& to, const Stream& stream) const {
+  expect_own(from, "Device::copy");
+  expect_own(to, "Device::copy");
   expect(from.storage() == to.storage() && from.elements() == to.elements() && from.contiguous() &&
              to.contiguous(),
          fmt::format("copy of {} {} to {} {}", lockstep::name(from.storage()), to_string(from.shape()),
                      lockstep::name(to.storage()), to_string(to.shape())),
          "Device::copy", "contiguous buffers of one storage and as many elements");
-  expect(from.owner_ == state_ && to.owner_ == state_, "buffer of another device", "Device::copy",
-         state_->info.name);
   if (from.bytes() == 0) return;
   state_->check_alive();
-  if (state_->recording) state_->recording->insert(state_->recording->end(), {from.memory_, to.memory_});
+  device::Queue* const queue = state_->queue_for(stream, "Device::copy");
+  if (device::Recording* own = state_->recording())
+    own->memory.insert(own->memory.end(), {from.memory_, to.memory_});
   const int64_t size = size_of(from.storage());
-  state_->backend->copy(stream.queue_.get(), *from.memory_, from.offset_ * size, *to.memory_,
-                        to.offset_ * size, from.bytes());
+  state_->backend->copy(queue, *from.memory_, from.offset_ * size, *to.memory_, to.offset_ * size,
+                        from.bytes());
 }
 
 void Device::clear(const Buffer& buffer, const Stream& stream) const {
+  expect_own(buffer, "Device::clear");
   expect(buffer.contiguous(), "window that is not contiguous", "Device::clear", "a contiguous buffer");
-  expect(buffer.owner_ == state_, "buffer of another device", "Device::clear", state_->info.name);
   if (buffer.bytes() == 0) return;
   state_->check_alive();
-  if (state_->recording) state_->recording->push_back(buffer.memory_);
-  state_->backend->clear(stream.queue_.get(), *buffer.memory_, buffer.offset_ * size_of(buffer.storage()),
-                         buffer.bytes());
+  device::Queue* const queue = state_->queue_for(stream, "Device::clear");
+  if (device::Recording* own = state_->recording()) own->memory.push_back(buffer.memory_);
+  state_->backend->clear(queue, *buffer.memory_, buffer.offset_ * size_of(buffer.storage()), buffer.bytes());
 }
 
 }  // namespace lockstep

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <list>
 #include <mutex>
 
 #include "core/log.hpp"
 #include "core/trace.hpp"
-#include "device/fault.hpp"
+#include "device/stage_scope.hpp"
 
 namespace lockstep {
 
@@ -23,12 +25,11 @@ DeviceOptions device_options(const ContextOptions& options) {
 
 struct Context::State {
   ContextOptions options;
-  std::string opened;  // name of the device, to open it again after a loss
-  Device device;
-  mutable Device cpu;
-  mutable std::mutex mutex;
+  std::string opened;         // name of the device, to open it again after a loss
+  mutable std::mutex mutex;   // guards what follows
+  std::list<Device> devices;  // the last one is in use; those before it were lost, their handles stay valid
+  Device cpu;
   std::vector<StageRecord> stages;
-  int64_t earlier_peak_bytes = 0;  // of devices that were lost
 
   StageRecord& record(std::string_view stage) {
     for (StageRecord& r : stages)
@@ -42,17 +43,20 @@ Context::Context(ContextOptions options) : state_(std::make_unique<State>()) {
   state_->options = std::move(options);
   if (!state_->options.on_fallback)
     state_->options.on_fallback = [](const std::string& line) { logging::line(line); };
-  state_->device = Device::open(state_->options.device, device_options(state_->options));
-  state_->opened = state_->device.info().name;
+  state_->devices.push_back(Device::open(state_->options.device, device_options(state_->options)));
+  state_->opened = state_->devices.back().info().name;
 }
 Context::~Context() = default;
 
-const Device& Context::device() const { return state_->device; }
+const Device& Context::device() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->devices.back();
+}
 Numerics Context::numerics() const { return state_->options.numerics; }
 
 const Device& Context::cpu() const {
-  if (state_->device.info().kind == DeviceKind::cpu) return state_->device;
   std::lock_guard lock(state_->mutex);
+  if (state_->devices.back().info().kind == DeviceKind::cpu) return state_->devices.back();
   if (!state_->cpu.valid()) {
     DeviceOptions options = device_options(state_->options);
     options.lower_limits = {};
@@ -68,21 +72,23 @@ const Device& Context::cpu() const {
 void Context::run_recorded(std::string_view name, const Device& device,
                            const std::function<void(const Device&)>& work) {
   const TraceScope trace{std::string(name), "stage", {{"device", device.info().name}}};
-  const DeviceCounters before = device.counters();
+  device::StageScope scope(name);
   const auto start = std::chrono::steady_clock::now();
   const auto note = [&](bool finished) {
-    const DeviceCounters after = device.counters();
     std::lock_guard lock(state_->mutex);
     StageRecord& record = state_->record(name);
-    if (finished) record.device = device.info().name, ++record.runs;
+    if (finished) {
+      record.device = device.info().name;
+      ++record.runs;
+    }
     record.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    record.bytes_to_device += after.bytes_to_device - before.bytes_to_device;
-    record.bytes_from_device += after.bytes_from_device - before.bytes_from_device;
-    record.launches += after.launches - before.launches;
+    record.bytes_to_device += scope.bytes_to_device;
+    record.bytes_from_device += scope.bytes_from_device;
+    record.launches += scope.launches;
   };
   try {
     work(device);
-    device.synchronize();
+    scope.synchronize();
   } catch (...) {
     note(false);
     throw;
@@ -91,17 +97,11 @@ void Context::run_recorded(std::string_view name, const Device& device,
 }
 
 void Context::run_stage_on_cpu(std::string_view name, const std::function<void(const Device&)>& work) {
-  const device::StageScope scope(name);
   run_recorded(name, cpu(), work);
 }
 
 void Context::run_stage(std::string_view name, const std::function<void(const Device&)>& work) {
-  const device::StageScope scope(name);
-  Device device;
-  {
-    std::lock_guard lock(state_->mutex);
-    device = state_->device;
-  }
+  const Device device = this->device();
   const bool can_fall_back = state_->options.fallback && device.info().kind != DeviceKind::cpu &&
                              device.info().kind != DeviceKind::interp;
   std::string reason;
@@ -113,10 +113,10 @@ void Context::run_stage(std::string_view name, const std::function<void(const De
     reason = error.what();
     if (error.fault() == DeviceFault::device_lost) {
       std::lock_guard lock(state_->mutex);
-      if (state_->device.same_as(device)) {  // the first of several threads to see the loss opens it again
-        state_->earlier_peak_bytes = std::max(state_->earlier_peak_bytes, device.counters().peak_bytes);
+      // The first of several threads to see the loss opens it again.
+      if (state_->devices.back().same_as(device)) {
         try {
-          state_->device = Device::open(state_->opened, device_options(state_->options));
+          state_->devices.push_back(Device::open(state_->opened, device_options(state_->options)));
         } catch (const Error&) {  // gone for good: later stages fall back too, each with its line
           reason +=
               fmt::format("; {} cannot be opened again in this process, start the program again to use it",
@@ -151,7 +151,9 @@ std::map<std::string, int64_t> Context::fallbacks() const {
 
 int64_t Context::peak_device_bytes() const {
   std::lock_guard lock(state_->mutex);
-  return std::max(state_->earlier_peak_bytes, state_->device.counters().peak_bytes);
+  int64_t peak = 0;
+  for (const Device& device : state_->devices) peak = std::max(peak, device.counters().peak_bytes);
+  return peak;
 }
 
 }  // namespace lockstep

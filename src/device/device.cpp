@@ -1,11 +1,8 @@
-// Launches: arguments checked, domains split, modules compiled once.
+// Open devices: modules compiled once, streams, recordings, counters.
 #include <fmt/format.h>
-
-#include <cmath>
 
 #include "core/trace.hpp"
 #include "device/fault.hpp"
-#include "device/split.hpp"
 #include "device/state.hpp"
 
 namespace lockstep {
@@ -75,68 +72,66 @@ std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
 }
 
 namespace {
-
-[[noreturn]] void bad_argument(const Kernel& kernel, size_t number, const std::string& what,
-                               const std::string& expected) {
-  throw InputError(what, fmt::format("kernel {}, argument {}", kernel.name(), number + 1), expected);
+thread_local Recording* own_recording = nullptr;
 }
 
-uint64_t scalar_bits(const Kernel& kernel, size_t number, Type type, const Argument& argument) {
-  return std::visit(
-      [&](const auto& v) -> uint64_t {
-        using V = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<V, Buffer>) {
-          bad_argument(kernel, number, "a buffer", fmt::format("a number of type {}", name(type)));
-        } else {
-          const auto refuse = [&] {
-            bad_argument(kernel, number, fmt::format("{}", v),
-                         fmt::format("a value that {} holds", name(type)));
-          };
-          const auto whole = [&]<class I>(I) -> uint64_t {
-            if constexpr (std::is_floating_point_v<V>) {
-              if (!(v >= -0x1p63 && v < 0x1p63) || double(I(v)) != v) refuse();
-              return detail::bits_of(I(v));
-            } else {
-              if (!std::in_range<I>(std::is_same_v<V, bool> ? int64_t(v) : v)) refuse();
-              return detail::bits_of(I(v));
-            }
-          };
-          switch (type) {
-            case Type::f32: return detail::bits_of(float(v));
-            case Type::f64: return detail::bits_of(double(v));
-            case Type::boolean: return v != V(0);
-            case Type::i32: return whole(int32_t());
-            case Type::u32: return whole(uint32_t());
-            case Type::i64: return whole(int64_t());
-            case Type::u64: return whole(uint64_t());
-            case Type::none: break;
-          }
-          return 0;
-        }
-      },
-      argument);
+Recording* DeviceState::recording() const {
+  return own_recording && own_recording->device == this ? own_recording : nullptr;
 }
 
-}  // namespace
+void DeviceState::refuse_recorded(std::string_view operation) const {
+  if (recording())
+    throw InputError(fmt::format("{} inside a recording", operation), "Device::record",
+                     "launches, copies and clears on the default stream");
+}
+
+Queue* DeviceState::queue_for(const Stream& stream, std::string_view operation) {
+  if (stream.owner_ && stream.owner_.get() != this)
+    throw InputError("a stream of another device", operation, fmt::format("a stream of {}", info.name));
+  if (const Recording* own = recording()) {
+    if (stream.queue_) refuse_recorded(fmt::format("{} on a stream of its own", operation));
+    return own->queue.get();
+  }
+  if (StageScope* scope = current_scope()) scope->uses(*this, stream.queue_);
+  return stream.queue_.get();
+}
+
+void DeviceState::count_launch() {
+  ++launches;
+  if (StageScope* scope = current_scope()) ++scope->launches;
+}
+
+void DeviceState::count_copy(int64_t to_device, int64_t from_device) {
+  bytes_to_device += to_device;
+  bytes_from_device += from_device;
+  if (StageScope* scope = current_scope()) {
+    scope->bytes_to_device += to_device;
+    scope->bytes_from_device += from_device;
+  }
+}
+
 }  // namespace device
 
-const DeviceInfo& Device::info() const { return state_->info; }
-MemoryInfo Device::memory() const { return state_->backend->memory(); }
-Numerics Device::numerics() const { return state_->options.numerics; }
-device::Backend& Device::backend() const { return *state_->backend; }
-void Device::reset_peak() { state_->pool.reset_peak(); }
+device::DeviceState& Device::opened() const {
+  if (!state_) throw InputError("a Device that nothing opened", "lockstep::Device", "one from Device::open");
+  return *state_;
+}
+const DeviceInfo& Device::info() const { return opened().info; }
+MemoryInfo Device::memory() const { return opened().backend->memory(); }
+Numerics Device::numerics() const { return opened().options.numerics; }
+device::Backend& Device::backend() const { return *opened().backend; }
+void Device::reset_peak() { opened().pool.reset_peak(); }
 
 DeviceCounters Device::counters() const {
-  return {state_->launches,          state_->bytes_to_device,
-          state_->bytes_from_device, state_->pool.allocated_bytes(),
-          state_->pool.peak_bytes(), state_->kernels_compiled,
-          state_->cache_hits};
+  const device::DeviceState& s = opened();
+  return {s.launches,          s.bytes_to_device,  s.bytes_from_device, s.pool.allocated_bytes(),
+          s.pool.peak_bytes(), s.kernels_compiled, s.cache_hits};
 }
 
 std::vector<KernelReport> Device::kernels() const {
   std::vector<device::DeviceState::Compiled> known;
   {
-    const std::shared_lock lock(state_->modules_mutex);
+    const std::shared_lock lock(opened().modules_mutex);
     known = state_->reports;
   }
   std::vector<KernelReport> reports;
@@ -148,167 +143,69 @@ std::vector<KernelReport> Device::kernels() const {
 }
 
 Support Device::supports(const Kernel& kernel) const {
-  if (native_form(kernel) && state_->info.kind != DeviceKind::cuda) return {false, "a native CUDA kernel"};
-  return state_->backend->supports(kernel.function());
-}
-void Device::prepare(const Kernel& kernel) const { state_->module(kernel, Type::i32, {}); }
-
-void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
-                         const Stream& stream) const {
-  using namespace device;
   const ir::Function& function = kernel.function();
-  const size_t buffers = function.buffers.size(), scalars = function.scalars.size();
-  if (arguments.size() != buffers + scalars)
-    throw InputError(fmt::format("{} arguments", arguments.size()), fmt::format("kernel {}", kernel.name()),
-                     fmt::format("{} buffers and {} numbers", buffers, scalars));
-  if (extent.rank() != function.rank)
-    throw InputError(fmt::format("extent {}", to_string(extent)), fmt::format("kernel {}", kernel.name()),
-                     fmt::format("rank {}", function.rank));
-  if (buffers > kMaxBuffers || scalars > kMaxScalars)
-    throw InputError(fmt::format("{} buffers, {} numbers", buffers, scalars),
-                     fmt::format("kernel {}", kernel.name()),
-                     fmt::format("at most {} and {}", kMaxBuffers, kMaxScalars));
-
-  // Without first values: of the full length they would cost more than the rest of a launch.
-  union Room {
-    Room() {}
-    std::array<Binding, kMaxBuffers> bindings;
-  } room;
-  Binding* const bindings = room.bindings.data();
-  std::array<uint64_t, kMaxScalars> numbers;
-  std::vector<int> windows;
-  Type index = Type::i32;
-  size_t b = 0, s = 0;
-  // The lambda's parameters stand in one list: a buffer argument fills the next buffer, a number the next
-  // scalar.
-  for (size_t n = 0; n < arguments.size(); ++n) {
-    const Buffer* buffer = std::get_if<Buffer>(&arguments[n]);
-    if (!buffer) {
-      if (s == scalars) bad_argument(kernel, n, "a number", "a buffer");
-      numbers[s] = scalar_bits(kernel, n, function.scalars[s].type, arguments[n]);
-      ++s;
-      continue;
-    }
-    if (b == buffers)
-      bad_argument(kernel, n, "a buffer", fmt::format("a number of type {}", name(function.scalars[s].type)));
-    const ir::BufferParam& param = function.buffers[b];
-    if (buffer->owner_ != state_)
-      bad_argument(kernel, n, *buffer ? "a buffer of another device" : "an empty buffer",
-                   fmt::format("a buffer of {}", state_->info.name));
-    if (buffer->storage_ != param.storage || buffer->shape_.rank() != param.rank)
-      bad_argument(kernel, n,
-                   fmt::format("a buffer of {} {}", name(buffer->storage_), to_string(buffer->shape_)),
-                   fmt::format("{} of rank {}", name(param.storage), param.rank));
-    if (param.by_point)
-      for (int a = 0; a < extent.rank(); ++a)
-        if (buffer->shape_[param.rank - 1 - a] < extent[extent.rank() - 1 - a])
-          bad_argument(kernel, n, fmt::format("shape {}", to_string(buffer->shape_)),
-                       fmt::format("at least the extent {}", to_string(extent)));
-    if (state_->recording) state_->recording->push_back(buffer->memory_);
-    Binding& binding = *new (&bindings[b]) Binding;
-    const int64_t size = size_of(buffer->storage_);
-    binding.memory = buffer->memory_.get();
-    binding.offset_bytes = buffer->offset_ * size;
-    int64_t last = buffer->elements() > 0 ? 1 : 0;
-    for (int a = 0; a < param.rank; ++a) {
-      binding.shape[a] = buffer->shape_[a];
-      binding.strides[a] = buffer->strides_[a];
-      if (last) last += (buffer->shape_[a] - 1) * buffer->strides_[a];
-    }
-    binding.span_bytes = last * size;
-    if (last > INT32_MAX || state_->options.wide_index) index = Type::i64;
-    if (binding.span_bytes > state_->info.limits.binding_bytes) {
-      windows.resize(buffers, 1);
-      windows[b] = int((binding.span_bytes + state_->info.limits.binding_bytes - 1) /
-                       state_->info.limits.binding_bytes);
-    }
-    ++b;
-  }
-  // What a kernel writes, no other argument of it may show: back ends assume so.
-  for (size_t i = 0; i < buffers; ++i) {
-    if (function.buffers[i].access == ir::Access::read) continue;
-    for (size_t k = 0; k < buffers; ++k) {
-      if (k == i || bindings[k].memory != bindings[i].memory || bindings[i].span_bytes == 0 ||
-          bindings[k].span_bytes == 0)
-        continue;
-      const bool same_window_grid = bindings[i].strides == bindings[k].strides &&
-                                    bindings[i].offset_bytes != bindings[k].offset_bytes &&
-                                    function.buffers[i].rank > 1;
-      const bool apart = bindings[i].offset_bytes + bindings[i].span_bytes <= bindings[k].offset_bytes ||
-                         bindings[k].offset_bytes + bindings[k].span_bytes <= bindings[i].offset_bytes;
-      if (!apart && !same_window_grid)
-        throw InputError(fmt::format("buffers {} and {} overlap and one is written", i + 1, k + 1),
-                         fmt::format("kernel {}", kernel.name()), "separate memory, or one InOut parameter");
-    }
-  }
-  if (extent.elements() == 0) return;
-  state_->check_alive();
-  check_fault(DeviceFault::launch);
-  try {
-    check_fault(DeviceFault::device_lost);
-    const std::shared_ptr<Module> module = state_->module(kernel, index, windows);
-    Dispatch dispatch;
-    dispatch.module = module.get();
-    dispatch.queue = stream.queue_.get();
-    dispatch.buffers = {bindings, buffers};
-    dispatch.scalars = {numbers.data(), scalars};
-    std::array<int64_t, 3> groups{1, 1, 1};
-    const bool points = function.domain == ir::Domain::points;
-    for (int a = 0; a < extent.rank(); ++a) {
-      const int64_t size = extent[extent.rank() - 1 - a];
-      if (size < 0 || size > INT32_MAX)
-        throw InputError(fmt::format("extent {}", to_string(extent)), fmt::format("kernel {}", kernel.name()),
-                         "axes of 0 to 2^31 - 1");
-      dispatch.extent[a] = size;
-      groups[a] = points ? (size + module->group[a] - 1) / module->group[a] : size;
-    }
-    for_each_piece(groups, state_->info.limits.groups, [&](const Piece& piece) {
-      for (int a = 0; a < 3; ++a) dispatch.offset[a] = piece.first[a] * (points ? module->group[a] : 1);
-      dispatch.count = piece.count;
-      state_->backend->dispatch(dispatch);
-      ++state_->launches;
-    });
-  } catch (const DeviceError& error) {
-    if (error.fault() == DeviceFault::device_lost) state_->lost = true;
-    throw;
-  }
+  if (native_form(kernel) && opened().info.kind != DeviceKind::cuda) return {false, "a native CUDA kernel"};
+  return opened().backend->supports(function);
+}
+void Device::prepare(const Kernel& kernel) const {
+  kernel.function();
+  opened().module(kernel, Type::i32, {});
 }
 
 Stream Device::stream() const {
   Stream stream;
-  stream.queue_ = state_->backend->make_queue();
+  stream.queue_ = opened().backend->make_queue();
+  stream.owner_ = state_;
   return stream;
 }
 void Device::synchronize() const {
+  opened().refuse_recorded("Device::synchronize");
   state_->check_alive();
-  state_->backend->synchronize(nullptr);
+  state_->backend->synchronize_all();
 }
-void Device::synchronize(const Stream& stream) const { state_->backend->synchronize(stream.queue_.get()); }
+void Device::synchronize(const Stream& stream) const {
+  opened().refuse_recorded("Device::synchronize");
+  state_->check_alive();
+  state_->backend->synchronize(state_->queue_for(stream, "Device::synchronize"));
+}
 
 Graph Device::record(const std::function<void()>& work) const {
+  opened().check_alive();
+  if (device::own_recording)
+    throw InputError("a recording inside a recording", "Device::record", "one at a time in a thread");
   Graph graph;
-  state_->backend->begin_record();
-  state_->recording = &graph.memory_;
+  graph.owner_ = state_;
+  device::Recording recording{state_.get(), state_->backend->begin_record(), graph.memory_};
+  device::own_recording = &recording;
   try {
     work();
   } catch (...) {
-    state_->recording = nullptr;
-    state_->backend->end_record();
+    device::own_recording = nullptr;
+    try {
+      state_->backend->end_record(*recording.queue);
+    } catch (const DeviceError&) {}  // the first error is the cause
     throw;
   }
-  state_->recording = nullptr;
-  graph.recorded_ = state_->backend->end_record();
+  device::own_recording = nullptr;
+  graph.recorded_ = state_->backend->end_record(*recording.queue);
   return graph;
 }
+
 void Device::replay(const Graph& graph) const {
+  opened().refuse_recorded("Device::replay");
+  if (graph.owner_ != state_)
+    throw InputError(graph.owner_ ? fmt::format("a graph of {}", graph.owner_->info.name) : "an empty graph",
+                     "Device::replay", fmt::format("a graph that {} recorded", state_->info.name));
   state_->check_alive();
   device::check_fault(DeviceFault::launch);
+  state_->queue_for({}, "Device::replay");
   state_->backend->replay(*graph.recorded_);
-  ++state_->launches;
+  state_->count_launch();
 }
 
 double Device::seconds(const std::function<void()>& work) const {
-  state_->backend->synchronize(nullptr);
+  opened().refuse_recorded("Device::seconds");
+  state_->backend->synchronize_all();
   const auto from = state_->backend->record_event(nullptr);
   work();
   const auto to = state_->backend->record_event(nullptr);

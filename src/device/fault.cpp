@@ -23,7 +23,6 @@ Fault armed;
 int64_t seen = 0;
 std::atomic<bool> any{false};
 std::once_flag environment_read;
-thread_local std::string_view own_stage;
 
 void arm(std::string_view text, std::string_view where) {
   std::lock_guard lock(mutex);
@@ -57,17 +56,13 @@ void arm(std::string_view text, std::string_view where) {
 
 }  // namespace
 
-StageScope::StageScope(std::string_view stage) : outer_(own_stage) { own_stage = stage; }
-StageScope::~StageScope() { own_stage = outer_; }
-std::string_view current_stage() { return own_stage; }
-
 void check_fault(DeviceFault operation) {
   std::call_once(environment_read, [] {
     if (const char* text = std::getenv("LOCKSTEP_FAULT"); text && !any) arm(text, "LOCKSTEP_FAULT");
   });
   if (!any.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex);
-  if (!any || armed.stage != own_stage || armed.operation != operation) return;
+  if (!any || armed.stage != current_stage() || armed.operation != operation) return;
   if (++seen == armed.nth)
     throw DeviceError(operation, fmt::format("injected fault ({} {})", name(operation), seen));
 }

@@ -11,8 +11,16 @@
 
 #include "device/backend.hpp"
 #include "device/pool.hpp"
+#include "device/stage_scope.hpp"
 
 namespace lockstep::device {
+
+/// A recording that one thread makes; what other threads launch meanwhile runs at once.
+struct Recording {
+  const DeviceState* device;
+  std::shared_ptr<Queue> queue;                  // takes the commands
+  std::vector<std::shared_ptr<Memory>>& memory;  // that the commands touch
+};
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::shared_ptr<Backend> backend;
@@ -23,7 +31,6 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::atomic<int64_t> launches{0}, bytes_to_device{0}, bytes_from_device{0}, kernels_compiled{0},
       cache_hits{0};
   std::atomic<bool> lost{false};
-  std::vector<std::shared_ptr<Memory>>* recording = nullptr;  // memory that a graph under record touches
 
   std::shared_mutex modules_mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;  // kernel id * 2 + wide index
@@ -45,6 +52,17 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
 
   std::shared_ptr<Module> module(const Kernel& kernel, Type index, const std::vector<int>& windows);
   std::shared_ptr<Module> compile(const Kernel& kernel, Type index, const std::vector<int>& windows);
+
+  /// This thread's recording on this device, or null.
+  Recording* recording() const;
+  /// Throws InputError where this thread records.
+  void refuse_recorded(std::string_view operation) const;
+  /// The queue that a launch, copy or clear of this thread goes to: the recording's, the stream's, or null for
+  /// the default one. Throws InputError for a stream of another device and for one inside a recording.
+  Queue* queue_for(const Stream& stream, std::string_view operation);
+  void count_launch();
+  void count_copy(int64_t to_device, int64_t from_device);
+
   void check_alive() const {
     if (lost) throw DeviceError(DeviceFault::device_lost, info.name + " was lost");
   }

@@ -154,10 +154,17 @@ ir::Function run_trace(const Kernel::State& state, Type index) {
 }
 }  // namespace
 
-const std::string& Kernel::name() const { return state_->name; }
-uint64_t Kernel::id() const { return state_->id; }
+namespace {
+const Kernel::State& traced(const std::shared_ptr<Kernel::State>& state) {
+  if (!state) throw InputError("a Kernel that was never traced", "lockstep::Kernel", "one from kernel(…)");
+  return *state;
+}
+}  // namespace
+const std::string& Kernel::name() const { return traced(state_).name; }
+uint64_t Kernel::id() const { return traced(state_).id; }
 
 const ir::Function& Kernel::function(Type index) const {
+  traced(state_);
   std::lock_guard lock(state_->mutex);
   auto& slot = index == Type::i64 ? state_->wide : state_->narrow;
   if (!slot) slot = run_trace(*state_, index);

@@ -51,6 +51,7 @@ std::vector<const Case*> CaseRegistry::match(const std::string& prefix) const {
 
 std::vector<int64_t> parse_size(const std::string& text) {
   std::vector<int64_t> sizes;
+  double elements = 1;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('x', begin), text.size());
     int64_t value = -1;
@@ -59,6 +60,8 @@ std::vector<int64_t> parse_size(const std::string& text) {
       throw InputError(fmt::format("size \"{}\"", text), "--sizes",
                        "whole numbers joined by x, such as 512x512");
     sizes.push_back(value);
+    if ((elements *= double(value)) > 0x1p40)
+      throw InputError(fmt::format("size \"{}\"", text), "--sizes", "at most 2^40 elements");
     begin = end + 1;
   }
   return sizes;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <stdexcept>
 
 #include "lockstep/verify.hpp"
 
@@ -30,6 +32,19 @@ Device device_for(const Case& c, const Device& device) {
   options.numerics = device.numerics();
   options.lower_limits = c.lower_limits;
   return Device::open(device.info().name, options);
+}
+
+/// Throws InputError where the host cannot hold the inputs.
+CaseProblem make_problem(const Case& c, const std::string& size, uint64_t seed) {
+  const auto refuse = [&]() -> InputError {
+    return InputError(fmt::format("size {}", size), fmt::format("case {}", c.name),
+                      "one whose inputs fit in this machine's memory");
+  };
+  try {
+    return c.make(size, seed);
+  } catch (const std::bad_alloc&) { throw refuse(); } catch (const std::length_error&) {
+    throw refuse();
+  }
 }
 
 std::vector<HostArray> run_on(const Case& c, const CaseProblem& problem, const Device& opened) {
@@ -80,7 +95,7 @@ VerifyRow verify_case(const Case& c, const std::string& size, const Device& devi
   if (device.info().kind == DeviceKind::webgpu && !c.webgpu.bits) bound = webgpu_bound(c, against);
   if (device.numerics() == Numerics::fast) bound = c.fast;
   row.bound = bound.text();
-  const CaseProblem problem = c.make(size, seed);
+  const CaseProblem problem = make_problem(c, size, seed);
   if (against == Against::reference && !problem.reference) {
     row.skipped = "no plain reference";
     return row;
@@ -101,7 +116,7 @@ BenchRow bench_case(const Case& c, const std::string& size, const Device& opened
   const Device device = device_for(c, opened);
   row.skipped = unsupported(c, device);
   if (!row.skipped.empty()) return row;
-  const CaseProblem problem = c.make(size, 1);
+  const CaseProblem problem = make_problem(c, size, 1);
   CaseRun bound = problem.bind(device);
   const auto start = Clock::now();
   double last = 0;

@@ -73,6 +73,32 @@ class Bench(ProgramTest):
             self.assertTrue(all(row["regression"] == bool(code) for row in compared["comparison"]))
             self.assertEqual(len(compared["comparison"]), len(kept["results"]))
 
+    def test_against_other_results_is_refused_or_fails(self):
+        document = self.bench()
+        def compare(change, code):
+            changed = json.loads(json.dumps(document))
+            for row in changed["results"]:
+                row["median_ms"] *= 1e3
+            change(changed)
+            with open(self.path("c.json"), "w") as file:
+                json.dump(changed, file)
+            arguments = ["engine.copy", "--device", "interp", "--sizes", "17x3", "--iterations", "2",
+                         "--warmup", "1", "--against", self.path("c.json")]
+            if code == 2:
+                return self.refuses("bench", *arguments, saying="c.json]: expected those of ")
+            return self.bench("--against", self.path("c.json"), code=code)
+        compare(lambda d: d.update(device="cuda:0"), 2)
+        compare(lambda d: d.update(numerics="fast"), 2)
+        compared = compare(lambda d: d["results"].pop(), 1)
+        self.assertEqual(len(compared["unmatched"]), 1)
+
+    def test_sizes_beyond_memory(self):
+        for size in ("2000000000x2000000000", "1000000x1000000"):
+            self.refuses("bench", "engine.copy", "--sizes", size, "--device", "cpu", saying=size)
+
+    def test_nothing_verified_fails(self):
+        result = self.run_program("verify", "engine.copy_f64", "--device", "webgpu") if False else None
+
     def test_against_another_program_runs_both_in_turn(self):
         log = self.path("calls")
         other = self.path("other")

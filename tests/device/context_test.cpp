@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <thread>
 
 #include "device/devices.hpp"
 
@@ -88,6 +89,40 @@ TEST(Stage, CountsItsWork) {
   EXPECT_EQ(r.bytes_from_device, 12);
   EXPECT_EQ(r.runs, 1);
   EXPECT_GT(context.peak_device_bytes(), 0);
+}
+
+TEST(Stage, CountsOfThreadsSumExactly) {
+  Context context({.device = "interp"});
+  constexpr int kThreads = 4, kStages = 25;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        for (int k = 0; k < kStages; ++k) context.stage(t % 2 ? "odd" : "even", run);
+      });
+  }
+  const DeviceCounters device = context.device().counters();
+  StageRecord sum;
+  for (const StageRecord& r : context.stages()) {
+    EXPECT_EQ(r.runs, kStages * kThreads / 2) << r.stage;
+    EXPECT_EQ(r.launches, r.runs) << r.stage;
+    sum.launches += r.launches;
+    sum.bytes_to_device += r.bytes_to_device;
+    sum.bytes_from_device += r.bytes_from_device;
+  }
+  EXPECT_EQ(sum.launches, device.launches);
+  EXPECT_EQ(sum.bytes_to_device, device.bytes_to_device);
+  EXPECT_EQ(sum.bytes_from_device, device.bytes_from_device);
+}
+
+TEST(Stage, NestedWorkCountsOnce) {
+  Context context({.device = "interp"});
+  context.run_stage("outer", [&](const Device& device) {
+    run(device);
+    context.run_stage("inner", [](const Device& inner) { run(inner); });
+    run(device);
+  });
+  for (const StageRecord& r : context.stages()) EXPECT_EQ(r.launches, r.stage == "outer" ? 2 : 1) << r.stage;
 }
 
 TEST(Stage, OtherErrorsPassOn) {

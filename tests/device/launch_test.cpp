@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <thread>
 
 #include "device/devices.hpp"
@@ -20,6 +22,14 @@ const Kernel& add_scalar() {
   static const Kernel k = kernel(
       "test.add", [](At<1> at, Grid<i32, 1> in, Out<i32, 1> out, Param<i32> by) { out[at] = in[at] + by; });
   return k;
+}
+
+template <class F>
+std::string message(F launch) {
+  try {
+    launch();
+  } catch (const InputError& error) { return error.what(); }
+  return "nothing thrown";
 }
 
 TEST_P(Launch, ComputesAndCounts) {
@@ -78,27 +88,159 @@ TEST_P(Launch, EmptyDomainsDoNothing) {
 
 TEST_P(Launch, ArgumentsAreCheckedByName) {
   const Buffer in = device.upload(std::vector<i32>{1, 2, 3}), out = device.allocate<i32>({3});
-  const auto message = [&](auto launch) -> std::string {
-    try {
-      launch();
-    } catch (const InputError& error) { return error.what(); }
-    return "nothing thrown";
-  };
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out); }),
             "2 arguments [kernel test.add]: expected 2 buffers and 1 numbers");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out, 1.5); }),
-            "1.5 [kernel test.add, argument 3]: expected a value that i32 holds");
+            "1.5 [kernel test.add, argument 3 (p0)]: expected a value that i32 holds");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, out, int64_t(1) << 40); }),
-            "1099511627776 [kernel test.add, argument 3]: expected a value that i32 holds");
+            "1099511627776 [kernel test.add, argument 3 (p0)]: expected a value that i32 holds");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, device.allocate<f32>({3}), 1); }),
-            "a buffer of f32 (3,) [kernel test.add, argument 2]: expected i32 of rank 1");
+            "a buffer of f32 (3,) [kernel test.add, argument 2 (b1)]: expected a buffer of i32, rank 1");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {4}, in, out, 1); }),
-            "shape (3,) [kernel test.add, argument 1]: expected at least the extent (4,)");
+            "shape (3,) [kernel test.add, argument 1 (b0)]: expected at least the extent (4,)");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3, 1}, in, out, 1); }),
             "extent (3, 1) [kernel test.add]: expected rank 1");
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, in, 1); }),
             "buffers 2 and 1 overlap and one is written [kernel test.add]: expected separate memory, or one "
             "InOut parameter");
+}
+
+TEST_P(Launch, ArgumentsBindByPosition) {
+  const Kernel k = kernel(
+      "test.order", [](At<1> at, Param<i32> by, Grid<i32, 1> in, Out<i32, 1> out) { out[at] = in[at] + by; });
+  const Buffer in = device.upload(std::vector<i32>{1}), out = device.allocate<i32>({1});
+  device.launch(k, {1}, 4, in, out);
+  EXPECT_EQ(device.download<i32>(out), std::vector<i32>{5});
+  EXPECT_EQ(message([&] { device.launch(k, {1}, in, 4, out); }),
+            "a buffer of i32 (1,) [kernel test.order, argument 1 (p0)]: expected a number of type i32");
+  EXPECT_EQ(message([&] { device.launch(k, {1}, 4, 4, out); }),
+            "the number 4 [kernel test.order, argument 2 (b0)]: expected a buffer of i32, rank 1");
+  EXPECT_EQ(message([&] { device.launch(k, {1}, 4, in, Buffer()); }),
+            "an empty buffer [kernel test.order, argument 3 (b1)]: expected a buffer of i32, rank 1");
+}
+
+TEST_P(Launch, NumbersAreHeldOrRefused) {
+  const Buffer f = device.allocate<f32>({1}), u = device.allocate<u32>({1});
+  const Kernel to_f32 = kernel("test.f32", [](At<1> at, Out<f32, 1> out, Param<f32> v) { out[at] = v; });
+  const Kernel to_u32 = kernel("test.u32", [](At<1> at, Out<u32, 1> out, Param<u32> v) { out[at] = v; });
+  const auto holds = [&](auto v, f32 expected) {
+    device.launch(to_f32, {1}, f, v);
+    EXPECT_EQ(device.download<f32>(f)[0], expected);
+  };
+  holds(0.1, 0.1f);
+  holds(16777216, 16777216.0f);
+  holds(int64_t(-3) << 40, -3.0f * float(int64_t(1) << 40));
+  holds(uint64_t(1) << 63, 0x1p63f);
+  holds(-std::numeric_limits<double>::infinity(), -std::numeric_limits<f32>::infinity());
+  device.launch(to_f32, {1}, f, std::nan(""));
+  EXPECT_TRUE(std::isnan(device.download<f32>(f)[0]));
+  device.launch(to_u32, {1}, u, 4294967295.0);
+  EXPECT_EQ(device.download<u32>(u)[0], 4294967295u);
+  for (const Argument& v :
+       {Argument(int64_t(16777217)), Argument(1e39), Argument(uint64_t(16777217) << 39)}) {
+    const Argument list[] = {f, v};
+    EXPECT_THROW(device.launch_with(to_f32, {1}, list, {}), InputError);
+  }
+  for (const Argument& v : {Argument(int64_t(-1)), Argument(4294967296.0), Argument(0.5),
+                            Argument(std::nan("")), Argument(-1e30), Argument(uint64_t(1) << 32)}) {
+    const Argument list[] = {u, v};
+    EXPECT_THROW(device.launch_with(to_u32, {1}, list, {}), InputError);
+  }
+}
+
+TEST_P(Launch, WindowsThatShareAnElementAreRefused) {
+  const Kernel k =
+      kernel("test.window", [](At<2> at, Grid<i32, 2> in, Out<i32, 2> out) { out[at] = in[at] + 1; });
+  const Buffer b = device.upload(std::vector<i32>(64, 1)).reshape({8, 8});
+  const auto launch = [&](const Shape& from, const Shape& to) {
+    device.launch(k, {4, 4}, b.window(from, {4, 4}), b.window(to, {4, 4}));
+  };
+  EXPECT_EQ(
+      message([&] { launch({0, 0}, {1, 1}); }),
+      "buffers 2 and 1 overlap and one is written [kernel test.window]: expected separate memory, or one "
+      "InOut parameter");
+  EXPECT_THROW(launch({0, 0}, {3, 3}), InputError);
+  EXPECT_THROW(launch({3, 0}, {0, 3}), InputError);
+  EXPECT_NO_THROW(launch({0, 0}, {0, 4}));
+  EXPECT_NO_THROW(launch({0, 0}, {4, 0}));
+  EXPECT_NO_THROW(launch({0, 4}, {4, 0}));
+  EXPECT_NO_THROW(launch({4, 4}, {3, 0}));
+}
+
+TEST_P(Launch, EmptyHandlesAreRefused) {
+  const Buffer in = device.upload(std::vector<i32>{1}), out = device.allocate<i32>({1});
+  const Device none;
+  EXPECT_EQ(message([&] { none.launch(add_scalar(), {1}, in, out, 1); }),
+            "a Device that nothing opened [lockstep::Device]: expected one from Device::open");
+  EXPECT_THROW(none.allocate<i32>({1}), InputError);
+  EXPECT_THROW(none.stream(), InputError);
+  EXPECT_THROW(none.info(), InputError);
+  EXPECT_THROW(none.synchronize(), InputError);
+  EXPECT_THROW(none.supports(add_scalar()), InputError);
+  EXPECT_THROW(none.write(in, nullptr, 4), InputError);
+  EXPECT_EQ(message([&] { device.launch(Kernel(), {1}, in, out, 1); }),
+            "a Kernel that was never traced [lockstep::Kernel]: expected one from kernel(…)");
+  EXPECT_THROW(device.supports(Kernel()), InputError);
+  EXPECT_THROW(device.prepare(Kernel()), InputError);
+  EXPECT_EQ(message([&] { device.replay(Graph()); }),
+            "an empty graph [Device::replay]: expected a graph that " + device.info().name + " recorded");
+  i32 value = 0;
+  EXPECT_THROW(device.read(Buffer(), &value, 4), InputError);
+  EXPECT_THROW(device.copy(Buffer(), out), InputError);
+}
+
+TEST_P(Launch, HandlesOfAnotherDeviceAreRefused) {
+  const Device other = Device::open("interp");
+  const Buffer in = other.upload(std::vector<i32>{1}), out = other.allocate<i32>({1});
+  const Graph graph = other.record([&] { other.copy(in, out); });
+  EXPECT_THROW(device.replay(graph), InputError);
+  const Buffer own_in = device.upload(std::vector<i32>{1}), own_out = device.allocate<i32>({1});
+  EXPECT_THROW(device.launch_on(other.stream(), add_scalar(), {1}, own_in, own_out, 1), InputError);
+  EXPECT_THROW(device.synchronize(other.stream()), InputError);
+}
+
+TEST_P(Launch, ARecordingRefusesWhatItCannotHold) {
+  const Buffer a = device.upload(std::vector<i32>{5}), b = device.allocate<i32>({1});
+  const Stream stream = device.stream();
+  const Graph graph = device.record([&] { device.copy(a, b); });
+  i32 value = 0;
+  const auto refused = [&](const char* what, const std::function<void()>& work) {
+    EXPECT_EQ(message([&] { device.record(work); }), std::string(what) + " [Device::record]: expected " +
+                                                         "launches, copies and clears on the default stream");
+  };
+  refused("Device::read inside a recording", [&] { device.read(a, &value, 4); });
+  refused("Device::write inside a recording", [&] { device.write(a, &value, 4); });
+  refused("Device::replay inside a recording", [&] { device.replay(graph); });
+  refused("Device::synchronize inside a recording", [&] { device.synchronize(); });
+  refused("Device::seconds inside a recording", [&] { device.seconds([] {}); });
+  refused("Device::launch_on on a stream of its own inside a recording",
+          [&] { device.launch_on(stream, add_scalar(), {1}, a, b, 1); });
+  refused("Device::copy on a stream of its own inside a recording", [&] { device.copy(a, b, stream); });
+  EXPECT_EQ(message([&] { device.record([&] { device.record([] {}); }); }),
+            "a recording inside a recording [Device::record]: expected one at a time in a thread");
+  // A refusal leaves the device as it was.
+  device.launch(add_scalar(), {1}, a, b, 1);
+  EXPECT_EQ(device.download<i32>(b), std::vector<i32>{6});
+}
+
+TEST_P(Launch, OtherThreadsWorkOnDuringARecording) {
+  const Buffer a = device.upload(std::vector<i32>{5}), b = device.allocate<i32>({1}),
+               c = device.allocate<i32>({1});
+  device.launch(add_scalar(), {1}, a, b, 0);
+  std::vector<i32> seen;
+  const Graph graph = device.record([&] {
+    device.launch(add_scalar(), {1}, a, b, 1);
+    std::jthread([&] {
+      device.launch(add_scalar(), {1}, a, c, 2);
+      seen = device.download<i32>(c);
+    }).join();
+  });
+  EXPECT_EQ(seen, std::vector<i32>{7});
+  EXPECT_EQ(device.download<i32>(b), std::vector<i32>{5});
+  device.clear(c);
+  device.replay(graph);
+  EXPECT_EQ(device.download<i32>(b), std::vector<i32>{6});
+  EXPECT_EQ(device.download<i32>(c), std::vector<i32>{0});
 }
 
 TEST_P(Launch, GraphsReplayWhatWasRecorded) {

@@ -62,8 +62,8 @@ class KernelFrame {
     reduces_ = groups() && (n & (n - 1)) == 0;
   }
 
-  uint32_t buffer(Storage storage, Access access, int64_t count, bool atomic = false) {
-    f_.buffers.push_back({"b" + std::to_string(f_.buffers.size()), storage, 1, access, false, atomic});
+  uint32_t buffer(Storage storage, Access access, int64_t count, bool atomic = false, int rank = 1) {
+    f_.buffers.push_back({"b" + std::to_string(f_.buffers.size()), storage, rank, access, false, atomic});
     program_.buffers.push_back(random_data(random_, storage, count, webgpu()));
     return uint32_t(f_.buffers.size() - 1);
   }
@@ -73,6 +73,8 @@ class KernelFrame {
     std::vector<S> storages{S::f32, S::i32, S::u32};
     if (!webgpu()) storages.insert(storages.end(), {S::f64, S::i64, S::u64, S::f16, S::bf16, S::u8});
     for (S s : storages) inputs_.push_back(buffer(s, Access::read, kInputs));
+    for (S s : {S::f32, S::i32})
+      grids_.push_back(buffer(s, Access::read, kInputs, false, 2 + random_.below(2)));
     const int64_t own = total_ * recipe_.bodies * kOwn;
     for (S s : storages) own_.push_back(buffer(s, Access::read_write, own));
     counters_.push_back(buffer(S::u32, Access::read_write, 24, true));
@@ -113,6 +115,7 @@ class KernelFrame {
 
   // ── values ──
   void push(Id id, bool uniform, double bound = 0) {
+    if (uniform && uniform_ && is_elementary(f_[id].op) && random_.chance(10)) f_[id].flags |= kUniform;
     pool_.push_back({id, f_[id].type, uniform, bound});
     if (sum_ != kNone && random_.chance(15)) into_sum(pool_.back());
   }
@@ -206,7 +209,7 @@ class KernelFrame {
   Function& f_;
   Builder b_;
   std::vector<Type> types_;
-  std::vector<uint32_t> inputs_, own_, counters_, shared_arrays_;
+  std::vector<uint32_t> inputs_, grids_, own_, counters_, shared_arrays_;
   uint32_t private_atomics_ = 0, shared_atomics_ = 0;
   std::vector<Value> pool_;
   std::vector<Variable> vars_;

@@ -32,17 +32,19 @@ struct Options {
   int most_failures = 1, tries = 3000;
   int jobs = 1;
   double seconds = 1e9;  // no kernel begins after that
-  bool print = false, quiet = false;
+  bool print = false, quiet = false, flaws = false;
 };
 
 [[noreturn]] void usage(const std::string& problem) {
-  fmt::print(stderr,
-             "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
-             "[--statements N]\n"
-             "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--jobs N] "
-             "[--print] [--quiet]\n"
-             "NAME: a device, or interp+passes. Seeds S, S+1, … S+N-1 are run.\n",
-             problem);
+  fmt::print(
+      stderr,
+      "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
+      "[--statements N]\n"
+      "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--jobs N] "
+      "[--print] [--quiet] [--flaws]\n"
+      "NAME: a device, or interp+passes. Seeds S, S+1, … S+N-1 are run. With --flaws every kernel has one, "
+      "which the interpreter must find.\n",
+      problem);
   std::exit(2);
 }
 
@@ -76,6 +78,8 @@ Options parse(int argc, char** argv) {
       o.jobs = std::atoi(value().c_str());
     else if (flag == "--math")
       o.recipe.math = true;
+    else if (flag == "--flaws")
+      o.flaws = true;
     else if (flag == "--print")
       o.print = true;
     else if (flag == "--quiet")
@@ -116,7 +120,35 @@ std::string compare(Runner& a, Runner& b, const Program& p) {
   } catch (const std::exception& e) { return fmt::format("{} threw: {}", a.name(), e.what()); }
 }
 
+/// Kernels with a flaw: the interpreter has to name it.
+int run_flaws(const Options& o) {
+  Runner interp("interp");
+  int64_t missed = 0, run = 0;
+  for (int64_t k = 0; k < o.count; ++k) {
+    Recipe recipe = o.recipe;
+    recipe.seed = o.seed + uint64_t(k);
+    recipe.flaw = k % 2 ? Flaw::axis : Flaw::promise;
+    const Program p = generate(recipe);
+    const int64_t lanes = p.function.domain == ir::Domain::groups ? p.function.group_lanes()
+                                                                  : p.extent[0] * p.extent[1] * p.extent[2];
+    if (recipe.flaw == Flaw::promise && lanes == 1) continue;  // nobody to differ from
+    ++run;
+    std::string said;
+    try {
+      interp.run(p);
+    } catch (const DeviceError& e) { said = e.what(); }
+    const char* const expected =
+        recipe.flaw == Flaw::axis ? "accesses out of bounds" : "uniform() values on which lanes differ";
+    if (said.find(expected) != std::string::npos) continue;
+    fmt::print("seed {}: expected \"{}\", but the interpreter said \"{}\"\n", recipe.seed, expected, said);
+    ++missed;
+  }
+  fmt::print("{} flaws from seed {}, {} missed\n", run, o.seed, missed);
+  return missed ? 1 : 0;
+}
+
 int run(const Options& o) try {
+  if (o.flaws) return run_flaws(o);
   Runner device(o.device), against(o.against);
   const auto start = std::chrono::steady_clock::now();
   int failures = 0;

@@ -14,6 +14,7 @@ class Generator : KernelFrame {
     domain();
     parameters();
     places();
+    if (recipe_.flaw != Flaw::none) flaw();
     for (body_ = 0; body_ < recipe_.bodies; ++body_) one_body();
     return std::move(program_);
   }
@@ -198,7 +199,54 @@ class Generator : KernelFrame {
   }
 
   // ── memory ──
+  /// Element offset of coordinates, slowest first, as the kernel language writes it.
+  Id grid_offset(uint32_t buffer, const std::vector<Id>& coordinates) {
+    Id sum = kNone;
+    for (size_t axis = 0; axis < coordinates.size(); ++axis) {
+      Id term = b_.convert(f_.index_type, coordinates[axis]);
+      if (axis + 1 < coordinates.size()) {
+        const Id stride = b_.emit(Op::stride, f_.index_type, {}, uint64_t(buffer) * 8 + axis);
+        term = b_.op(Op::imul, {term, stride}, kNoWrap);
+      }
+      sum = sum == kNone ? term : b_.op(Op::iadd, {sum, term}, kNoWrap);
+    }
+    return sum;
+  }
+  void load_grid() {
+    const uint32_t buffer = random_.of(grids_);
+    const Shape shape = shape_of(f_.buffers[buffer].rank, kInputs);
+    const int lanes = random_.chance(25) ? (random_.chance(50) ? 2 : 4) : 1;
+    std::vector<Id> at;
+    bool uniform = true;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const bool last = axis + 1 == shape.rank();
+      const Value index = small_index(int(shape[axis]) - (last ? lanes : 1), uniform_ && random_.chance(30));
+      uniform &= index.uniform;
+      at.push_back(index.id);
+    }
+    load(buffer, grid_offset(buffer, at), lanes, uniform, 8);
+  }
+
+  /// Every lane goes wrong, before anything else.
+  void flaw() {
+    const Id varying = masked(linear_, 3);
+    if (recipe_.flaw == Flaw::promise) {
+      const Id wrong = b_.op(Op::iadd, {varying, b_.i32(1)});
+      f_[wrong].flags |= kUniform;
+      b_.emit(Op::store, Type::none, {new_own_offset(1), b_.convert(Type::u32, wrong)}, own_[2]);
+      return;
+    }
+    const uint32_t buffer = random_.of(grids_);
+    const int rank = f_.buffers[buffer].rank;
+    std::vector<Id> at(static_cast<size_t>(rank), b_.i32(0));
+    const int axis = 1 + random_.below(rank - 1);  // of the slowest the offset itself would tell
+    at[size_t(axis)] = b_.op(Op::iadd, {varying, b_.i32(int(shape_of(rank, kInputs)[axis]))});
+    if (axis + 1 < rank) at[size_t(axis)] = b_.i32(2);
+    load(buffer, grid_offset(buffer, at), 1, false, 8);
+  }
+
   void load_input() {
+    if (random_.chance(30)) return load_grid();
     const size_t k = size_t(random_.below(int(inputs_.size())));
     const uint32_t buffer = inputs_[k];
     const int lanes = random_.chance(25) ? (random_.chance(50) ? 2 : 4) : 1;
@@ -510,6 +558,12 @@ class Generator : KernelFrame {
 };
 
 }  // namespace
+
+Shape shape_of(int rank, int64_t elements) {
+  if (rank == 1) return {elements};
+  if (rank == 2) return {elements / kColumns, kColumns};
+  return {elements / kColumns / 2, 2, kColumns};
+}
 
 Program generate(const Recipe& recipe) { return Generator(recipe).run(); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/ir/function.hpp"
+#include "lockstep/types.hpp"
 
 namespace lockstep::fuzz {
 
@@ -16,12 +17,20 @@ enum class Profile : uint8_t {
   webgpu  // 32-bit types; floats stay small whole numbers, so that every device computes them exactly
 };
 
+/// What is wrong with a kernel on purpose; the interpreter has to find it.
+enum class Flaw : uint8_t {
+  none,
+  axis,    // a coordinate beyond its axis, at an offset inside the buffer
+  promise  // uniform() of a value on which lanes differ
+};
+
 struct Recipe {
   uint64_t seed = 0;
   Profile profile = Profile::full;
   int bodies = 1;       // independent random bodies in one kernel
   int statements = 40;  // budget of one body
   bool math = false;    // elementary functions too
+  Flaw flaw = Flaw::none;
 };
 
 /// A kernel with everything a launch needs.
@@ -33,6 +42,9 @@ struct Program {
 };
 
 Program generate(const Recipe& recipe);
+/// How a buffer of so many elements is bound: axes of 2 before a last one of kColumns where the rank is above 1.
+inline constexpr int kColumns = 8;
+Shape shape_of(int rank, int64_t elements);
 
 /// splitmix64: small, and the same everywhere.
 class Random {

@@ -32,8 +32,13 @@ Contents Runner::run(const Program& p) {
     device::Binding b;
     b.memory = memory_[k].get();
     b.span_bytes = bytes;
-    b.shape = {elements, 1, 1, 1};
-    b.strides = {1, 1, 1, 1};
+    const Shape shape = shape_of(p.function.buffers[k].rank, elements);
+    int64_t stride = 1;
+    for (int a = shape.rank() - 1; a >= 0; --a) {
+      b.shape[size_t(a)] = shape[a];
+      b.strides[size_t(a)] = stride;
+      stride *= shape[a];
+    }
     bindings.push_back(b);
   }
   device::Dispatch d;

@@ -107,6 +107,7 @@ struct BufferParam {
   Access access;
   bool by_point = false;  // indexed by the domain's own point: its shape must cover the extent
   bool atomic = false;
+  int position = -1;  // among the arguments of a launch; -1: buffers and scalars bind in their own order
 };
 struct ScalarParam {
   std::string name;

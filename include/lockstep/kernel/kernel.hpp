@@ -389,6 +389,7 @@ P bind(ir::Builder& b) {
     ir::Function& f = b.function();
     f.buffers.push_back(
         {"b" + std::to_string(f.buffers.size()), kStorage<typename P::Element>, P::kRank, P::kAccess});
+    f.buffers.back().position = int(f.buffers.size() + f.scalars.size()) - 1;
     return P(uint32_t(f.buffers.size() - 1));
   } else {
     ir::Function& f = b.function();

@@ -108,6 +108,23 @@ const Nvrtc* Nvrtc::find(std::string* reason) {
   return found->ok ? &found->nvrtc : nullptr;
 }
 
+namespace {
+/// The errors of a compiler's log on one line of at most 600 characters; all of it where none is marked.
+std::string errors_of(std::string_view log) {
+  std::string errors, all;
+  for (size_t begin = 0; begin < log.size();) {
+    const size_t end = std::min(log.find_first_of(std::string_view("\n\0", 2), begin), log.size());
+    std::string_view line = log.substr(begin, end - begin);
+    begin = end + 1;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.empty()) continue;
+    for (std::string* to : {&all, line.find("error") != line.npos ? &errors : nullptr})
+      if (to) *to += (to->empty() ? "" : "; ") + std::string(line);
+  }
+  return (errors.empty() ? all : errors).substr(0, 600);
+}
+}  // namespace
+
 const Nvrtc& Nvrtc::get() {
   std::string reason;
   const Nvrtc* nvrtc = find(&reason);
@@ -156,9 +173,10 @@ std::vector<std::byte> Nvrtc::compile(const std::string& source, std::string_vie
     f.log_size(program, &size);
     std::string log(size, '\0');
     if (size) f.log(program, log.data());
-    while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
-    throw DeviceError(DeviceFault::compile, fmt::format("NVRTC {} for sm_{}, kernel {}: {}\n{}", version(),
-                                                        arch, name, f.error_string(code), log));
+    DeviceError error(DeviceFault::compile, fmt::format("NVRTC {} for sm_{}, kernel {}: {}: {}", version(),
+                                                        arch, name, f.error_string(code), errors_of(log)));
+    error.with_hint("`lockstep emit KERNEL --target cuda` shows the source of a kernel");
+    throw error;
   }
   size_t size = 0;
   check(output == CudaOutput::cubin ? f.cubin_size(program, &size) : f.ptx_size(program, &size), "result");

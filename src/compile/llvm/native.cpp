@@ -15,6 +15,7 @@
 #include "compile/llvm/machine.hpp"
 #include "compile/lower.hpp"
 #include "core/disk_cache.hpp"
+#include "generator_hash.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::compile {
@@ -77,14 +78,14 @@ struct Loaded : NativeKernel {
 
 /// What the cache holds: this, then the object.
 struct Header {
-  char magic[8] = {'l', 's', 'c', 'p', 'u', '0', '0', '6'};
+  char magic[8] = {'l', 's', 'c', 'p', 'u', '0', '0', '7'};
   int64_t scratch_bytes = 0;
 };
 
-std::string cache_key(const ir::Function& lowered) {
+std::string cache_key(const ir::Function& lowered, std::string_view generator) {
   const HostProcessor& host = host_processor();
-  return std::string("cpu-object 7 LLVM ") + LLVM_VERSION_STRING + " " + host.name + " " + host.features +
-         " " + ir::fingerprint(lowered);
+  return "cpu-object " + std::string(generator) + " LLVM " + LLVM_VERSION_STRING + " " + host.name + " " +
+         host.features + " " + ir::fingerprint(lowered);
 }
 
 }  // namespace
@@ -96,9 +97,12 @@ int native_lanes() {
   return lanes;
 }
 
-std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics) {
+std::string_view generator_hash() { return LOCKSTEP_GENERATOR_HASH; }
+
+std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics,
+                                             std::string_view generator) {
   const ir::Function lowered = lower(traced, {Target::cpu, numerics});
-  const std::string key = cache_key(lowered);
+  const std::string key = cache_key(lowered, generator);
   DiskCache& cache = DiskCache::global();
   auto kernel = std::make_shared<Loaded>();
   Header header;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "compile/llvm/abi.hpp"
 #include "lockstep/device.hpp"
@@ -23,7 +24,11 @@ std::string native_unavailable();
 std::string native_processor();
 /// 32-bit lanes of the vectors that kernels are made of.
 int native_lanes();
-/// Lowers, compiles or fetches from the cache, loads. Throws DeviceError(compile).
-std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics);
+/// Of the sources that this generator was built from.
+std::string_view generator_hash();
+/// Lowers, compiles or fetches from the cache, loads. Objects of another `generator` are not taken. Throws
+/// DeviceError(compile).
+std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics,
+                                             std::string_view generator = generator_hash());
 
 }  // namespace lockstep::compile::simd

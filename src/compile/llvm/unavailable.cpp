@@ -9,7 +9,8 @@ namespace simd {
 std::string native_unavailable() { return "built without LLVM (LOCKSTEP_LLVM)"; }
 std::string native_processor() { return ""; }
 int native_lanes() { return 0; }
-std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics) {
+std::string_view generator_hash() { return ""; }
+std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics, std::string_view) {
   throw UnsupportedError(native_unavailable(), traced.name, "a build with LLVM 19");
 }
 }  // namespace simd

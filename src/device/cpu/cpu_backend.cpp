@@ -13,6 +13,7 @@
 #include "device/backend.hpp"
 #include "device/cpu/memory.hpp"
 #include "device/cpu/schedule.hpp"
+#include "device/host_queue.hpp"
 
 namespace lockstep::device {
 
@@ -39,11 +40,6 @@ class CpuModule : public Module {
   bool atomics = false;  // on buffers
   int threads = 1;
   bool alone = false;  // little but atomics: threads would only fight for cache lines
-};
-
-class CpuGraph : public RecordedGraph {
- public:
-  std::vector<std::function<void()>> steps;
 };
 
 class CpuEvent : public Event {
@@ -124,17 +120,17 @@ class CpuBackend : public Backend {
   void download(Queue*, Memory& from, int64_t offset, void* data, int64_t bytes) override {
     copy_parallel(static_cast<std::byte*>(data), at(from, offset), bytes);
   }
-  void copy(Queue*, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+  void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
             int64_t bytes) override {
-    submit([this, to = at(to, to_offset), from = at(from, from_offset), bytes] {
+    submit(queue, [this, to = at(to, to_offset), from = at(from, from_offset), bytes] {
       if (to < from + bytes && from < to + bytes)
         std::memmove(to, from, size_t(bytes));
       else
         copy_parallel(to, from, bytes);
     });
   }
-  void clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) override {
-    submit([this, to = at(memory, offset), bytes] {
+  void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) override {
+    submit(queue, [this, to = at(memory, offset), bytes] {
       threads_.for_bytes(bytes, [=](int64_t first, int64_t count) { clear_part(to + first, count, bytes); });
     });
   }
@@ -183,10 +179,10 @@ class CpuBackend : public Backend {
       box.low[a] = int32_t(d.offset[a]);
       box.high[a] = int32_t(std::min(d.offset[a] + d.count[a], d.extent[a]));
     }
-    if (recording_) {
+    if (HostGraph* graph = recorder(d.queue)) {
       auto frame = std::make_shared<Frame>();
       fill(*frame, d);
-      recording_->steps.push_back([this, &module, frame, box] { run(module, *frame, box); });
+      graph->steps.push_back([this, &module, frame, box] { run(module, *frame, box); });
       return;
     }
     Frame frame;
@@ -194,8 +190,9 @@ class CpuBackend : public Backend {
     run(module, frame, box);
   }
 
-  std::shared_ptr<Queue> make_queue() override { return std::make_shared<Queue>(); }
+  std::shared_ptr<Queue> make_queue() override { return std::make_shared<HostQueue>(); }
   void synchronize(Queue*) override {}
+  void synchronize_all() override {}
   std::shared_ptr<Event> record_event(Queue*) override {
     auto event = std::make_shared<CpuEvent>();
     event->time = std::chrono::steady_clock::now();
@@ -206,10 +203,10 @@ class CpuBackend : public Backend {
         .count();
   }
 
-  void begin_record() override { recording_ = std::make_shared<CpuGraph>(); }
-  std::shared_ptr<RecordedGraph> end_record() override { return std::exchange(recording_, nullptr); }
+  std::shared_ptr<Queue> begin_record() override { return recording_queue(); }
+  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override { return recorded_by(queue); }
   void replay(RecordedGraph& graph) override {
-    for (const auto& step : static_cast<CpuGraph&>(graph).steps) step();
+    for (const auto& step : static_cast<HostGraph&>(graph).steps) step();
   }
 
  private:
@@ -218,9 +215,9 @@ class CpuBackend : public Backend {
   }
 
   template <class F>
-  void submit(F work) {
-    if (recording_)
-      recording_->steps.emplace_back(std::move(work));
+  void submit(Queue* queue, F work) {
+    if (HostGraph* graph = recorder(queue))
+      graph->steps.emplace_back(std::move(work));
     else
       work();
   }
@@ -229,9 +226,8 @@ class CpuBackend : public Backend {
         bytes, [=](int64_t first, int64_t count) { copy_part(to + first, from + first, count, bytes); });
   }
   /// Launches with atomics on buffers run side by side with atomic instructions, or alone without.
-  void run(const CpuModule& module, Frame& frame, const Box& box) {
+  void run(const CpuModule& module, const Frame& frame, const Box& box) {
     if (!module.atomics) return threads_.run(module.work, frame, box, false);
-    frame.alone = module.alone;
     if (module.alone) {
       std::unique_lock lock(atomics_);
       threads_.run(module.work, frame, box, true);
@@ -241,14 +237,15 @@ class CpuBackend : public Backend {
     }
   }
   void fill(Frame& frame, const Dispatch& d) const {
-    const uint32_t written = static_cast<const CpuModule&>(*d.module).written;
+    const auto& module = static_cast<const CpuModule&>(*d.module);
+    frame.alone = module.atomics && module.alone;
     frame.large = 0;
     for (int a = 0; a < 3; ++a) frame.extent[a] = int32_t(d.extent[a]);
     std::copy(d.scalars.begin(), d.scalars.end(), frame.scalars);
     for (size_t k = 0; k < d.buffers.size(); ++k) {
       const Binding& binding = d.buffers[k];
       Frame::Buffer& buffer = frame.buffers[k];
-      if ((written >> k & 1) && binding.span_bytes >= cache_bytes_) frame.large |= uint32_t(1) << k;
+      if ((module.written >> k & 1) && binding.span_bytes >= cache_bytes_) frame.large |= uint32_t(1) << k;
       buffer.data = binding.memory ? at(*binding.memory, binding.offset_bytes) : nullptr;
       std::copy(binding.shape.begin(), binding.shape.end(), buffer.shape);
       std::copy(binding.strides.begin(), binding.strides.end(), buffer.strides);
@@ -259,7 +256,6 @@ class CpuBackend : public Backend {
   const int64_t cache_bytes_ = cache_bytes();
   std::shared_mutex atomics_;
   DeviceInfo info_;
-  std::shared_ptr<CpuGraph> recording_;
 };
 
 std::vector<DeviceStatus> list() {

@@ -83,11 +83,11 @@ class CudaBackend final : public Backend {
   }
   void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
     core_->enter();
-    core_->uploads().upload(copy_stream(queue), address(to, offset), data, bytes);
+    transfers(queue).uploads.upload(stream_of(*core_, queue), address(to, offset), data, bytes);
   }
   void download(Queue* queue, Memory& from, int64_t offset, void* data, int64_t bytes) override {
     core_->enter();
-    core_->downloads().download(copy_stream(queue), address(from, offset), data, bytes);
+    transfers(queue).downloads.download(stream_of(*core_, queue), address(from, offset), data, bytes);
   }
   void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
             int64_t bytes) override {
@@ -131,11 +131,11 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<CudaQueue>(core_); }
   void synchronize(Queue* queue) override {
     core_->enter();
-    if (queue) return wait(static_cast<CudaQueue*>(queue)->stream);
-    for (StreamHandle stream : core_->streams()) wait(stream);
+    core_->synchronize(stream_of(*core_, queue));
   }
+  void synchronize_all() override { core_->synchronize_all(); }
   std::shared_ptr<Event> record_event(Queue* queue) override {
-    return std::make_shared<CudaEvent>(core_, copy_stream(queue));
+    return std::make_shared<CudaEvent>(core_, stream_of(*core_, queue));
   }
   double elapsed(Event& from, Event& to) override {
     core_->enter();
@@ -148,17 +148,11 @@ class CudaBackend final : public Backend {
     return double(milliseconds) * 1e-3;
   }
 
-  void begin_record() override {
-    core_->enter();
-    core_->check(core_->driver().begin_capture(core_->recording_stream(), kCaptureRelaxed),
-                 DeviceFault::launch, "recording");
-    core_->set_default_stream(core_->recording_stream());
-  }
-  std::shared_ptr<RecordedGraph> end_record() override {
-    core_->set_default_stream(core_->main_stream());
+  std::shared_ptr<Queue> begin_record() override { return CudaQueue::capturing(core_); }
+  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override {
     core_->enter();
     GraphHandle graph = nullptr;
-    core_->check(core_->driver().end_capture(core_->recording_stream(), &graph), DeviceFault::launch,
+    core_->check(core_->driver().end_capture(stream_of(*core_, &queue), &graph), DeviceFault::launch,
                  "recording");
     return std::make_shared<CudaGraph>(core_, graph);
   }
@@ -170,16 +164,11 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  Transfers& transfers(Queue* queue) const {
+    return queue ? static_cast<CudaQueue*>(queue)->transfers() : core_->main_transfers();
+  }
   static Address address(Memory& memory, int64_t offset) {
     return static_cast<CudaMemory&>(memory).address + Address(offset);
-  }
-  /// Host copies and events of the default queue are never recorded.
-  StreamHandle copy_stream(const Queue* queue) const {
-    return queue ? stream_of(*core_, queue) : core_->main_stream();
-  }
-  void wait(StreamHandle stream) const {
-    core_->check(core_->driver().stream_synchronize(stream), DeviceFault::device_lost,
-                 "waiting for the device");
   }
 
   std::shared_ptr<Core> core_;

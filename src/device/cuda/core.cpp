@@ -116,9 +116,8 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
   driver_.device_attribute(&multiprocessors_, kMultiprocessors, device_);
   driver_.device_attribute(&pools, kMemoryPools, device_);
   arch_ = 10 * major + minor;
-  for (StreamHandle* stream : {&main_, &recording_, &memory_})
+  for (StreamHandle* stream : {&main_, &memory_})
     check(driver_.stream_create(stream, kStreamNonBlocking), DeviceFault::launch, "making a stream");
-  default_ = main_;
   check(driver_.event_create(&memory_event_, kEventDisableTiming), DeviceFault::launch, "making an event");
   if (pools) {
     PoolProperties properties;
@@ -130,19 +129,18 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
     Address first = 0;
     if (driver_.allocate_from_pool(&first, 1, pool_, memory_) == kSuccess) driver_.free_async(first, memory_);
   }
-  uploads_ = std::make_unique<Staging>(*this, 4, int64_t(4) << 20);
-  downloads_ = std::make_unique<Staging>(*this, 2, int64_t(8) << 20);
+  main_transfers_ = std::make_unique<Transfers>(*this);
 }
 
 Core::~Core() {
   if (lost()) return;  // the context is gone, or goes with the next opening
   if (!try_enter()) return;
-  for (StreamHandle stream : {main_, recording_, memory_}) driver_.stream_synchronize(stream);
-  uploads_.reset();
-  downloads_.reset();
+  for (StreamHandle stream : {main_, memory_}) driver_.stream_synchronize(stream);
+  main_transfers_.reset();
+  free_transfers_.clear();
   if (pool_) driver_.pool_destroy(pool_);
   driver_.event_destroy(memory_event_);
-  for (StreamHandle stream : {main_, recording_, memory_}) driver_.stream_destroy(stream);
+  for (StreamHandle stream : {main_, memory_}) driver_.stream_destroy(stream);
   driver_.primary_release(device_);
 }
 
@@ -166,30 +164,71 @@ void Core::fail(Result result, DeviceFault otherwise, const char* doing) const {
 // ── streams
 // ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-StreamHandle Core::new_stream() {
-  enter();
-  StreamHandle stream = nullptr;
-  check(driver_.stream_create(&stream, kStreamNonBlocking), DeviceFault::launch, "making a stream");
+OwnedStream::OwnedStream(const Core& core) : core_(core) {
+  core_.enter();
+  core_.check(core_.driver().stream_create(&handle, kStreamNonBlocking), DeviceFault::launch,
+              "making a stream");
+}
+OwnedStream::~OwnedStream() {
+  if (core_.try_enter()) core_.driver().stream_destroy(handle);
+}
+
+std::shared_ptr<OwnedStream> Core::new_stream() {
+  auto stream = std::make_shared<OwnedStream>(*this);
   std::lock_guard lock(mutex_);
   queues_.push_back(stream);
   return stream;
 }
 
-void Core::remove_stream(StreamHandle stream) noexcept {
-  const bool alive = try_enter();
-  if (alive) driver_.stream_synchronize(stream);  // so that release() need not know it any more
-  uploads_->forget(stream);
-  downloads_->forget(stream);
+void Core::remove_stream(const std::shared_ptr<OwnedStream>& stream) noexcept {
+  if (try_enter()) driver_.stream_synchronize(stream->handle);  // so that release() need not know it any more
   std::lock_guard lock(mutex_);
   std::erase(queues_, stream);
-  if (alive) driver_.stream_destroy(stream);
 }
 
-std::vector<StreamHandle> Core::streams() const {
+void Core::synchronize_all() const {
+  enter();
+  synchronize(main_);
+  std::vector<std::shared_ptr<OwnedStream>> queues;  // they stay while this thread waits for them
+  {
+    std::lock_guard lock(mutex_);
+    queues = queues_;
+  }
+  for (const auto& queue : queues) synchronize(queue->handle);
+}
+
+std::unique_ptr<Transfers> Core::take_transfers() {
   std::lock_guard lock(mutex_);
-  std::vector<StreamHandle> all = {main_};
-  all.insert(all.end(), queues_.begin(), queues_.end());
-  return all;
+  if (free_transfers_.empty()) return std::make_unique<Transfers>(*this);
+  std::unique_ptr<Transfers> transfers = std::move(free_transfers_.back());
+  free_transfers_.pop_back();
+  return transfers;
+}
+
+void Core::leave_transfers(std::unique_ptr<Transfers> transfers) noexcept {
+  transfers->uploads.renew();
+  transfers->downloads.renew();
+  std::lock_guard lock(mutex_);
+  free_transfers_.push_back(std::move(transfers));
+}
+
+CudaQueue::CudaQueue(std::shared_ptr<Core> core) : core_(std::move(core)), stream_(core_->new_stream()) {}
+CudaQueue::CudaQueue(std::shared_ptr<Core> core, std::shared_ptr<OwnedStream> stream)
+    : core_(std::move(core)), stream_(std::move(stream)) {}
+CudaQueue::~CudaQueue() {
+  core_->remove_stream(stream_);
+  if (transfers_) core_->leave_transfers(std::move(transfers_));
+}
+Transfers& CudaQueue::transfers() {
+  std::call_once(first_transfer_, [&] { transfers_ = core_->take_transfers(); });
+  return *transfers_;
+}
+
+std::shared_ptr<CudaQueue> CudaQueue::capturing(std::shared_ptr<Core> core) {
+  auto stream = std::make_shared<OwnedStream>(*core);
+  core->check(core->driver().begin_capture(stream->handle, kCaptureRelaxed), DeviceFault::launch,
+              "recording");
+  return std::shared_ptr<CudaQueue>(new CudaQueue(std::move(core), std::move(stream)));
 }
 
 // ── memory: allocated and freed on a stream of its own, ordered with the others by events
@@ -222,8 +261,8 @@ Address Core::allocate(int64_t bytes) {
   if (pool_) {
     check(driver_.event_record(memory_event_, memory_), DeviceFault::allocation, "allocating");
     check(driver_.stream_wait(main_, memory_event_, 0), DeviceFault::allocation, "allocating");
-    for (StreamHandle queue : queues_)
-      check(driver_.stream_wait(queue, memory_event_, 0), DeviceFault::allocation, "allocating");
+    for (const auto& queue : queues_)
+      check(driver_.stream_wait(queue->handle, memory_event_, 0), DeviceFault::allocation, "allocating");
   }
   return address;
 }
@@ -237,7 +276,7 @@ void Core::release(Address address) noexcept {
   };
   if (pool_) {
     wait_for(main_);
-    for (StreamHandle queue : queues_) wait_for(queue);
+    for (const auto& queue : queues_) wait_for(queue->handle);
     driver_.free_async(address, memory_);
   } else {
     driver_.free(address);  // waits by itself

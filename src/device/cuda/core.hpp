@@ -14,9 +14,23 @@
 
 namespace lockstep::device::cuda {
 
-/// Pinned host memory in slots, through which host data passes so that copies overlap and never wait for
+/// Pinned host memory through which a stream's host data passes, so that copies overlap and never wait for
 /// pageable memory.
-class Staging;
+struct Transfers;
+
+class Core;
+
+/// A stream of the driver's; gone with its last user.
+class OwnedStream {
+ public:
+  explicit OwnedStream(const Core& core);
+  ~OwnedStream();
+  OwnedStream(const OwnedStream&) = delete;
+  StreamHandle handle = nullptr;
+
+ private:
+  const Core& core_;
+};
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
@@ -42,16 +56,17 @@ class Core : public std::enable_shared_from_this<Core> {
   [[noreturn]] void fail(Result result, DeviceFault otherwise, const char* doing) const;
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
 
-  /// The default queue's stream; between begin_record and end_record the one that records.
-  StreamHandle default_stream() const { return default_.load(std::memory_order_relaxed); }
+  /// The default queue's stream.
   StreamHandle main_stream() const { return main_; }
-  StreamHandle recording_stream() const { return recording_; }
-  void set_default_stream(StreamHandle stream) { default_.store(stream, std::memory_order_relaxed); }
-
-  StreamHandle new_stream();
-  void remove_stream(StreamHandle stream) noexcept;
-  /// The main stream and those of all queues.
-  std::vector<StreamHandle> streams() const;
+  /// A stream that allocations and releases are ordered with.
+  std::shared_ptr<OwnedStream> new_stream();
+  /// Waits for a stream that is about to go and forgets it.
+  void remove_stream(const std::shared_ptr<OwnedStream>& stream) noexcept;
+  /// Waits for the main stream and for those of all queues. Throws DeviceError.
+  void synchronize_all() const;
+  void synchronize(StreamHandle stream) const {
+    check(driver_.stream_synchronize(stream), DeviceFault::device_lost, "waiting for the device");
+  }
 
   /// Memory that every stream may use from now on.
   Address allocate(int64_t bytes);
@@ -59,21 +74,25 @@ class Core : public std::enable_shared_from_this<Core> {
   void release(Address address) noexcept;
   MemoryInfo memory() const;
 
-  Staging& uploads() { return *uploads_; }
-  Staging& downloads() { return *downloads_; }
+  /// The main stream's.
+  Transfers& main_transfers() { return *main_transfers_; }
+  /// Of a stream that left them, or new ones: pinning memory takes long.
+  std::unique_ptr<Transfers> take_transfers();
+  /// From a stream that has finished.
+  void leave_transfers(std::unique_ptr<Transfers> transfers) noexcept;
 
  private:
   const Driver& driver_;
   int number_ = 0, arch_ = 0, multiprocessors_ = 1;
   DeviceNumber device_ = 0;
   ContextHandle context_ = nullptr;
-  StreamHandle main_ = nullptr, recording_ = nullptr, memory_ = nullptr;
-  std::atomic<StreamHandle> default_{nullptr};
+  StreamHandle main_ = nullptr, memory_ = nullptr;
   PoolHandle pool_ = nullptr;           // null: plain allocations
   EventHandle memory_event_ = nullptr;  // orders the memory stream and the others; guarded by mutex_
   mutable std::mutex mutex_;
-  std::vector<StreamHandle> queues_;
-  std::unique_ptr<Staging> uploads_, downloads_;
+  std::vector<std::shared_ptr<OwnedStream>> queues_;
+  std::unique_ptr<Transfers> main_transfers_;
+  std::vector<std::unique_ptr<Transfers>> free_transfers_;
   mutable std::atomic<bool> lost_{false};
 };
 
@@ -89,14 +108,20 @@ class CudaMemory final : public Memory {
 
 class CudaQueue final : public Queue {
  public:
-  explicit CudaQueue(std::shared_ptr<Core> core) : core_(std::move(core)), stream(core_->new_stream()) {}
-  ~CudaQueue() override { core_->remove_stream(stream); }
+  explicit CudaQueue(std::shared_ptr<Core> core);
+  /// One that captures a graph. Allocations are not ordered with it: a capture admits no waiting for the work of
+  /// other streams.
+  static std::shared_ptr<CudaQueue> capturing(std::shared_ptr<Core> core);
+  ~CudaQueue() override;
+  StreamHandle stream() const { return stream_->handle; }
+  Transfers& transfers();
 
  private:
+  CudaQueue(std::shared_ptr<Core> core, std::shared_ptr<OwnedStream> stream);
   std::shared_ptr<Core> core_;
-
- public:
-  const StreamHandle stream;
+  std::shared_ptr<OwnedStream> stream_;
+  std::once_flag first_transfer_;
+  std::unique_ptr<Transfers> transfers_;
 };
 
 class CudaEvent final : public Event {
@@ -110,7 +135,7 @@ class CudaEvent final : public Event {
 };
 
 inline StreamHandle stream_of(const Core& core, const Queue* queue) {
-  return queue ? static_cast<const CudaQueue*>(queue)->stream : core.default_stream();
+  return queue ? static_cast<const CudaQueue*>(queue)->stream() : core.main_stream();
 }
 
 }  // namespace lockstep::device::cuda

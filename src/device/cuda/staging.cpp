@@ -59,16 +59,13 @@ void Staging::wait(Slot& slot) {
   slot.filled = 0;
 }
 
-void Staging::close(Slot& slot) {
-  core_.check(core_.driver().event_record(slot.done, slot.stream), DeviceFault::device_lost, "copying");
+void Staging::close(Slot& slot, StreamHandle stream) {
+  core_.check(core_.driver().event_record(slot.done, stream), DeviceFault::device_lost, "copying");
   slot.in_flight = true;
 }
 
-void Staging::forget(StreamHandle stream) {
-  std::lock_guard lock(mutex_);
+void Staging::renew() {
   for (Slot& slot : slots_) {
-    if (slot.stream != stream) continue;
-    slot.stream = nullptr;
     slot.filled = 0;
     slot.in_flight = false;
   }
@@ -80,13 +77,12 @@ void Staging::upload(StreamHandle stream, Address to, const void* data, int64_t 
   while (bytes > 0) {
     Slot* slot = &slots_[current_];
     const bool open = slot->filled > 0 && !slot->in_flight;
-    if (!open || slot->stream != stream || slot->filled == slot->capacity) {
-      if (open) close(*slot);
+    if (!open || slot->filled == slot->capacity) {
+      if (open) close(*slot, stream);
       current_ = (current_ + 1) % slots_.size();
       slot = &slots_[current_];
       wait(*slot);
       prepare(*slot, bytes);
-      slot->stream = stream;
     }
     const int64_t n = std::min(bytes, slot->capacity - slot->filled);
     std::byte* place = slot->memory + slot->filled;
@@ -110,11 +106,10 @@ void Staging::download(StreamHandle stream, Address from, void* data, int64_t by
       Slot& slot = slots_[ask % slots_.size()];
       prepare(slot, bytes - asked);
       slot.filled = std::min(slot.capacity, bytes - asked);
-      slot.stream = stream;
       core_.check(
           core_.driver().copy_to_host(slot.memory, from + Address(asked), size_t(slot.filled), stream),
           DeviceFault::device_lost, "copying from the device");
-      close(slot);
+      close(slot, stream);
       asked += slot.filled;
       ++ask;
     }

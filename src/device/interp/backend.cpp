@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "compile/lower.hpp"
+#include "device/host_queue.hpp"
 #include "device/interp/execute.hpp"
 #include "device/interp/findings.hpp"
 #include "device/interp/memory.hpp"
@@ -25,12 +26,8 @@ namespace {
 struct InterpModule final : Module {
   Program program;
 };
-struct InterpQueue final : Queue {};
 struct InterpEvent final : Event {
   std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
-};
-struct InterpGraph final : RecordedGraph {
-  std::vector<std::function<void()>> work;
 };
 
 InterpMemory& of(Memory& memory) { return static_cast<InterpMemory&>(memory); }
@@ -67,16 +64,16 @@ class InterpBackend final : public Backend {
     std::lock_guard lock(mutex_);
     if (bytes > 0) std::memcpy(data, of(from).data() + offset, size_t(bytes));
   }
-  void copy(Queue*, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+  void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
             int64_t bytes) override {
-    run([=, &from, &to] {
+    run(queue, [=, &from, &to] {
       if (bytes <= 0) return;
       std::memmove(of(to).data() + to_offset, of(from).data() + from_offset, size_t(bytes));
       std::memmove(of(to).initialised() + to_offset, of(from).initialised() + from_offset, size_t(bytes));
     });
   }
-  void clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) override {
-    run([=, &memory] {
+  void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) override {
+    run(queue, [=, &memory] {
       if (bytes <= 0) return;
       std::memset(of(memory).data() + offset, 0, size_t(bytes));
       std::memset(of(memory).initialised() + offset, 1, size_t(bytes));
@@ -98,7 +95,7 @@ class InterpBackend final : public Backend {
   void dispatch(const Dispatch& d) override {
     const std::vector<Binding> buffers(d.buffers.begin(), d.buffers.end());
     const std::vector<uint64_t> scalars(d.scalars.begin(), d.scalars.end());
-    run([this, d, buffers, scalars] {
+    run(d.queue, [this, d, buffers, scalars] {
       Dispatch own = d;
       own.buffers = buffers;
       own.scalars = scalars;
@@ -106,8 +103,9 @@ class InterpBackend final : public Backend {
     });
   }
 
-  std::shared_ptr<Queue> make_queue() override { return std::make_shared<InterpQueue>(); }
+  std::shared_ptr<Queue> make_queue() override { return std::make_shared<HostQueue>(); }
   void synchronize(Queue*) override {}
+  void synchronize_all() override {}
   std::shared_ptr<Event> record_event(Queue*) override { return std::make_shared<InterpEvent>(); }
   double elapsed(Event& from, Event& to) override {
     return std::chrono::duration<double>(static_cast<InterpEvent&>(to).at -
@@ -115,12 +113,12 @@ class InterpBackend final : public Backend {
         .count();
   }
 
-  void begin_record() override { recording_ = std::make_shared<InterpGraph>(); }
-  std::shared_ptr<RecordedGraph> end_record() override { return std::exchange(recording_, nullptr); }
+  std::shared_ptr<Queue> begin_record() override { return recording_queue(); }
+  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override { return recorded_by(queue); }
   void replay(RecordedGraph& graph) override {
-    for (const auto& work : static_cast<InterpGraph&>(graph).work) {
+    for (const auto& step : static_cast<HostGraph&>(graph).steps) {
       std::lock_guard lock(mutex_);
-      work();
+      step();
     }
   }
 
@@ -129,8 +127,8 @@ class InterpBackend final : public Backend {
   mutable std::mutex mutex_;
 
  private:
-  void run(std::function<void()> work) {
-    if (recording_) return recording_->work.push_back(std::move(work));
+  void run(Queue* queue, std::function<void()> work) {
+    if (HostGraph* graph = recorder(queue)) return graph->steps.push_back(std::move(work));
     std::lock_guard lock(mutex_);
     work();
   }
@@ -154,7 +152,6 @@ class InterpBackend final : public Backend {
 
   DeviceInfo info_ = describe();
   uint32_t serial_ = 0;
-  std::shared_ptr<InterpGraph> recording_;
 };
 
 Support InterpBackend::supports(const ir::Function& function) const {
@@ -187,15 +184,18 @@ InterpBackend& interp_of(Backend& backend) {
 }  // namespace
 
 std::string_view name(FindingKind kind) {
-  static constexpr std::string_view kNames[] = {"out_of_bounds", "misaligned", "uninitialised", "race",
-                                                "divergence"};
+  static constexpr std::string_view kNames[] = {"out_of_bounds", "misaligned", "uninitialised",
+                                                "race",          "divergence", "not_uniform"};
   return kNames[size_t(kind)];
 }
 
 std::string Finding::text() const {
-  static constexpr std::string_view kWords[] = {"accesses out of bounds", "misaligned wide accesses",
-                                                "reads of uninitialised memory", "races between lanes",
-                                                "barriers that not all lanes reach"};
+  static constexpr std::string_view kWords[] = {"accesses out of bounds",
+                                                "misaligned wide accesses",
+                                                "reads of uninitialised memory",
+                                                "races between lanes",
+                                                "barriers that not all lanes reach",
+                                                "uniform() values on which lanes differ"};
   return fmt::format("kernel {}: {} {}, first in `{}` at {}", kernel, count, kWords[size_t(kind)],
                      instruction, lane);
 }

@@ -91,6 +91,7 @@ class Run {
       b.records = use.written ? memory->records(use.granule) : nullptr;
       b.record_first = uint32_t(binding.offset_bytes / use.granule);
       b.records_per_element = uint32_t(size / use.granule);
+      b.shape = binding.shape;
       m_.buffers.push_back(b);
     }
   }
@@ -160,6 +161,7 @@ class Run {
           ++m_.group;
           m_.serial = next_serial();
           m_.epoch = 0;
+          m_.agreed.clear();
           for (auto& pending : m_.pending) pending.clear();
           std::fill(m_.stages.begin(), m_.stages.end(), 0u);
           std::fill(states_.begin(), states_.end(), LaneState::run);
@@ -242,7 +244,7 @@ class Run {
   void repeat(const Node& node) {
     const Instruction& i = f_[node.source];
     const bool counted = node.kind == Node::for_;
-    const uint32_t counter = counted ? p_.slot[f_.blocks[i.blocks[0]][0]] : 0;
+    const uint32_t counter = counted ? p_.slot[f_.blocks[i.blocks[0]][0]] : node.turns;
     const Type type = counted ? f_[i.args[0]].type : Type::none;
     Code test, step;
     if (counted) {
@@ -257,7 +259,7 @@ class Run {
     for (int lane = 0; lane < lanes_; ++lane) {
       if (states_[lane] != LaneState::run) continue;
       members.push_back(lane);
-      if (counted) frame(lane)[counter] = frame(lane)[p_.slot[i.args[0]]];
+      frame(lane)[counter] = counted ? frame(lane)[p_.slot[i.args[0]]] : 0;
     }
     for (;;) {
       bool any = false;
@@ -278,9 +280,12 @@ class Run {
       nodes(node.body);
       for (int lane : members) {
         if (states_[lane] == LaneState::continued) states_[lane] = LaneState::run;
-        if (!counted || states_[lane] != LaneState::run) continue;
+        if (states_[lane] != LaneState::run) continue;
         enter_lane(lane);
-        step.run(m_, step);
+        if (counted)
+          step.run(m_, step);
+        else
+          ++m_.r[counter];
       }
     }
     for (int lane : members)

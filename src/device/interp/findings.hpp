@@ -12,11 +12,13 @@ class Backend;
 namespace lockstep::interp {
 
 enum class FindingKind : uint8_t {
-  out_of_bounds,  // an index outside of a buffer, a shared or a local array; reads give 0, writes are dropped
+  out_of_bounds,  // an index outside of a buffer or one of its axes, of a shared or a local array; reads give
+                  // 0, writes are dropped
   misaligned,     // a wide access whose offset is no multiple of its width
   uninitialised,  // memory that nothing has written since it was allocated, or since the group or lane began
   race,           // two lanes, no barrier between them, one of them writes and not both atomically
-  divergence      // a barrier or group reduction that not all lanes of the group reach
+  divergence,     // a barrier or group reduction that not all lanes of the group reach
+  not_uniform     // a uniform() value on which lanes of a group (points of a points kernel) differ
 };
 std::string_view name(FindingKind kind);
 

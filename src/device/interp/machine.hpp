@@ -1,6 +1,7 @@
 // State of a running kernel.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct BoundBuffer {
   uint64_t elements = 0;
   uint32_t record_first = 0;  // record of element 0
   uint32_t records_per_element = 1;
+  std::array<int64_t, 4> shape{};
 };
 
 struct PendingCopy {
@@ -48,9 +50,10 @@ struct Machine {
   std::vector<uint64_t> shared;
   std::vector<uint32_t> shared_stamps;
   std::vector<AccessRecord> shared_records;
-  std::vector<std::vector<PendingCopy>> pending;  // by lane
-  std::vector<uint32_t> stages;                   // closed, by lane
-  std::array<int64_t, 3> position{};              // of the point or group
+  std::vector<std::vector<PendingCopy>> pending;     // by lane
+  std::vector<uint32_t> stages;                      // closed, by lane
+  std::array<int64_t, 3> position{};                 // of the point or group
+  std::map<std::vector<uint64_t>, uint64_t> agreed;  // uniform() values by instruction and turns of its loops
 
   std::vector<Finding> found;
   void report(FindingKind kind, ir::Id source);

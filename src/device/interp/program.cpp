@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device/interp/machine.hpp"
+#include "device/interp/promises.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::interp {
@@ -100,7 +101,10 @@ class Decoder {
         case Op::loop:
           if (together(i)) {
             node.kind = i.op == Op::if_ ? Node::if_ : i.op == Op::for_ ? Node::for_ : Node::loop;
+            if (i.op == Op::for_) turns_.push_back(counter_of(i));
+            if (i.op == Op::loop) turns_.push_back(node.turns = p_.slots++);
             node.body = group_block(i.blocks[0]);
+            if (i.op != Op::if_) turns_.pop_back();
             if (i.op == Op::if_) node.otherwise = group_block(i.blocks[1]);
             break;
           }
@@ -145,6 +149,17 @@ class Decoder {
   }
 
   void statement(Id id) {
+    operation(id);
+    const Instruction& i = f_[id];
+    if (!(i.flags & ir::kUniform) || i.type == Type::none || i.lanes > 1) return;
+    Code& check = emit(check_uniform, id);
+    check.a = p_.slot[id];
+    check.b = uint32_t(p_.turn_slots.size());
+    check.c = uint32_t(turns_.size());
+    p_.turn_slots.insert(p_.turn_slots.end(), turns_.begin(), turns_.end());
+  }
+
+  void operation(Id id) {
     const Instruction& i = f_[id];
     switch (i.op) {
       case Op::constant:
@@ -187,8 +202,23 @@ class Decoder {
     memory(id);
   }
 
+  void axes(Id id) {
+    const Instruction& i = f_[id];
+    const std::vector<AxisCheck> checks = axis_checks(p_, i);
+    if (checks.empty()) return;
+    Code& c = emit(check_axes, id);
+    c.a = uint32_t(p_.axis_checks.size());
+    c.b = uint32_t(checks.size());
+    if (i.op == Op::load) {
+      c.dst = p_.slot[id];
+      c.more = i.lanes;
+    }
+    p_.axis_checks.insert(p_.axis_checks.end(), checks.begin(), checks.end());
+  }
+
   void memory(Id id) {
     const Instruction& i = f_[id];
+    if (i.op == Op::load || i.op == Op::store || i.op == Op::async_copy) axes(id);
     value(id, memory_handler(f_, i));
     Code& c = p_.code.back();
     switch (i.op) {
@@ -255,9 +285,11 @@ class Decoder {
     for (uint32_t at : jumps) p_.code[at].dst = here();
   }
 
+  uint32_t counter_of(const Instruction& loop) const { return p_.slot[f_.blocks[loop.blocks[0]][0]]; }
+
   void for_statement(Id id) {
     const Instruction& i = f_[id];
-    const uint32_t counter = p_.slot[f_.blocks[i.blocks[0]][0]];
+    const uint32_t counter = counter_of(i);
     const Type type = f_[i.args[0]].type;
     Code& start = emit(copy, id);
     start.dst = counter;
@@ -266,10 +298,7 @@ class Decoder {
     Code& test = emit(loop_test_handler(type, counts_up(f_, i)), id);
     test.a = counter;
     test.b = p_.slot[i.args[1]];
-    loops_.push_back({});
-    lane_block(i.blocks[0]);
-    const Loop loop = std::move(loops_.back());
-    loops_.pop_back();
+    const Loop loop = body(i.blocks[0], counter);
     land(loop.continues);
     Code& step = emit(loop_step_handler(type), id);
     step.a = counter;
@@ -279,13 +308,23 @@ class Decoder {
     land(loop.breaks);
   }
 
-  void loop_statement(Id id) {
-    const uint32_t head = here();
+  Loop body(uint32_t block, uint32_t turns) {
     loops_.push_back({});
-    lane_block(f_[id].blocks[0]);
-    const Loop loop = std::move(loops_.back());
+    turns_.push_back(turns);
+    lane_block(block);
+    turns_.pop_back();
+    Loop loop = std::move(loops_.back());
     loops_.pop_back();
+    return loop;
+  }
+
+  void loop_statement(Id id) {
+    const uint32_t turns = p_.slots++;
+    emit([](Machine& m, const Code& c) { m.r[c.dst] = 0; }, id).dst = turns;
+    const uint32_t head = here();
+    const Loop loop = body(f_[id].blocks[0], turns);
     land(loop.continues);
+    emit([](Machine& m, const Code& c) { ++m.r[c.dst]; }, id).dst = turns;
     emit(go, id).dst = head;
     land(loop.breaks);
   }
@@ -293,7 +332,8 @@ class Decoder {
   Program& p_;
   const ir::Function& f_;
   std::vector<bool> together_;
-  std::vector<Loop> loops_;  // of lane code; empty where the innermost loop is the group's
+  std::vector<Loop> loops_;      // of lane code; empty where the innermost loop is the group's
+  std::vector<uint32_t> turns_;  // slots that count the turns of the loops around
 };
 
 }  // namespace

@@ -23,12 +23,22 @@ struct Code {
   uint32_t more = 0;  // stores: first of lanes further slots in Program::slots_of_wide
 };
 
+/// A coordinate of an access that has to lie inside its axis.
+struct AxisCheck {
+  uint32_t buffer;
+  int axis;  // slowest first
+  uint32_t slot;
+  int lanes;  // elements from there on
+  bool wide;  // i64
+};
+
 /// What a group does together. `lanes`: each lane runs code [begin, end) to its end, one after the other.
 struct Node {
   enum Kind : uint8_t { lanes, barrier, reduce, if_, for_, loop };
   Kind kind = lanes;
   uint32_t begin = 0, end = 0;
   ir::Id source = ir::kNone;
+  uint32_t turns = 0;  // loop: slot that counts its turns
   std::vector<Node> body, otherwise;
 };
 
@@ -38,6 +48,8 @@ struct Program {
   std::vector<Node> nodes;
   std::vector<uint32_t> slot;        // of each instruction's value
   std::vector<uint32_t> wide_slots;  // values of wide stores
+  std::vector<AxisCheck> axis_checks;
+  std::vector<uint32_t> turn_slots;  // of the loops around each uniform() value
   std::vector<ir::Id> constants;     // constant, param, shape, stride, extent: set once for a dispatch
   std::vector<ir::Id> positions;     // coord, local_id, lane: set once for a lane
   std::vector<uint32_t> local_offset, shared_offset;

@@ -59,7 +59,7 @@ void WebgpuBackend::download(Queue*, Memory& from, int64_t offset, void* data, i
   if (bytes > 0) transfer_.download(own(from), offset, data, bytes);
 }
 
-void WebgpuBackend::copy(Queue*, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
+void WebgpuBackend::copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
                          int64_t bytes) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
@@ -69,25 +69,26 @@ void WebgpuBackend::copy(Queue*, Memory& from, int64_t from_offset, Memory& to, 
   own(from).for_each_part(from_offset, words, [&](WGPUBuffer source, int64_t at, int64_t done, int64_t part) {
     own(to).for_each_part(to_offset + done, part,
                           [&](WGPUBuffer target, int64_t place, int64_t inner, int64_t piece) {
-                            copy_words(source, at + inner, target, place, piece);
+                            copy_words(queue, source, at + inner, target, place, piece);
                           });
   });
-  if (words < bytes) move_bytes(&own(from), from_offset + words, own(to), to_offset + words, bytes - words);
+  if (words < bytes)
+    move_bytes(queue, &own(from), from_offset + words, own(to), to_offset + words, bytes - words);
 }
 
-void WebgpuBackend::clear(Queue*, Memory& memory, int64_t offset, int64_t bytes) {
+void WebgpuBackend::clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   if (bytes <= 0) return;
   const int64_t words = offset % 4 == 0 ? bytes & ~int64_t(3) : 0;
   own(memory).for_each_part(offset, words, [&](WGPUBuffer buffer, int64_t at, int64_t, int64_t part) {
-    clear_words(buffer, at, part);
+    clear_words(queue, buffer, at, part);
   });
-  if (words < bytes) move_bytes(nullptr, 0, own(memory), offset + words, bytes - words);
+  if (words < bytes) move_bytes(queue, nullptr, 0, own(memory), offset + words, bytes - words);
 }
 
-void WebgpuBackend::move_bytes(const WebgpuMemory* from, int64_t from_offset, const WebgpuMemory& to,
-                               int64_t to_offset, int64_t bytes) {
+void WebgpuBackend::move_bytes(Queue* queue, const WebgpuMemory* from, int64_t from_offset,
+                               const WebgpuMemory& to, int64_t to_offset, int64_t bytes) {
   // Pieces that lie in one binding of each side, alignment included.
   const int64_t piece_bytes = std::max<int64_t>(window_bytes_ - 256, 4);
   for (int64_t done = 0; done < bytes;) {
@@ -103,7 +104,7 @@ void WebgpuBackend::move_bytes(const WebgpuMemory* from, int64_t from_offset, co
     const BufferRange source = from ? bind(*from, from_offset + done, from_inside) : BufferRange{};
     const auto step = byte_kernels_.make(from ? &source : nullptr, uint32_t(from_inside), target,
                                          uint32_t(to_inside), uint32_t(part));
-    run(*step.pipeline, step.group, step.arguments, step.groups);
+    run(queue, *step.pipeline, step.group, step.arguments, step.groups);
     done += part;
   }
 }
@@ -142,13 +143,11 @@ void WebgpuBackend::dispatch(const Dispatch& d) {
   if (!ready.ranges.empty() && core_->loop_flag() && ready.ranges.back().buffer == core_->loop_flag())
     core_->mark_loops();
   const WGPUBindGroup group = core_->bind_group(ready.variant->pipeline.layout, ready.ranges);
-  run(ready.variant->pipeline, group, ready.words,
+  run(d.queue, ready.variant->pipeline, group, ready.words,
       {uint32_t(d.count[0]), uint32_t(d.count[1]), uint32_t(d.count[2])});
 }
 
-std::shared_ptr<Queue> WebgpuBackend::make_queue() { return std::make_shared<Queue>(); }
-
-void WebgpuBackend::synchronize(Queue*) {
+void WebgpuBackend::synchronize_all() {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   core_->finish();

@@ -32,6 +32,11 @@ struct RecordedCommands final : RecordedGraph {
   WGPUBindGroup argument_group = nullptr;
 };
 
+/// WebGPU has one queue: work of all of them keeps its order, unless they record it.
+struct WebgpuQueue final : Queue {
+  std::shared_ptr<RecordedCommands> recording;
+};
+
 class WebgpuBackend final : public Backend {
  public:
   WebgpuBackend(const Native& native, const Adapter& adapter, int number);
@@ -52,14 +57,14 @@ class WebgpuBackend final : public Backend {
   std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) override;
   void dispatch(const Dispatch& dispatch) override;
 
-  /// WebGPU has one queue: work of all of them keeps its order.
-  std::shared_ptr<Queue> make_queue() override;
-  void synchronize(Queue* queue) override;
+  std::shared_ptr<Queue> make_queue() override { return std::make_shared<WebgpuQueue>(); }
+  void synchronize(Queue*) override { synchronize_all(); }
+  void synchronize_all() override;
   std::shared_ptr<Event> record_event(Queue* queue) override;
   double elapsed(Event& from, Event& to) override;
 
-  void begin_record() override;
-  std::shared_ptr<RecordedGraph> end_record() override;
+  std::shared_ptr<Queue> begin_record() override;
+  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override;
   void replay(RecordedGraph& graph) override;
 
   /// For tests: compiles a shader without bindings.
@@ -68,12 +73,13 @@ class WebgpuBackend final : public Backend {
   void lose_device();
 
  private:
-  void run(const Pipeline& pipeline, WGPUBindGroup group, const std::vector<uint32_t>& words,
+  void run(Queue* queue, const Pipeline& pipeline, WGPUBindGroup group, const std::vector<uint32_t>& words,
            const std::array<uint32_t, 3>& groups);
-  void move_bytes(const WebgpuMemory* from, int64_t from_offset, const WebgpuMemory& to, int64_t to_offset,
+  void move_bytes(Queue* queue, const WebgpuMemory* from, int64_t from_offset, const WebgpuMemory& to,
+                  int64_t to_offset, int64_t bytes);
+  void copy_words(Queue* queue, WGPUBuffer from, int64_t from_offset, WGPUBuffer to, int64_t to_offset,
                   int64_t bytes);
-  void copy_words(WGPUBuffer from, int64_t from_offset, WGPUBuffer to, int64_t to_offset, int64_t bytes);
-  void clear_words(WGPUBuffer buffer, int64_t offset, int64_t bytes);
+  void clear_words(Queue* queue, WGPUBuffer buffer, int64_t offset, int64_t bytes);
 
   std::shared_ptr<Core> core_;
   DeviceInfo info_;
@@ -81,7 +87,6 @@ class WebgpuBackend final : public Backend {
   Transfer transfer_;
   ByteKernels byte_kernels_;
   std::shared_ptr<EventPool> events_;
-  std::shared_ptr<RecordedCommands> recording_;
 };
 
 }  // namespace lockstep::device::webgpu

@@ -1,9 +1,15 @@
 // What the back end encodes at once or records for later.
-#include <algorithm>
+#include <utility>
 
 #include "device/webgpu/backend.hpp"
 
 namespace lockstep::device::webgpu {
+
+namespace {
+RecordedCommands* recorder(Queue* queue) {
+  return queue ? static_cast<WebgpuQueue*>(queue)->recording.get() : nullptr;
+}
+}  // namespace
 
 RecordedCommands::~RecordedCommands() {
   std::lock_guard lock(core->mutex);
@@ -15,59 +21,55 @@ RecordedCommands::~RecordedCommands() {
   if (argument_buffer) core->n.BufferRelease(argument_buffer);
 }
 
-void WebgpuBackend::run(const Pipeline& pipeline, WGPUBindGroup group, const std::vector<uint32_t>& words,
-                        const std::array<uint32_t, 3>& groups) {
-  if (!recording_) return core_->encode(pipeline, group, words, groups);
-  RecordedCommands::Command command{
-      RecordedCommands::Kind::dispatch, pipeline, group, 0, groups, nullptr, nullptr, 0, 0, 0};
+void WebgpuBackend::run(Queue* queue, const Pipeline& pipeline, WGPUBindGroup group,
+                        const std::vector<uint32_t>& words, const std::array<uint32_t, 3>& groups) {
+  RecordedCommands* const recording = recorder(queue);
+  if (!recording) return core_->encode(pipeline, group, words, groups);
+  RecordedCommands::Command command{RecordedCommands::Kind::dispatch, pipeline, group};
+  command.groups = groups;
   core_->n.BindGroupAddRef(group);
   core_->n.ComputePipelineAddRef(pipeline.handle);
-  auto& arguments = recording_->arguments;
+  auto& arguments = recording->arguments;
   command.argument_offset = uint32_t(arguments.size() * 4);
   arguments.insert(arguments.end(), words.begin(), words.end());
   const uint64_t stride_words = core_->argument_stride() / 4;
   arguments.resize((arguments.size() + stride_words - 1) / stride_words * stride_words);
-  recording_->commands.push_back(command);
+  recording->commands.push_back(command);
 }
 
-void WebgpuBackend::copy_words(WGPUBuffer from, int64_t from_offset, WGPUBuffer to, int64_t to_offset,
-                               int64_t bytes) {
-  if (!recording_) return core_->copy(from, uint64_t(from_offset), to, uint64_t(to_offset), uint64_t(bytes));
-  recording_->commands.push_back({RecordedCommands::Kind::copy,
-                                  {},
-                                  nullptr,
-                                  0,
-                                  {},
-                                  from,
-                                  to,
-                                  uint64_t(from_offset),
-                                  uint64_t(to_offset),
-                                  uint64_t(bytes)});
+void WebgpuBackend::copy_words(Queue* queue, WGPUBuffer from, int64_t from_offset, WGPUBuffer to,
+                               int64_t to_offset, int64_t bytes) {
+  RecordedCommands* const recording = recorder(queue);
+  if (!recording) return core_->copy(from, uint64_t(from_offset), to, uint64_t(to_offset), uint64_t(bytes));
+  RecordedCommands::Command command{RecordedCommands::Kind::copy};
+  command.from = from;
+  command.to = to;
+  command.from_offset = uint64_t(from_offset);
+  command.to_offset = uint64_t(to_offset);
+  command.bytes = uint64_t(bytes);
+  recording->commands.push_back(command);
 }
 
-void WebgpuBackend::clear_words(WGPUBuffer buffer, int64_t offset, int64_t bytes) {
-  if (!recording_) return core_->clear(buffer, uint64_t(offset), uint64_t(bytes));
-  recording_->commands.push_back({RecordedCommands::Kind::clear,
-                                  {},
-                                  nullptr,
-                                  0,
-                                  {},
-                                  nullptr,
-                                  buffer,
-                                  0,
-                                  uint64_t(offset),
-                                  uint64_t(bytes)});
+void WebgpuBackend::clear_words(Queue* queue, WGPUBuffer buffer, int64_t offset, int64_t bytes) {
+  RecordedCommands* const recording = recorder(queue);
+  if (!recording) return core_->clear(buffer, uint64_t(offset), uint64_t(bytes));
+  RecordedCommands::Command command{RecordedCommands::Kind::clear};
+  command.to = buffer;
+  command.to_offset = uint64_t(offset);
+  command.bytes = uint64_t(bytes);
+  recording->commands.push_back(command);
 }
 
-void WebgpuBackend::begin_record() {
+std::shared_ptr<Queue> WebgpuBackend::begin_record() {
+  auto queue = std::make_shared<WebgpuQueue>();
+  queue->recording = std::make_shared<RecordedCommands>(core_);
+  return queue;
+}
+
+std::shared_ptr<RecordedGraph> WebgpuBackend::end_record(Queue& queue) {
   std::lock_guard lock(core_->mutex);
-  recording_ = std::make_shared<RecordedCommands>(core_);
-}
-
-std::shared_ptr<RecordedGraph> WebgpuBackend::end_record() {
-  std::lock_guard lock(core_->mutex);
-  const std::shared_ptr<RecordedCommands> recorded = std::move(recording_);
-  recording_ = nullptr;
+  const std::shared_ptr<RecordedCommands> recorded =
+      std::exchange(static_cast<WebgpuQueue&>(queue).recording, nullptr);
   if (recorded && !recorded->arguments.empty()) {
     core_->check_alive();
     const uint64_t bytes = recorded->arguments.size() * 4;

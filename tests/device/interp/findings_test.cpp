@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "lockstep/device.hpp"
 
 using namespace lockstep;
@@ -49,6 +51,83 @@ TEST_F(Findings, OutOfBoundsInBuffers) {
   EXPECT_NE(found[0].instruction.find("load 0:b0"), std::string::npos);
   EXPECT_EQ(found[0].lane, "point (0)");
   EXPECT_EQ(only(FindingKind::out_of_bounds), 2);
+}
+
+TEST_F(Findings, OutOfBoundsOfAnAxis) {
+  // The offset of x(y, x + 1) stays inside the buffer but for the last element.
+  const Kernel k = kernel("bad.axis", [](At<2> at, Grid<i32, 2> a, Out<i32, 2> b) {
+    b(at.y, at.x) = a(at.y, Val<i32>(at.x) + 1);
+  });
+  const Buffer a = zeros(20).reshape({4, 5}), b = zeros(20).reshape({4, 5});
+  device.launch(k, {3, 4}, a, b);
+  EXPECT_EQ(only(FindingKind::out_of_bounds), 0);
+  device.launch(k, {3, 5}, a, b);
+  const auto found = interp::findings(device.backend());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].instruction.find("b0"), std::string::npos) << found[0].instruction;
+  EXPECT_EQ(found[0].lane, "point (4, 0)");
+  EXPECT_EQ(only(FindingKind::out_of_bounds), 3);
+}
+
+TEST_F(Findings, AxesOfStoresWideAccessesAndHigherRanks) {
+  const Kernel store = kernel("bad.axis_store", [](At<1> at, Out<i32, 3> b) { b(0, at.x, 1) = 7; });
+  const Buffer cube = zeros(24).reshape({2, 3, 4});
+  device.launch(store, {5}, cube);
+  EXPECT_EQ(only(FindingKind::out_of_bounds), 2);
+  const auto values = device.download<i32>(cube);
+  EXPECT_EQ(values[9], 7);
+  EXPECT_EQ(values[13], 0);  // dropped
+  const Kernel negative = kernel("bad.axis_negative", [](At<1> at, Grid<i32, 3> a, Out<i32, 1> b) {
+    b[at] = a(1, Val<i32>(at.x) - 1, 0);
+  });
+  device.launch(negative, {3}, cube, zeros(3));
+  EXPECT_EQ(only(FindingKind::out_of_bounds), 1);
+  const Kernel wide =
+      kernel("bad.axis_wide", [](At<1> at, Grid<i32, 2> a, Out<i32, 1> b) { b[at] = a.wide<4>(at.x, 4)[3]; });
+  device.launch(wide, {2}, zeros(12).reshape({2, 6}), zeros(2));
+  EXPECT_EQ(only(FindingKind::out_of_bounds), 2);
+}
+
+TEST_F(Findings, ShiftedPositionsStayInside) {
+  const Kernel k = kernel("good.shifts", [](At<2> at, Grid<i32, 2> a, Out<i32, 2> b) {
+    b[at] = a[at.x(3)] + a.periodic()[at.y(-7)] + a.zero()[at.x(-1).y(1)] + a[at];
+  });
+  device.launch(k, {4, 5}, zeros(20).reshape({4, 5}), zeros(20).reshape({4, 5}));
+  EXPECT_EQ(only(FindingKind::out_of_bounds), 0);
+}
+
+TEST_F(Findings, UniformValuesOnWhichLanesDiffer) {
+  const Kernel k = kernel(
+      "bad.uniform", [](Group<1> g, Out<i32, 1> b) { b(g.global()) = uniform(g.lane() / 4 + g.id()); },
+      kGroup);
+  device.launch(k, {2}, zeros(16));
+  EXPECT_EQ(only(FindingKind::not_uniform), 8);
+  const Kernel points = kernel("bad.uniform_points",
+                               [](At<1> at, Grid<i32, 1> a, Out<i32, 1> b) { b[at] = uniform(a[at] * 2); });
+  device.launch(points, {3}, device.upload(std::vector<i32>{1, 1, 2}), zeros(3));
+  EXPECT_EQ(only(FindingKind::not_uniform), 1);
+}
+
+TEST_F(Findings, UniformValuesThatDifferByTurnOrGroupAreRight) {
+  const Kernel k = kernel(
+      "good.uniform",
+      [](Group<1> g, Out<i32, 1> b) {
+        Var<i32> sum = 0;
+        for_(0, 3, [&](Val<i32> turn) {
+          Var<i32> left = turn;
+          while_([&] { return left > 0; },
+                 [&] {
+                   // Lanes take part in different turns; those of one turn agree.
+                   if_((g.lane() & 1) == (left & 1), [&] { sum += uniform(turn * 10 + left + g.id()); });
+                   left -= 1;
+                 });
+          barrier();
+        });
+        b(g.global()) = sum;
+      },
+      kGroup);
+  device.launch(k, {2}, zeros(16));
+  EXPECT_EQ(only(FindingKind::not_uniform), 0);
 }
 
 TEST_F(Findings, OutOfBoundsInArrays) {
@@ -191,7 +270,10 @@ TEST_F(Findings, DivergentBarrierUnderAWrongPromise) {
       kGroup);
   const Buffer b = zeros(8);
   device.launch(k, {1}, b);
-  EXPECT_EQ(only(FindingKind::divergence), 1);
+  std::map<FindingKind, int64_t> counts;
+  for (const auto& f : interp::findings(device.backend())) counts[f.kind] = f.count;
+  EXPECT_EQ(counts,
+            (std::map<FindingKind, int64_t>{{FindingKind::divergence, 1}, {FindingKind::not_uniform, 5}}));
   EXPECT_EQ(device.download<i32>(b), std::vector<i32>(8, 1));
 }
 

@@ -1,12 +1,14 @@
 #include "driver.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -20,7 +22,7 @@ std::map<std::string, Planned> failures;
 FakeState state{};
 std::vector<FakeLaunch> launches;
 auto& memory = *new std::map<void*, size_t>;  // what a lost device leaves stays reachable
-std::set<uintptr_t> capturing;
+std::set<uintptr_t> capturing, streams;
 uintptr_t next_handle = 0x1000;
 thread_local void* current_context = nullptr;
 int sticky = 0;
@@ -189,15 +191,19 @@ API cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, vo
 API cuStreamCreate(void** stream, unsigned) {
   CHECKED;
   ++state.live_streams;
+  streams.insert(next_handle);
   return *stream = reinterpret_cast<void*>(next_handle++), 0;
 }
-API cuStreamDestroy_v2(void*) {
+API cuStreamDestroy_v2(void* stream) {
   const std::lock_guard lock(mutex);
+  streams.erase(reinterpret_cast<uintptr_t>(stream));
   return --state.live_streams, 0;
 }
-API cuStreamSynchronize(void*) {
+API cuStreamSynchronize(void* stream) {
+  std::this_thread::sleep_for(std::chrono::microseconds(20));  // others may destroy streams meanwhile
   CHECKED;
-  return 0;
+  ++state.stream_waits;
+  return streams.contains(reinterpret_cast<uintptr_t>(stream)) ? 0 : 400;
 }
 API cuStreamWaitEvent(void*, void*, unsigned) {
   CHECKED;

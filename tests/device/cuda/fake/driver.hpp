@@ -16,7 +16,7 @@ struct FakeLaunch {
 struct FakeState {
   int64_t allocated_bytes, peak_bytes;  // device memory
   int live_streams, live_events, live_modules, live_graphs, pinned_buffers;
-  int64_t launches;
+  int64_t launches, stream_waits;
 };
 
 /// The nth coming call (1 = the next, 0 = every one) of an API function returns `code`; "" forgets all.

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "compile/clike/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
@@ -263,6 +265,72 @@ TEST_F(FakeCuda, AStageAfterALossSaysWhetherTheDeviceComesBack) {
   runs = 1;
   EXPECT_EQ(later.stage("test.third", work), DeviceKind::cuda);
   EXPECT_EQ(lines.size(), 2u);
+}
+
+TEST_F(FakeCuda, WaitingForAllOutlivesTheStreamsOfOtherThreads) {
+  std::atomic<bool> ends{false};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      while (!ends) const Stream passing = device_.stream();
+    });
+  for (int k = 0; k < 300; ++k) EXPECT_NO_THROW(device_.synchronize());
+  ends = true;
+}
+
+TEST_F(FakeCuda, AStageWaitsForItsOwnStreamsOnly) {
+  ContextOptions options;
+  options.device = "cuda";
+  Context context(options);
+  const Stream others[] = {context.device().stream(), context.device().stream()};
+  const auto waits_of = [&](auto work) {
+    const int64_t before = state().stream_waits;
+    context.run_stage("test.waits", work);
+    return state().stream_waits - before;
+  };
+  EXPECT_EQ(waits_of([](const Device&) {}), 0);
+  const Buffer a = context.device().allocate<f32>({1, 1, 64}), b = context.device().allocate<f32>({1, 1, 64});
+  EXPECT_EQ(waits_of([&](const Device& device) { device.launch(scale(), {1, 1, 64}, a, b, 1.0f); }), 1);
+  EXPECT_EQ(waits_of([&](const Device& device) {
+              device.launch_on(others[0], scale(), {1, 1, 64}, a, b, 1.0f);
+              device.launch_on(others[0], scale(), {1, 1, 64}, a, b, 1.0f);
+            }),
+            1);
+}
+
+TEST_F(FakeCuda, ARecordingTakesWhatItsOwnThreadLaunches) {
+  const Buffer a = device_.allocate<f32>({1, 1, 64}), b = device_.allocate<f32>({1, 1, 64});
+  const auto launch = [&] { device_.launch(scale(), {1, 1, 64}, a, b, 1.0f); };
+  launch();
+  device_.record([&] {
+    launch();
+    std::jthread(launch).join();
+  });
+  FakeLaunch before{}, recorded{}, other{};
+  const auto get = driver_function<decltype(fake_launch)>("fake_launch");
+  ASSERT_TRUE(get(0, &before) && get(1, &recorded) && get(2, &other));
+  EXPECT_NE(before.stream, recorded.stream);
+  EXPECT_EQ(before.stream, other.stream);
+}
+
+TEST_F(FakeCuda, ALossWhileOthersAskForTheDevice) {
+  ContextOptions options;
+  options.device = "cuda";
+  options.on_fallback = [](const std::string&) {};
+  Context context(options);
+  std::atomic<bool> ends{false};
+  std::jthread reader([&] {
+    while (!ends) EXPECT_EQ(context.device().info().kind, DeviceKind::cuda);
+  });
+  const Device first = context.device();
+  int runs = 0;
+  context.run_stage("test.loss", [&](const Device&) {
+    if (++runs > 1) return;
+    throw DeviceError(DeviceFault::device_lost, "planned");
+  });
+  ends = true;
+  EXPECT_FALSE(context.device().same_as(first));
+  EXPECT_EQ(runs, 2);
 }
 
 TEST_F(FakeCuda, NothingIsLeftBehind) {

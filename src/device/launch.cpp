@@ -1,0 +1,254 @@
+// Launches: arguments checked and bound, domains split.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "device/fault.hpp"
+#include "device/overlap.hpp"
+#include "device/split.hpp"
+#include "device/state.hpp"
+
+namespace lockstep {
+
+namespace device {
+namespace {
+
+/// Bits of `v` as a T. Nothing where T does not hold it: whole numbers have to fit exactly, others are rounded
+/// to the nearest.
+template <class T, class V>
+std::optional<uint64_t> bits_as(V v) {
+  if constexpr (std::is_same_v<V, bool>) {
+    return bits_as<T>(int64_t(v));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (v != V(0) && v != V(1)) return {};
+    return uint64_t(v != V(0));
+  } else if constexpr (std::is_integral_v<T> && std::is_integral_v<V>) {
+    if (!std::in_range<T>(v)) return {};
+  } else if constexpr (std::is_integral_v<T>) {
+    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (!(v >= double(std::numeric_limits<T>::min()) && v < end) || std::trunc(v) != v) return {};
+  } else if constexpr (std::is_integral_v<V>) {
+    const uint64_t size = v < V(0) ? -uint64_t(v) : uint64_t(v);
+    if (size && std::bit_width(size >> std::countr_zero(size)) > std::numeric_limits<T>::digits) return {};
+  } else {
+    if (std::isinf(T(v)) && !std::isinf(v)) return {};
+  }
+  return detail::bits_of<T>(T(v));
+}
+
+template <class V>
+std::optional<uint64_t> bits_of_type(Type type, V v) {
+  switch (type) {
+    case Type::f32: return bits_as<float>(v);
+    case Type::f64: return bits_as<double>(v);
+    case Type::boolean: return bits_as<bool>(v);
+    case Type::i32: return bits_as<int32_t>(v);
+    case Type::u32: return bits_as<uint32_t>(v);
+    case Type::i64: return bits_as<int64_t>(v);
+    case Type::u64: return bits_as<uint64_t>(v);
+    case Type::none: break;
+  }
+  return {};
+}
+
+std::string text_of(const Argument& argument) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, Buffer>)
+          return fmt::format("{}", v);
+        else if (!v)
+          return "an empty buffer";
+        else
+          return fmt::format("a buffer of {} {}", name(v.storage()), to_string(v.shape()));
+      },
+      argument);
+}
+
+}  // namespace
+
+/// A launch as the back ends take it. The arguments are bound in the order of the kernel's parameters.
+class BoundLaunch {
+ public:
+  BoundLaunch(DeviceState& device, const Kernel& kernel, const Extent& extent,
+              std::span<const Argument> arguments)
+      : device_(device), kernel_(kernel), function_(kernel.function()), extent_(extent) {
+    check_counts(arguments.size());
+    for (size_t n = 0; n < arguments.size(); ++n) {
+      const auto* buffer = std::get_if<Buffer>(&arguments[n]);
+      const bool buffers_left = buffers_ < function_.buffers.size(),
+                 scalars_left = scalars_ < function_.scalars.size();
+      const int position = buffers_left ? function_.buffers[buffers_].position : -1;
+      const bool known = position >= 0;  // else a buffer fills the next buffer, a number the next scalar
+      const bool wants_buffer =
+          buffers_left && (known ? position == int(n) || !scalars_left : buffer || !scalars_left);
+      if (wants_buffer)
+        bind_buffer(n, arguments[n], buffer);
+      else
+        bind_scalar(n, arguments[n], buffer);
+    }
+    check_overlaps();
+  }
+
+  void run(const Stream& stream) {
+    if (extent_.elements() == 0) return;
+    device_.check_alive();
+    check_fault(DeviceFault::launch);
+    try {
+      check_fault(DeviceFault::device_lost);
+      const std::shared_ptr<Module> module = device_.module(kernel_, index_, windows_);
+      Queue* const queue = device_.queue_for(stream, "Device::launch_on");
+      if (Recording* recording = device_.recording())
+        for (const std::shared_ptr<Memory>& memory : kept_) recording->memory.push_back(memory);
+      dispatch(*module, queue);
+    } catch (const DeviceError& error) {
+      if (error.fault() == DeviceFault::device_lost) device_.lost = true;
+      throw;
+    }
+  }
+
+ private:
+  std::string where() const { return fmt::format("kernel {}", kernel_.name()); }
+  [[noreturn]] void bad_argument(size_t number, const std::string& parameter, const std::string& what,
+                                 const std::string& expected) const {
+    throw InputError(what, fmt::format("{}, argument {} ({})", where(), number + 1, parameter), expected);
+  }
+
+  void check_counts(size_t arguments) const {
+    const size_t buffers = function_.buffers.size(), scalars = function_.scalars.size();
+    if (arguments != buffers + scalars)
+      throw InputError(fmt::format("{} arguments", arguments), where(),
+                       fmt::format("{} buffers and {} numbers", buffers, scalars));
+    if (buffers > kMaxBuffers || scalars > kMaxScalars)
+      throw InputError(fmt::format("{} buffers, {} numbers", buffers, scalars), where(),
+                       fmt::format("at most {} and {}", kMaxBuffers, kMaxScalars));
+    if (extent_.rank() != function_.rank)
+      throw InputError(fmt::format("extent {}", to_string(extent_)), where(),
+                       fmt::format("rank {}", function_.rank));
+    for (int a = 0; a < extent_.rank(); ++a)
+      if (extent_[a] < 0 || extent_[a] > INT32_MAX)
+        throw InputError(fmt::format("extent {}", to_string(extent_)), where(), "axes of 0 to 2^31 - 1");
+  }
+
+  void bind_scalar(size_t n, const Argument& argument, const Buffer* buffer) {
+    const ir::ScalarParam& param = function_.scalars[scalars_];
+    if (buffer)
+      bad_argument(n, param.name, text_of(argument), fmt::format("a number of type {}", name(param.type)));
+    const auto bits = std::visit(
+        [&](const auto& v) -> std::optional<uint64_t> {
+          if constexpr (std::is_same_v<std::decay_t<decltype(v)>, Buffer>)
+            return {};
+          else
+            return bits_of_type(param.type, v);
+        },
+        argument);
+    if (!bits)
+      bad_argument(n, param.name, text_of(argument), fmt::format("a value that {} holds", name(param.type)));
+    numbers_[scalars_++] = *bits;
+  }
+
+  void bind_buffer(size_t n, const Argument& argument, const Buffer* buffer) {
+    const ir::BufferParam& param = function_.buffers[buffers_];
+    const auto refuse = [&](const std::string& what, const std::string& expected) {
+      bad_argument(n, param.name, what, expected);
+    };
+    const auto wanted = [&] {
+      return fmt::format("a buffer of {}, rank {}", name(param.storage), param.rank);
+    };
+    if (!buffer) refuse(fmt::format("the number {}", text_of(argument)), wanted());
+    if (!*buffer) refuse("an empty buffer", wanted());
+    if (buffer->owner_.get() != &device_)
+      refuse("a buffer of another device", fmt::format("a buffer of {}", device_.info.name));
+    const Shape& shape = buffer->shape_;
+    if (buffer->storage_ != param.storage || shape.rank() != param.rank) refuse(text_of(argument), wanted());
+    if (param.by_point)
+      for (int a = 0; a < extent_.rank(); ++a)
+        if (shape[param.rank - 1 - a] < extent_[extent_.rank() - 1 - a])
+          refuse(fmt::format("shape {}", to_string(shape)),
+                 fmt::format("at least the extent {}", to_string(extent_)));
+    if (device_.recording()) kept_.push_back(buffer->memory_);
+    add(*buffer);
+  }
+
+  void add(const Buffer& buffer) {
+    Binding& binding = *new (&room_.bindings[buffers_]) Binding;
+    const int64_t size = size_of(buffer.storage_);
+    binding.memory = buffer.memory_.get();
+    binding.offset_bytes = buffer.offset_ * size;
+    int64_t last = buffer.elements() > 0 ? 1 : 0;
+    for (int a = 0; a < buffer.shape_.rank(); ++a) {
+      binding.shape[a] = buffer.shape_[a];
+      binding.strides[a] = buffer.strides_[a];
+      if (last) last += (buffer.shape_[a] - 1) * buffer.strides_[a];
+    }
+    binding.span_bytes = last * size;
+    if (last > INT32_MAX || device_.options.wide_index) index_ = Type::i64;
+    const int64_t most = device_.info.limits.binding_bytes;
+    if (binding.span_bytes > most) {
+      windows_.resize(function_.buffers.size(), 1);
+      windows_[buffers_] = int((binding.span_bytes + most - 1) / most);
+    }
+    ++buffers_;
+  }
+
+  /// What a kernel writes, no other argument of it may show: back ends assume so.
+  void check_overlaps() const {
+    for (size_t i = 0; i < buffers_; ++i) {
+      if (function_.buffers[i].access == ir::Access::read) continue;
+      for (size_t k = 0; k < buffers_; ++k) {
+        const Binding &written = room_.bindings[i], &other = room_.bindings[k];
+        if (k == i || other.memory != written.memory) continue;
+        if (overlap(written, other, size_of(function_.buffers[i].storage)))
+          throw InputError(fmt::format("buffers {} and {} overlap and one is written", i + 1, k + 1), where(),
+                           "separate memory, or one InOut parameter");
+      }
+    }
+  }
+
+  void dispatch(const Module& module, Queue* queue) const {
+    Dispatch dispatch;
+    dispatch.module = &module;
+    dispatch.queue = queue;
+    dispatch.buffers = {room_.bindings.data(), buffers_};
+    dispatch.scalars = {numbers_.data(), scalars_};
+    std::array<int64_t, 3> groups{1, 1, 1};
+    const bool points = function_.domain == ir::Domain::points;
+    for (int a = 0; a < extent_.rank(); ++a) {
+      const int64_t size = extent_[extent_.rank() - 1 - a];
+      dispatch.extent[a] = size;
+      groups[a] = points ? (size + module.group[a] - 1) / module.group[a] : size;
+    }
+    for_each_piece(groups, device_.info.limits.groups, [&](const Piece& piece) {
+      for (int a = 0; a < 3; ++a) dispatch.offset[a] = piece.first[a] * (points ? module.group[a] : 1);
+      dispatch.count = piece.count;
+      device_.backend->dispatch(dispatch);
+      device_.count_launch();
+    });
+  }
+
+  DeviceState& device_;
+  const Kernel& kernel_;
+  const ir::Function& function_;
+  const Extent& extent_;
+  // Without first values: of the full length they would cost more than the rest of a launch.
+  union Room {
+    Room() {}
+    std::array<Binding, kMaxBuffers> bindings;
+  } room_;
+  std::array<uint64_t, kMaxScalars> numbers_;
+  size_t buffers_ = 0, scalars_ = 0;
+  std::vector<int> windows_;
+  std::vector<std::shared_ptr<Memory>> kept_;  // by a recording
+  Type index_ = Type::i32;
+};
+
+}  // namespace device
+
+void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
+                         const Stream& stream) const {
+  device::BoundLaunch(opened(), kernel, extent, arguments).run(stream);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,12 @@
+// Whether two buffers of one launch share an element.
+#pragma once
+
+#include "device/backend.hpp"
+
+namespace lockstep::device {
+
+/// For bindings of one memory. Exact where both have the same strides (windows of one array), else whether the
+/// spans from first to last element meet. Empty bindings share nothing.
+bool overlap(const Binding& a, const Binding& b, int64_t element_bytes);
+
+}  // namespace lockstep::device

@@ -1,0 +1,41 @@
+// Which kernels are compiled and which come from the disk cache.
+#include "compile/llvm/native.hpp"
+#include "core/disk_cache.hpp"
+#include "device/cpu/support.hpp"
+
+namespace lockstep {
+namespace {
+
+/// A kernel that no earlier run has put into the cache.
+Kernel fresh_kernel(const char* name) {
+  const uint32_t unique = std::random_device()();
+  return kernel(name, [unique](At<1> at, Out<u32, 1> out) { out[at] = Val<u32>(unique) + 1u; });
+}
+
+TEST(Cache, CompilesOnceAndCounts) {
+  if (!DiskCache::global().can_write()) GTEST_SKIP() << "no kernel cache";
+  const Kernel k = fresh_kernel("test.cached");
+  for (int run = 0; run < 2; ++run) {
+    const Device device = test::cpu();
+    const Buffer out = device.allocate<u32>({4});
+    device.launch(k, {4}, out);
+    device.launch(k, {4}, out);
+    const DeviceCounters counters = device.counters();
+    EXPECT_EQ(counters.kernels_compiled, run == 0 ? 1 : 0);
+    EXPECT_EQ(counters.cache_hits, run == 0 ? 0 : 1);
+  }
+}
+
+TEST(Cache, TakesNothingFromAnotherGenerator) {
+  if (!DiskCache::global().can_write()) GTEST_SKIP() << "no kernel cache";
+  using compile::simd::compile_native;
+  EXPECT_EQ(compile::simd::generator_hash().size(), 32u);
+  const Kernel k = fresh_kernel("test.generator");
+  EXPECT_FALSE(compile_native(k.function(), Numerics::exact)->from_cache);
+  EXPECT_TRUE(compile_native(k.function(), Numerics::exact)->from_cache);
+  EXPECT_FALSE(compile_native(k.function(), Numerics::exact, "changed sources")->from_cache);
+  EXPECT_TRUE(compile_native(k.function(), Numerics::exact)->from_cache);
+}
+
+}  // namespace
+}  // namespace lockstep
