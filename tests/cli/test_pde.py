@@ -1,5 +1,6 @@
 """pde loss, trajectory, study, example."""
 import csv
+import json
 import math
 import os
 import random
@@ -17,7 +18,7 @@ PLACE = ("--spacing", "0.1,0.2,0.3", "--dt", "0.05")
 def npy_bytes(descr, shape, values):
     header = "{'descr': '%s', 'fortran_order': False, 'shape': %r, }" % (descr, tuple(shape))
     header += " " * ((64 - (len(header) + 11) % 64) % 64) + "\n"
-    code = {"<f8": "d", "<f4": "f", "<i4": "i"}[descr]
+    code = {"<f8": "d", "<f4": "f", "<i4": "i", "|b1": "?"}[descr]
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<%d%s" % (len(values), code), *values)
 
 
@@ -57,10 +58,11 @@ def frames(seed=1, descr="<f8", mask=False):
 class PdeTest(ProgramTest):
     def loss(self, arrays, *more, name="in.npz"):
         write_npz(self.path(name), arrays)
-        document = self.json_of("pde", "loss", self.path(name), *PLACE, "--out", self.path("out.npz"), *more)
+        out = () if "none" in more else ("--out", self.path("out.npz"))
+        document = self.json_of("pde", "loss", self.path(name), *PLACE, *out, *more)
         self.check_summary(document)
         self.assertLessEqual({"loss", "loss_sigma", "loss_u"}, set(document))
-        return document, read_npz(self.path("out.npz"))
+        return document, read_npz(self.path("out.npz")) if out else {}
 
     def assert_close(self, got, want, tolerance):
         scale = max(max(map(abs, values)) for _, _, values in want.values())
@@ -106,8 +108,30 @@ class Loss(PdeTest):
         self.assertEqual({name: value[:2] for name, value in got.items()}, {"d_sigma1": ("<f4", (NZ, NY, NX)), "d_u1": ("<f4", (3, NZ, NY, NX))})
         _, got = self.loss(frames(), "--gradients", "t1t2")
         self.assertEqual(set(got), {"d_sigma1", "d_u1", "d_sigma2", "d_u2"})
-        document, _ = self.loss(frames(), "--terms", "transport")
+        document, got = self.loss(frames(), "--terms", "transport")
         self.assertEqual(document["loss_u"], 0)
+        self.assertEqual(set(got), {"d_sigma0", "d_sigma1", "d_sigma2", "d_u0", "d_u1", "d_u2"})
+        self.assertEqual(set(got["d_u0"][2]), {0.0})
+        all_and_more, _ = self.loss(frames(), "--terms", "all,viscosity:0.1")
+        listed, _ = self.loss(frames(), "--terms", "transport,compression,momentum,viscosity:0.1")
+        self.assertEqual(all_and_more["loss"], listed["loss"])
+
+    def test_masks_of_other_types(self):
+        arrays = frames(mask=True)
+        want, _ = self.loss(arrays)
+        for descr in ("<f4", "|b1"):
+            values = [bool(v) if descr == "|b1" else v for v in arrays["mask"][2]]
+            got, _ = self.loss({**arrays, "mask": (descr, (NZ, NY, NX), values)})
+            self.assertEqual(got["loss"], want["loss"])
+
+    def test_a_path_that_cannot_do_it(self):
+        write_npz(self.path("in.npz"), frames())
+        command = ("pde", "loss", self.path("in.npz"), *PLACE, "--boundary", "x=one_sided2", "--kernel", "fused", "--quiet")
+        done = run(*command, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("two-kernel is used", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["kernel"], "two-kernel")
+        self.refuses(*command, "--no-fallback", saying="fused")
         document, _ = self.loss(frames(), "--terms", "momentum,viscosity:0.1,divergence:2,speed:0.5")
         self.assertEqual(document["loss_sigma"], 0)
         self.assertGreater(document["loss_divergence"], 0)
@@ -143,7 +167,7 @@ class Refusals(PdeTest):
         without = dict(good)
         del without["u2"]
         self.refuses_loss(without, saying="u2")
-        self.refuses_loss(frames(descr="<i4"), saying="i4")
+        self.refuses_loss(frames(descr="<i4"), saying="i32")
         self.refuses_loss({**good, "sigma0": ("<f8", (NZ, NY, NX + 1), [0.0] * (NZ * NY * (NX + 1)))}, saying="sigma0")
         self.refuses_loss({**good, "u1": ("<f8", (2, NZ, NY, NX), [0.0] * (2 * CELLS))}, saying="u1")
         self.refuses_loss({**good, "u1": ("<f4", (3, NZ, NY, NX), [0.0] * (3 * CELLS))}, saying="u1")
@@ -157,6 +181,27 @@ class Refusals(PdeTest):
             with open(self.path("cut.npz"), "wb") as file:
                 file.write(data[:length])
             self.refuses("pde", "loss", self.path("cut.npz"), *PLACE, saying="cut.npz")
+
+    def test_values(self):
+        good = frames()
+        for value in (math.nan, math.inf):
+            values = list(good["sigma1"][2])
+            values[NX + 2] = value
+            self.refuses_loss({**good, "sigma1": ("<f8", (NZ, NY, NX), values)}, saying="sigma1 is not finite at (0, 1, 2)")
+        mask = [1.0] * CELLS
+        mask[1] = -1.0
+        self.refuses_loss({**good, "mask": ("<f8", (NZ, NY, NX), mask)}, saying="mask is -1 at (0, 0, 1)")
+
+    def test_outputs(self):
+        write_npz(self.path("in.npz"), frames())
+        with open(self.path("in.npz"), "rb") as file:
+            before = file.read()
+        command = ("pde", "loss", self.path("in.npz"), *PLACE)
+        self.refuses(*command, "--out", self.path("in.npz"), saying="is the input")
+        self.refuses(*command, "--out", os.path.join(self.folder, ".", "in.npz"), saying="is the input")
+        with open(self.path("in.npz"), "rb") as file:
+            self.assertEqual(file.read(), before)
+        self.refuses(*command, "--gradients", "none", "--out", self.path("o.npz"), saying="--gradients none")
 
     def test_numbers_and_names(self):
         good = frames()
@@ -173,6 +218,8 @@ class Refusals(PdeTest):
         self.refuses_loss(good, "--kernel", "magic", saying="--kernel")
         self.refuses("pde", "example", "weather", "--out", self.path("x"), saying="weather")
         self.refuses("pde", "study", "--sizes", "2", saying="--sizes")
+        self.refuses("pde", "study", "--boundaries", "periodic,clamp", saying="two rules")
+        self.refuses_loss(good, "--boundary", "periodic,clamp", saying="two rules")
 
     def test_a_grid_too_small_for_a_stencil(self):
         thin = {name: (a, (*b[:-1], 2), c[:math.prod(b[:-1]) * 2]) for name, (a, b, c) in frames().items()}
@@ -199,6 +246,8 @@ class Trajectory(PdeTest):
     def test_two_levels_are_refused(self):
         write_npz(self.path("run.npz"), {"sigma": ("<f8", (2, NZ, NY, NX), [0.0] * (2 * CELLS)), "u": ("<f8", (2, 3, NZ, NY, NX), [0.0] * (6 * CELLS))})
         self.refuses("pde", "trajectory", self.path("run.npz"), *PLACE, saying="2 levels")
+        self.refuses("pde", "trajectory", self.path("run.npz"), *PLACE, "--gradients", "t1", saying="--gradients")
+        self.refuses("pde", "trajectory", self.path("run.npz"), *PLACE, "--kernel", "reference", saying="--kernel")
 
 
 class StudyAndExample(PdeTest):

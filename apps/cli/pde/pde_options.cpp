@@ -8,7 +8,8 @@
 
 namespace lockstep::cli {
 
-void add_pde_options(CLI::App& app, PdeOptions& o) {
+void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string>& kernels,
+                     const std::vector<std::string>& gradients) {
   add_positional(app, "IN.npz", o.input, "arrays of the fields (see lockstep pde --help)", true);
   add_text(app, "--spacing", o.spacing, "cell sizes along x, y, z", "HX,HY,HZ");
   require(app, "--spacing");
@@ -19,17 +20,18 @@ void add_pde_options(CLI::App& app, PdeOptions& o) {
   add_choice(app, "--order", o.order, "order of central differences (default 2)", {"2", "4", "6", "8"});
   add_text(app, "--weights", o.weights, "weights of the sigma and the u term (default 1,1)", "WS,WU");
   add_text(app, "--terms", o.terms,
-           "all (default: transport,compression,momentum) or a list of these and upwind, viscosity:NU, "
+           "all (default: transport,compression,momentum) or a list of all, these and upwind, viscosity:NU, "
            "pressure, forcing, "
            "divergence:W, speed:W",
            "LIST");
-  add_choice(app, "--kernel", o.kernel, "auto (default), or one path",
-             {"auto", "fused", "two-sweep", "two-kernel", "reference"});
-  add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)",
-             {"all", "t1", "t1t2", "none"});
+  add_choice(app, "--kernel", o.kernel, "auto (default), or one path", kernels);
+  add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)", gradients);
   add_file(app, "--out", o.out, "where the gradients go (.npz)");
 }
 
+namespace {
+
+/// Numbers between commas; `count` of them.
 std::vector<double> parse_numbers(const std::string& text, const std::string& option, size_t count) {
   std::vector<double> numbers;
   for (const std::string& part : split_list(text, option)) {
@@ -53,6 +55,10 @@ pde::TransportOptions parse_terms(const PdeOptions& options) {
   if (options.terms == "all") return t;
   t.sigma_transport = t.sigma_divergence = t.momentum = false;
   for (const std::string& term : split_list(options.terms, "--terms")) {
+    if (term == "all") {
+      t.sigma_transport = t.sigma_divergence = t.momentum = true;
+      continue;
+    }
     const size_t colon = term.find(':');
     const std::string name = term.substr(0, colon);
     const auto value = [&] {
@@ -86,9 +92,9 @@ pde::TransportOptions parse_terms(const PdeOptions& options) {
     else if (name == "speed")
       t.weight_speed = value();
     else
-      throw InputError(
-          fmt::format("unknown term '{}'", name), "--terms",
-          "transport, compression, momentum, upwind, viscosity:NU, pressure, forcing, divergence:W, speed:W");
+      throw InputError(fmt::format("unknown term '{}'", name), "--terms",
+                       "all, transport, compression, momentum, upwind, viscosity:NU, pressure, forcing, "
+                       "divergence:W, speed:W");
   }
   if (t.sigma_divergence && !t.sigma_transport)
     throw InputError("compression without transport", "--terms", "transport,compression");
@@ -99,18 +105,25 @@ pde::TransportOptions parse_terms(const PdeOptions& options) {
   return t;
 }
 
-pde::Mesh parse_mesh(const PdeOptions& options) {
-  pde::Mesh mesh;
+}  // namespace
+
+pde::RunOptions parse_run(const PdeOptions& options) {
+  pde::RunOptions run;
   const std::vector<double> spacing = parse_numbers(options.spacing, "--spacing", 3);
   for (size_t a = 0; a < 3; ++a) {
     if (!(spacing[a] > 0))
       throw InputError(fmt::format("spacing {}", spacing[a]), "--spacing", "three numbers above 0");
-    mesh.spacing[a] = spacing[a];
+    run.spacing[a] = spacing[a];
   }
-  mesh.dt = options.dt;
-  mesh.order = std::stoi(options.order);
-  mesh.boundary = pde::Boundary::parse(options.boundary);
-  return mesh;
+  run.dt = options.dt;
+  run.order = std::stoi(options.order);
+  run.boundary = pde::Boundary::parse(options.boundary);
+  run.terms = parse_terms(options);
+  run.gradients = parse_gradients(options.gradients);
+  run.reference = options.kernel == "reference";
+  run.path = parse_path(options.kernel);
+  run.where = options.input;
+  return run;
 }
 
 pde::Gradients parse_gradients(const std::string& text) {
@@ -124,43 +137,6 @@ pde::Path parse_path(const std::string& text) {
          : text == "two-sweep"  ? pde::Path::two_sweep
          : text == "two-kernel" ? pde::Path::two_kernel
                                 : pde::Path::automatic;
-}
-
-namespace {
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("({})", fmt::join(shape, ", "));
-}
-}  // namespace
-
-const io::NpyArray& field_array(const io::NpzArrays& file, const std::string& name,
-                                const std::vector<int64_t>& leading, const std::string& where) {
-  const io::NpyArray& a = io::find_array(file, name, where);
-  if (a.type != io::NpyType::f4 && a.type != io::NpyType::f8)
-    throw InputError(fmt::format("array {} of type {}", name, io::name(a.type)), where, "f4 or f8");
-  std::string expected = "(";
-  for (int64_t n : leading) expected += fmt::format("{}, ", n);
-  expected += "nz, ny, nx)";
-  bool fits = a.shape.size() == leading.size() + 3;
-  for (size_t k = 0; fits && k < a.shape.size(); ++k)
-    fits = a.shape[k] > 0 && (k >= leading.size() || a.shape[k] == leading[k]);
-  if (!fits)
-    throw InputError(fmt::format("array {} of shape {}", name, shape_text(a.shape)), where, expected);
-  return a;
-}
-
-std::array<int64_t, 3> cells_of(const io::NpyArray& a) {
-  const size_t r = a.shape.size();
-  return {a.shape[r - 1], a.shape[r - 2], a.shape[r - 3]};
-}
-
-void expect_like(const io::NpyArray& a, const std::string& name, const io::NpyArray& first,
-                 const std::string& first_name, const std::string& where) {
-  if (a.type != first.type)
-    throw InputError(fmt::format("array {} of type {}", name, io::name(a.type)), where,
-                     fmt::format("{} as {}", io::name(first.type), first_name));
-  if (cells_of(a) != cells_of(first))
-    throw InputError(fmt::format("array {} of shape {}", name, shape_text(a.shape)), where,
-                     fmt::format("the cells of {} {}", first_name, shape_text(first.shape)));
 }
 
 }  // namespace lockstep::cli

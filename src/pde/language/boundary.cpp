@@ -76,6 +76,10 @@ Boundary Boundary::parse(std::string_view text) {
     at = comma + 1;
     const size_t equals = part.find('=');
     if (equals == std::string_view::npos) {
+      if (std::find(named.begin(), named.end(), "") != named.end())
+        throw InputError("two rules for all sides", fmt::format("boundary {}", text),
+                         "one, then axes or sides");
+      named.push_back("");
       const Side side = parse_side(part);
       for (auto& axis : given) axis = {side, side};
       continue;

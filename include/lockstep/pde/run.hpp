@@ -1,0 +1,57 @@
+// Losses of the transport equations from named arrays, as `lockstep pde loss` and `pde trajectory` compute them:
+// stages, CPU fallback and telemetry inside. For programs that hold their own buffers there is pde::Loss.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/array.hpp"
+#include "lockstep/context.hpp"
+#include "lockstep/pde.hpp"
+
+namespace lockstep::pde {
+
+/// Host arrays by name, all f32 or all f64 (the mask may have any type). One evaluation reads sigma0 sigma1 sigma2
+/// of shape (nz, ny, nx) and u0 u1 u2 of shape (3, nz, ny, nx), component 0 = x, at the levels -1, 0, +1; a
+/// trajectory sigma (T, nz, ny, nx) and u (T, 3, nz, ny, nx). Where the terms have them, p (nz, ny, nx) and force
+/// (3, nz, ny, nx) at level 0; optional mask (nz, ny, nx), 0 or more.
+using NamedArrays = std::map<std::string, Array>;
+
+struct RunOptions {
+  std::array<double, 3> spacing{1, 1, 1};  // of cells along x, y, z
+  double dt = 1;
+  Boundary boundary;
+  int order = 2;
+  TransportOptions terms;
+  Gradients gradients = Gradients::all;
+  Path path = Path::automatic;
+  bool reference = false;  // the plain reference on the host instead of a path
+  bool any_path = true;    // where the asked path cannot do the problem, two kernels take it; false: an error
+  std::string where = "pde";  // the arrays' source, for errors
+};
+
+struct RunResult {
+  std::vector<std::pair<std::string, double>> terms;  // weighted losses by name
+  double loss = 0;                                    // their sum
+  std::vector<std::pair<std::string, Array>>
+      gradients;  // d_sigma0 … d_u2, or d_sigma and d_u of a trajectory
+  Mesh mesh;
+  int64_t levels = 3;
+  std::string kernel;        // the path taken, or "reference"
+  std::string path_refused;  // why the asked path was not taken, or empty
+};
+
+/// Stage "pde.loss" (or "pde.reference" on the host). Throws InputError for arrays that are missing, misshapen,
+/// mixed or not finite, for a negative mask, and for a loss that is not finite; UnsupportedError for a path that
+/// cannot do the problem where `any_path` is off.
+RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options);
+
+/// Stage "pde.trajectory". Gradients: all or none. Throws as run_loss, and for fewer than three levels.
+RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options);
+
+/// The members of the result as the program's JSON has them, in one object.
+std::string to_json(const RunResult& result);
+
+}  // namespace lockstep::pde
