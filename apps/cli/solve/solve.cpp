@@ -1,8 +1,10 @@
 // `lockstep solve`: the commands that fit curves. Graphs, meshes and sketches have files of their own.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
@@ -26,6 +28,7 @@ struct NistCommand {
 };
 
 int run_nist(const CommonOptions& common, const NistCommand& options) {
+  check_solve_options(options.solve, common);
   Session session(common);
   const solve::NistProblem nist = session.host_stage("read", [&] { return solve::read_nist(options.input); });
   if (options.solve.robust != "none")
@@ -108,7 +111,7 @@ solve::FitOptions fit_options(const FitCommand& command, const io::CsvTable& tab
     // Columns that the model names.
     const solve::Expression model = solve::Expression::parse(command.model, "--model");
     for (const std::string& name : model.names())
-      if (name != command.y && std::find(table.names.begin(), table.names.end(), name) != table.names.end())
+      if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
         options.x.push_back(name);
   } else {
     options.x = split_list(command.x, "--x");
@@ -129,20 +132,6 @@ solve::FitOptions fit_options(const FitCommand& command, const io::CsvTable& tab
                        fmt::format("a start within {} of --bounds", value));
   }
   return options;
-}
-
-/// The model at the fitted parameters for each row.
-std::vector<double> fitted_values(const solve::FitOptions& options, const solve::FitResult& result,
-                                  const io::CsvTable& table) {
-  const solve::Expression model = solve::Expression::parse(options.model, "--model");
-  std::map<std::string, double> values;
-  for (size_t p = 0; p < result.parameters.size(); ++p) values[result.parameters[p]] = result.values[p];
-  std::vector<double> fitted;
-  for (size_t row = 0; row < table.rows(); ++row) {
-    for (const std::string& name : options.x) values[name] = table.columns[table.column(name, "--x")][row];
-    fitted.push_back(model.evaluate(values));
-  }
-  return fitted;
 }
 
 /// A name as a CSV field.
@@ -166,6 +155,9 @@ void write_fit(const std::string& path, const io::CsvTable& table, const std::ve
 }
 
 int run_fit(const CommonOptions& common, const FitCommand& command) {
+  check_solve_options(command.solve, common);
+  check_folder(command.out, "--out");
+  check_folder(command.picture, "--picture");
   Session session(common);
   const io::CsvTable table = session.host_stage("read", [&] { return io::read_csv(command.input); });
   if (table.names.empty())
@@ -177,7 +169,7 @@ int run_fit(const CommonOptions& common, const FitCommand& command) {
   options.options.callback = {};
 
   const size_t y = table.column(command.y, "--y");
-  const std::vector<double> fitted = fitted_values(options, result, table);
+  const std::vector<double>& fitted = result.fitted;
   ordered_json parameters = ordered_json::object(), errors = ordered_json::object(),
                initial = ordered_json::object();
   std::string text;
@@ -185,13 +177,19 @@ int run_fit(const CommonOptions& common, const FitCommand& command) {
     const std::string& name = result.parameters[p];
     parameters[name] = result.values[p];
     initial[name] = result.initial[p];
-    const bool known = !result.standard_errors.empty();
+    const bool known = !result.standard_errors.empty() && std::isfinite(result.standard_errors[p]);
+    const auto among = [&](const std::vector<std::string>& all) {
+      return std::find(all.begin(), all.end(), name) != all.end();
+    };
     if (known) errors[name] = result.standard_errors[p];
-    text += !known ? fmt::format("  {:<8} {:.10g}\n", name, result.values[p])
-                   : fmt::format("  {:<8} {:.10g} +- {:.3g}\n", name, result.values[p],
-                                 result.standard_errors[p]);
+    text += fmt::format("  {:<8} {:.10g}{}{}{}\n", name, result.values[p],
+                        known ? fmt::format(" +- {:.3g}", result.standard_errors[p]) : "",
+                        among(result.at_bound) ? " (at its bound)" : "",
+                        among(result.undetermined) ? " (not determined)" : "");
   }
-  if (result.singular) text += "  the data do not determine the parameters: no standard errors\n";
+  if (result.singular)
+    text += fmt::format("  the data do not determine {}: other values fit as well\n",
+                        fmt::join(result.undetermined, ", "));
   if (result.degrees_of_freedom == 0) text += "  as many rows as parameters: no standard errors\n";
   text += fmt::format("  residual standard deviation {:.6g}, R squared {:.6g}, {} degrees of freedom\n  {}\n",
                       result.residual_standard_deviation, result.r_squared, result.degrees_of_freedom,
@@ -203,6 +201,8 @@ int run_fit(const CommonOptions& common, const FitCommand& command) {
                         {"initial", initial},
                         {"covariance", result.covariance},
                         {"singular", result.singular},
+                        {"undetermined", result.undetermined},
+                        {"at_bound", result.at_bound},
                         {"residual_sum_of_squares", result.residual_sum_of_squares},
                         {"residual_standard_deviation", result.residual_standard_deviation},
                         {"r_squared", result.r_squared},

@@ -9,6 +9,7 @@
 #include "lockstep/error.hpp"
 #include "solve/datasets/bal.hpp"
 #include "solve/datasets/g2o.hpp"
+#include "solve/datasets/pose_graph_start.hpp"
 #include "solve_options.hpp"
 
 namespace lockstep::cli {
@@ -21,11 +22,20 @@ struct G2oCommand {
   SolveOptions solve;
 };
 
+solve::PoseStart start_of(const std::string& text) {
+  for (const solve::PoseStart start : {solve::PoseStart::tree, solve::PoseStart::chordal})
+    if (text == solve::name(start)) return start;
+  return solve::PoseStart::file;
+}
+
 int run_g2o(const CommonOptions& common, const G2oCommand& options) {
+  check_solve_options(options.solve, common);
+  check_folder(options.out, "--out");
   Session session(common);
+  solve::PoseStart started = start_of(options.start);
   const io::PoseGraph graph = session.host_stage("read", [&] {
     io::PoseGraph read = io::read_g2o(options.input);
-    if (options.start == "tree") solve::start_from_tree(read);
+    started = solve::start_poses(read, started);
     return read;
   });
   solve::PoseGraphProblem made = solve::build(graph, options.input, robust_option(options.solve));
@@ -35,12 +45,16 @@ int run_g2o(const CommonOptions& common, const G2oCommand& options) {
                         {"vertices", graph.vertex_count() + graph.landmark_count()},
                         {"landmarks", graph.landmark_count()},
                         {"edges", edges},
+                        {"start", solve::name(started)},
                         {"fixed", std::max<size_t>(graph.fixed.size() + graph.landmarks.fixed.size(), 1)}};
   const std::string landmarks =
       graph.landmark_count() > 0 ? fmt::format(", {} of them landmarks", graph.landmark_count()) : "";
   std::string text = fmt::format("{} vertices{}, {} edges in {} dimensions\n{}\n",
                                  graph.vertex_count() + graph.landmark_count(), landmarks, edges,
                                  graph.dimension, outcome(summary));
+  if (!graph.has_poses)
+    text += fmt::format("no poses in the file: the {} of its edges gave the start\n",
+                        started == solve::PoseStart::tree ? "tree" : "chordal relaxation");
   if (!options.out.empty()) {
     session.host_stage("write", [&] { io::write_g2o(options.out, solve::with_poses(graph, made)); });
     document["out"] = options.out;
@@ -82,6 +96,13 @@ io::BalProblem bal_input(Session& session, const BalCommand& options) {
 }
 
 int run_bal(const CommonOptions& common, const BalCommand& options) {
+  check_solve_options(options.solve, common);
+  check_folder(options.out, "--out");
+  check_folder(options.ply, "--ply");
+  if (options.synthetic.empty())
+    for (const char* option : {"--seed", "--noise", "--disturbance"})
+      if (given(*options.solve.app, option))
+        throw InputError("nothing uses it with a file", option, "--synthetic CAMERAS,OBSERVATIONS");
   Session session(common);
   const io::BalProblem bal = bal_input(session, options);
   const std::string where = options.input.empty() ? "--synthetic" : options.input;
@@ -117,8 +138,11 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
   auto options = std::make_shared<G2oCommand>();
   add_positional(*command.app, "FILE", options->input,
                  "g2o: poses and landmarks in 2 or 3 dimensions, edges between them, FIX", true);
-  add_choice(*command.app, "--start", options->start,
-             "file: the file's poses; tree: those that edges give, breadth first (file)", {"file", "tree"});
+  add_choice(
+      *command.app, "--start", options->start,
+      "file: the file's poses; tree: those that edges give, breadth first; chordal: of all edges at once "
+      "(file; tree where the file has no poses)",
+      {"file", "tree", "chordal"});
   add_file(*command.app, "--out", options->out, "the graph with the poses that were found");
   options->solve.max_iterations = 500;  // noisy odometry starts far from the minimum; steps are cheap
   add_solve_options(*command.app, options->solve);

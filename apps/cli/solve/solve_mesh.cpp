@@ -30,8 +30,7 @@ constexpr const char* kByEnergy = "by the energy";
 
 struct MeshCommand {
   std::string input, energy, fix, handle, handles, out, picture;
-  std::optional<double> attach, stiffness, bend;
-  double gravity = 1, rest_scale = 1;
+  std::optional<double> attach, stiffness, bend, gravity, rest_scale;
   int64_t iterations = 0, seed = 0, width = 900;
   std::string view, up = "z", color = "plain";
   bool edges = false, smooth = false, compare = false, repair = false;
@@ -40,15 +39,15 @@ struct MeshCommand {
 
 mesh::MeshOptions mesh_options(const MeshCommand& command, const io::TriangleMesh& shape,
                                const mesh::Topology& topology) {
-  const mesh::EnergyDefaults defaults = mesh::energy_defaults(command.energy);
   mesh::MeshOptions options;
   options.energy = command.energy;
   options.attach = command.attach;
-  options.stiffness = command.stiffness.value_or(defaults.stiffness);
-  options.bend = command.bend.value_or(defaults.bend);
+  options.stiffness = command.stiffness;
+  options.bend = command.bend;
   options.gravity = command.gravity;
   options.rest_scale = command.rest_scale;
-  options.seed = uint64_t(command.seed);
+  if (given(*command.solve.app, "--seed")) options.seed = uint64_t(command.seed);
+  options.loss = robust_option(command.solve);
   if (!command.fix.empty()) options.fixed = mesh::select_vertices(command.fix, shape, topology, "--fix");
   for (size_t from = 0; from < command.handle.size();) {
     const size_t to = std::min(command.handle.find(';', from), command.handle.size());
@@ -163,7 +162,22 @@ void write_mesh(const std::string& path, const mesh::MeshProblem& problem, const
   }
 }
 
+/// Options of the picture without one, or of a picture that does not show them.
+void check_picture(const MeshCommand& command) {
+  const auto refuse = [&](const char* option, const char* expected) {
+    if (given(*command.solve.app, option)) throw InputError("nothing shows it", option, expected);
+  };
+  if (command.picture.empty())
+    for (const char* option : {"--color", "--view", "--up", "--width", "--edges", "--smooth", "--compare"})
+      refuse(option, "--picture FILE beside it");
+  if (command.energy == "parameterize")
+    for (const char* option : {"--color", "--compare"}) refuse(option, "an energy other than parameterize");
+  if (!command.picture.empty()) picture_options(command);
+  check_folder(command.picture, "--picture");
+}
+
 void check_output(const std::string& path) {
+  check_folder(path, "--out");
   const std::string suffix = std::filesystem::path(path).extension().string();
   if (!path.empty() && suffix != ".obj" && suffix != ".ply" && suffix != ".stl")
     throw InputError(fmt::format("'{}'", path), "--out", "a name that ends in .obj, .ply or .stl");
@@ -207,8 +221,19 @@ void describe(const MeshCommand& command, const mesh::MeshProblem& problem, cons
 }
 
 int run(const CommonOptions& common, const MeshCommand& command) {
+  const mesh::EnergyDefaults defaults = mesh::energy_defaults(command.energy);
+  SolveOptions solve_options = command.solve;
+  if (solve_options.method == kByEnergy) solve_options.method = solve::name(defaults.method);
+  check_solve_options(solve_options, common);
   check_output(command.out);
-  if (!command.picture.empty()) picture_options(command);
+  check_picture(command);
+  if (given(*command.solve.app, "--iterations")) {
+    if (given(*command.solve.app, "--max-iterations"))
+      throw InputError("two limits of the iterations", "--iterations", "--iterations or --max-iterations");
+    solve_options.max_iterations = command.iterations;
+  } else if (!given(*command.solve.app, "--max-iterations")) {
+    solve_options.max_iterations = defaults.iterations;
+  }
   Session session(common);
   mesh::Repair repaired;
   mesh::MeshProblem problem = session.host_stage("read", [&] {
@@ -223,19 +248,8 @@ int run(const CommonOptions& common, const MeshCommand& command) {
     return mesh::MeshProblem(std::move(shape), std::move(topology), options);
   });
 
-  const mesh::EnergyDefaults defaults = mesh::energy_defaults(command.energy);
-  SolveOptions solve_options = command.solve;
-  if (solve_options.method == kByEnergy) solve_options.method = solve::name(defaults.method);
-  int64_t iterations = command.iterations;
-  if (iterations == 0)
-    iterations = solve_options.max_iterations == SolveOptions().max_iterations ? defaults.iterations
-                                                                               : solve_options.max_iterations;
   const solve::Summary summary =
-      mesh::minimize_mesh(problem, int(iterations), [&](solve::Problem& part, int most) {
-        SolveOptions limited = solve_options;
-        limited.max_iterations = most;
-        return run_solve(session, part, limited);
-      });
+      mesh::minimize_mesh(problem, session.context(), minimize_options(session, solve_options));
 
   const io::TriangleMesh result = problem.result();
   const mesh::Topology& topology = problem.topology();
@@ -305,7 +319,7 @@ void add_solve_mesh(CommandList& commands, CLI::App& parent) {
   add_number(app, "--rest-scale", options->rest_scale, "rest lengths over the file's, springs and cloth (1)",
              "X", {.low = 0, .low_open = true});
   add_integer(app, "--iterations", options->iterations,
-              "at most (parameterize, smooth, …: 100; cloth and developability: 200)", "N", 0, 1000000);
+              "at most (parameterize, smooth, …: 100; cloth and developability: 200)", "N", 0, 1000000000);
   add_integer(app, "--seed", options->seed, "of partition-sampled (0)", "N", 0, INT64_MAX);
   add_file(app, "--out", options->out,
            "the mesh that was found: .obj (parameterize: with u, v), .ply or .stl");

@@ -4,12 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/log.hpp"
 #include "core/telemetry.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
+#include "solve/minimize/report.hpp"
 
 namespace lockstep::cli {
 namespace {
@@ -152,6 +155,8 @@ void record_evaluation(const solve::Summary& summary) {
 void add_contract(ordered_json& document, const solve::Summary& summary) {
   document["method"] = solve::name(summary.method);
   document["linear"] = solve::name(summary.linear_used);
+  document["linear_given"] = solve::name(summary.linear_given);
+  document["linear_used"] = solve::name(summary.linear_used);
   document["precision"] = solve::name(summary.precision);
   document["initial_cost"] = summary.initial_cost;
   document["final_cost"] = summary.final_cost;
@@ -193,6 +198,7 @@ void add_contract(ordered_json& document, const solve::Summary& summary) {
 }  // namespace
 
 void add_solve_options(CLI::App& app, SolveOptions& o) {
+  o.app = &app;
   const auto shown = [](double v) { return fmt::format("{:g}", v); };
   add_named(app, "--method", o.method, "Levenberg-Marquardt, Gauss-Newton, dogleg, …", methods());
   add_named(app, "--linear", o.linear, "how steps are solved for", linears());
@@ -244,16 +250,72 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_number(app, "--learning-rate", o.learning_rate,
              fmt::format("of sgd, adam, adamw ({})", shown(o.learning_rate)), "X",
              {.low = 0, .low_open = true});
+  add_number(app, "--momentum", o.momentum, "of sgd (0)", "X", {.low = 0});
+  add_number(app, "--weight-decay", o.weight_decay, "of adamw (0)", "X", {.low = 0});
+  add_flag(app, "--verbose", o.verbose, "all iterations in the report instead of ten");
   add_flag(app, "--require-convergence", o.require_convergence, "exit code 1 where no tolerance was reached");
   add_file(app, "--checkpoint", o.checkpoint,
            "keeps the state after each iteration; where it exists, the run goes on from it");
   add_file(app, "--plot", o.plot, "PNG of cost and gradient over the iterations");
-  for (const char* name :
-       {"--method", "--linear", "--robust", "--max-iterations", "--function-tolerance",
-        "--gradient-tolerance", "--parameter-tolerance", "--precision", "--backend", "--threshold",
-        "--max-linear-iterations", "--initial-damping", "--damping", "--batch-size", "--learning-rate",
-        "--require-convergence", "--checkpoint", "--plot"})
+  for (const char* name : {"--method",
+                           "--linear",
+                           "--robust",
+                           "--max-iterations",
+                           "--function-tolerance",
+                           "--gradient-tolerance",
+                           "--parameter-tolerance",
+                           "--precision",
+                           "--backend",
+                           "--threshold",
+                           "--max-linear-iterations",
+                           "--initial-damping",
+                           "--damping",
+                           "--batch-size",
+                           "--learning-rate",
+                           "--momentum",
+                           "--weight-decay",
+                           "--verbose",
+                           "--require-convergence",
+                           "--checkpoint",
+                           "--plot"})
     app.get_option(name)->group("Minimisation");
+}
+
+bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
+
+void check_folder(const std::string& file, const std::string& option) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw InputError(fmt::format("no folder '{}'", folder.string()), option,
+                     "a file in a folder that exists");
+}
+
+void check_solve_options(const SolveOptions& o, const CommonOptions& common) {
+  const std::string& m = o.method;
+  const bool solves = m == "lm" || m == "gn" || m == "dogleg" || m == "newton";
+  const bool first_order = m == "sgd" || m == "adam" || m == "adamw";
+  const bool iterative = o.linear == "auto" || o.linear == "pcg" || o.linear == "schur-pcg";
+  const struct {
+    const char* option;
+    bool used;
+    const char* expected;
+  } all[] = {
+      {"--linear", solves, "--method lm, gn, dogleg or newton"},
+      {"--max-linear-iterations", solves && iterative, "--linear pcg or schur-pcg"},
+      {"--damping", solves && m != "gn", "--method lm, dogleg or newton"},
+      {"--initial-damping", m == "lm", "--method lm"},
+      {"--learning-rate", first_order, "--method sgd, adam or adamw"},
+      {"--momentum", m == "sgd", "--method sgd"},
+      {"--weight-decay", m == "adamw", "--method adamw"},
+      {"--backend", o.backend != "auto" || common.device == "auto", "--device auto, or gpu or cpu"},
+      {"--threshold", o.backend == "auto" && common.device == "auto", "--backend auto and --device auto"},
+  };
+  for (const auto& rule : all)
+    if (!rule.used && given(*o.app, rule.option))
+      throw InputError(fmt::format("nothing uses it with --method {} --linear {}", m, o.linear), rule.option,
+                       rule.expected);
+  check_folder(o.plot, "--plot");
+  check_folder(o.checkpoint, "--checkpoint");
 }
 
 solve::RobustLoss robust_option(const SolveOptions& options) {
@@ -279,6 +341,8 @@ solve::Options minimize_options(Session& session, const SolveOptions& options,
   o.parameter_tolerance = options.parameter_tolerance;
   o.initial_damping = options.initial_damping;
   o.learning_rate = options.learning_rate;
+  o.momentum = options.momentum;
+  o.weight_decay = options.weight_decay;
   o.checkpoint = options.checkpoint;
   const auto status = std::make_shared<StatusLine>(!session.options().quiet);
   o.callback = [status, each](const solve::Iteration& i) {
@@ -314,12 +378,20 @@ int finish_solve(Session& session, const SolveOptions& options, const solve::Sum
   }
   add_contract(document, summary);
   record_evaluation(summary);
-  if (!session.options().quiet) logging::line(solve::report(summary));
-  const bool failed = options.require_convergence && !solve::converged(summary.termination);
-  if (failed)
+  if (!session.options().quiet)
+    logging::line(solve::report(summary, options.verbose ? std::numeric_limits<int>::max() : 10));
+  const bool broken = summary.termination == solve::Termination::failure,
+             failed = broken || (options.require_convergence && !solve::converged(summary.termination));
+  const std::string why = summary.message.empty() ? "" : ": " + summary.message;
+  if (broken)
+    logging::line(
+        fmt::format("lockstep: error: the minimisation failed{} [{}]: expected values and derivatives that "
+                    "are finite, and matrices that are not singular",
+                    why, command_path(*options.app)));
+  else if (failed)
     logging::line(fmt::format(
-        "lockstep: error: not converged: {}{}{} [--require-convergence]: expected a tolerance that is met",
-        solve::name(summary.termination), summary.message.empty() ? "" : ": ", summary.message));
+        "lockstep: error: not converged: {}{} [--require-convergence]: expected a tolerance that is met",
+        solve::name(summary.termination), why));
   session.finish(std::move(document), text);
   return failed ? 1 : 0;
 }

@@ -16,12 +16,20 @@ namespace lockstep::cli {
 struct SolveOptions {
   std::string method = "lm", linear = "auto", robust = "none", precision = "f64", backend = "auto",
               damping = "diag", checkpoint, plot;
+  CLI::App* app = nullptr;  // that add_solve_options() gave them to
   int64_t threshold = -1, batch_size = 0;
   int64_t max_iterations = 100, max_linear_iterations = 500;
   double function_tolerance = 1e-9, gradient_tolerance = 1e-12, parameter_tolerance = 1e-12;
-  double initial_damping = 1e-4, learning_rate = 1e-2;
-  bool require_convergence = false;
+  double initial_damping = 1e-4, learning_rate = 1e-2, momentum = 0, weight_decay = 0;
+  bool require_convergence = false, verbose = false;
 };
+/// Whether an option was typed, or stood in --config.
+bool given(const CLI::App& app, const std::string& option);
+/// Refuses typed options that the method, the linear solver or the device leaves unused, and files in folders that
+/// are not there.
+void check_solve_options(const SolveOptions& options, const CommonOptions& common);
+/// Throws InputError where the folder of a file to be written is missing.
+void check_folder(const std::string& file, const std::string& option);
 
 /// --method, --linear, --robust and the rest of them. Numbers and names are checked while they are parsed.
 void add_solve_options(CLI::App& app, SolveOptions& options);

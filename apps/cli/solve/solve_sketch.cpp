@@ -114,6 +114,8 @@ int run(const CommonOptions& common, const SketchCommand& command) {
   const std::string suffix = std::filesystem::path(command.out).extension().string();
   if (!command.out.empty() && suffix != ".svg" && suffix != ".toml")
     throw InputError(fmt::format("'{}'", command.out), "--out", "a name that ends in .svg or .toml");
+  check_solve_options(command.solve, common);
+  check_folder(command.out, "--out");
   if (command.solve.robust != "none")
     throw InputError(fmt::format("'{}'", command.solve.robust), "--robust",
                      "none: constraints hold or do not");

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <unordered_map>
 
 #include "core/atomic_file.hpp"
@@ -52,6 +53,7 @@ class Parser {
         scan_.fail(fmt::format("unknown tag '{}'", shown(tag)), kTags);
       }
     }
+    if (places_.empty()) place_ends();
     if (places_.empty()) throw InputError("no vertices", where_, kFormat);
     if (edges_.empty() && sights_.empty() && links_.empty()) throw InputError("no edges", where_, kFormat);
     resolve();
@@ -160,6 +162,27 @@ class Parser {
     do {
       fixes_.push_back({scan_.integer("the id of the fixed vertex", 0), 0, scan_.line()});
     } while (!scan_.at_line_end());
+  }
+
+  /// Without VERTEX lines the vertices are the edges' ends, by ascending number.
+  void place_ends() {
+    graph_.has_poses = false;
+    std::map<int64_t, bool> landmark;
+    for (const auto& [edges, seen] : {std::pair(&sights_, false), {&edges_, false}, {&links_, true}})
+      for (const Ends& e : *edges)
+        landmark.emplace(e.from, seen), landmark.emplace(e.to, seen || edges == &sights_);
+    if (fixes_.size() > 1)
+      throw InputError("two vertices of FIX lines without poses",
+                       fmt::format("{}:{}", where_, fixes_[1].line), "one, or VERTEX lines");
+    for (const auto& [id, is_landmark] : landmark) {
+      std::vector<int64_t>& ids = is_landmark ? graph_.landmarks.ids : graph_.ids;
+      places_.emplace(id, Place{is_landmark, int32_t(ids.size())});
+      ids.push_back(id);
+    }
+    graph_.landmarks.points.assign(graph_.landmarks.ids.size() * size_t(graph_.dimension), 0);
+    graph_.poses.assign(graph_.ids.size() * size_t(graph_.pose_size()), 0);
+    if (graph_.dimension == 3)
+      for (size_t v = 0; v < graph_.ids.size(); ++v) graph_.poses[7 * v + 3] = 1;
   }
 
   // Edges may stand before their vertices and sensors.

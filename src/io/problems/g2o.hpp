@@ -29,9 +29,10 @@ struct Landmarks {
 /// whatever length and order the file had. Information matrices are positive definite.
 struct PoseGraph {
   int dimension = 3;
-  std::vector<int64_t> ids;          // of the vertices, in the file's order
-  std::vector<double> poses;         // (n, 3): x, y, angle; or (n, 7): x, y, z, quaternion
-  std::vector<int32_t> edges;        // (m, 2): vertices by their place in `ids`
+  bool has_poses = true;       // false: no VERTEX lines; vertices are those of the edges, at 0, unturned
+  std::vector<int64_t> ids;    // of the vertices, in the file's order
+  std::vector<double> poses;   // (n, 3): x, y, angle; or (n, 7): x, y, z, quaternion
+  std::vector<int32_t> edges;  // (m, 2): vertices by their place in `ids`
   std::vector<double> measurements;  // (m, 3) or (m, 7): pose of the second vertex seen from the first
   std::vector<double> information;   // (m, 3, 3) or (m, 6, 6): of translation, then of angle or vec(q)
   std::vector<int32_t> fixed;        // vertices of FIX lines, ascending, by their place
@@ -49,7 +50,7 @@ struct PoseGraph {
 /// Throws InputError that names file and line: unknown tags, both dimensions, vertices or sensors twice,
 /// edges to unknown vertices, to vertices of the other kind or to themselves, unknown sensors, numbers that
 /// are not finite, zero quaternions, information that is not positive definite, a graph without vertices or
-/// edges.
+/// edges, and FIX lines of more than one vertex in a file without VERTEX lines.
 PoseGraph parse_g2o(std::string_view text, std::string_view where);
 PoseGraph read_g2o(const std::filesystem::path& path);
 /// Numbers keep all their digits. Appears whole or not at all.

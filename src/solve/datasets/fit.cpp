@@ -5,12 +5,12 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
 
 #include "solve/datasets/expression.hpp"
+#include "solve/datasets/fit_statistics.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -38,6 +38,9 @@ struct Setup {
         throw InputError(fmt::format("x column {}", name), "model",
                          fmt::format("it in \"{}\"", options.model));
     }
+    if (among(model.names(), options.y))
+      throw InputError(fmt::format("the response {} in \"{}\"", options.y, options.model), "model",
+                       "a formula over other columns and parameters");
     for (const std::string& name : model.names())
       if (!among(options.x, name)) parameters.push_back(name);
     if (parameters.empty())
@@ -168,7 +171,7 @@ std::map<std::string, double> find_start(const io::CsvTable& table, const FitOpt
     }
     if (a.allFinite() && b.allFinite()) {
       if (!linear.empty()) {
-        const Eigen::VectorXd solved = a.colPivHouseholderQr().solve(b);
+        const Eigen::VectorXd solved = least_solution(a, b);
         b -= a * solved;
         for (size_t k = 0; k < linear.size(); ++k) point[linear[k]] = solved[Eigen::Index(k)];
       }
@@ -186,14 +189,15 @@ std::map<std::string, double> find_start(const io::CsvTable& table, const FitOpt
   return out;
 }
 
-FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& context) {
-  const Setup setup(table, options);
-  const size_t count = setup.parameters.size();
-  FitResult out;
-  out.parameters = setup.parameters;
-  const std::map<std::string, double> start = find_start(table, options);
-  for (const std::string& name : setup.parameters) out.initial.push_back(start.at(name));
+namespace {
 
+struct FitProblem {
+  Problem problem;
+  BlockSet parameters;
+};
+FitProblem build(const Setup& setup, const FitOptions& options, const io::CsvTable& table,
+                 std::span<const double> start) {
+  const size_t count = setup.parameters.size();
   TermType type;
   type.name = "fit";
   type.slots = {int(count)};
@@ -216,52 +220,88 @@ FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& con
     data.push_back((*setup.y)[row]);
     data.push_back(setup.weight(row));
   }
-  Problem problem;
-  const BlockSet set = problem.add_blocks("parameters", euclidean(int(count)), out.initial);
-  problem.add_terms(type, {set}, std::vector<int32_t>(table.rows(), 0), data);
+  FitProblem out;
+  out.parameters = out.problem.add_blocks("parameters", euclidean(int(count)), start);
+  out.problem.add_terms(type, {out.parameters}, std::vector<int32_t>(table.rows(), 0), data);
   for (const auto& [name, range] : options.bounds) {
     const auto at =
         std::find(setup.parameters.begin(), setup.parameters.end(), name) - setup.parameters.begin();
-    problem.bound(set, 0, int(at), range.first, range.second);
+    out.problem.bound(out.parameters, 0, int(at), range.first, range.second);
   }
-  out.summary = minimize(problem, context, options.options);
-  const auto values = problem.values(set);
-  out.values.assign(values.begin(), values.end());
+  return out;
+}
 
+bool at_bound(double value, const std::pair<double, double>& range, Precision precision) {
+  const double rounding = precision == Precision::f64 ? std::numeric_limits<double>::epsilon()
+                                                      : double(std::numeric_limits<float>::epsilon());
+  const auto near = [&](double bound) {
+    return std::isfinite(bound) && std::abs(value - bound) <= 4 * rounding * std::abs(bound);
+  };
+  return near(range.first) || near(range.second);
+}
+
+/// Sums of squares, and what residuals and derivatives say of the parameters.
+void add_statistics(const Setup& setup, const FitOptions& options, const io::CsvTable& table,
+                    FitResult& out) {
+  const size_t count = setup.parameters.size(), rows = table.rows();
   Leaves leaves(setup, options);
+  std::vector<autodiff::Value> outputs{leaves.value}, inputs;
+  for (uint32_t p = 0; p < count; ++p) inputs.push_back(leaves.graph.leaf_value(p));
+  for (const autodiff::Value& g : autodiff::gradient(leaves.value, inputs)) outputs.push_back(g);
   std::vector<double> point = out.values;
   point.resize(count + setup.x.size());
   double mean = 0, weights = 0, total = 0;
-  for (size_t row = 0; row < table.rows(); ++row) {
+  for (size_t row = 0; row < rows; ++row) {
     const double w = setup.weight(row) * setup.weight(row);
     mean += w * (*setup.y)[row], weights += w;
   }
   mean /= weights;
-  for (size_t row = 0; row < table.rows(); ++row) {
+  Eigen::VectorXd residuals(rows);
+  Eigen::MatrixXd jacobian(rows, count);
+  for (size_t row = 0; row < rows; ++row) {
     for (size_t k = 0; k < setup.x.size(); ++k) point[count + k] = (*setup.x[k])[row];
-    const double w = setup.weight(row);
-    const double r = w * ((*setup.y)[row] - autodiff::evaluate<double>(leaves.value, point));
-    const double d = w * ((*setup.y)[row] - mean);
+    const std::vector<double> at = autodiff::evaluate<double>(outputs, point);
+    const double w = setup.weight(row), d = w * ((*setup.y)[row] - mean);
+    const double r = residuals[Eigen::Index(row)] = w * ((*setup.y)[row] - at[0]);
+    for (size_t p = 0; p < count; ++p) jacobian(Eigen::Index(row), Eigen::Index(p)) = -w * at[p + 1];
+    out.fitted.push_back(at[0]);
     out.residual_sum_of_squares += r * r, total += d * d;
   }
-  out.degrees_of_freedom = int64_t(table.rows()) - int64_t(count);
+  out.degrees_of_freedom = int64_t(rows) - int64_t(count);
   out.r_squared = total > 0 ? 1 - out.residual_sum_of_squares / total : 1;
-  if (out.degrees_of_freedom > 0)
-    out.residual_standard_deviation = std::sqrt(out.residual_sum_of_squares / double(out.degrees_of_freedom));
-  const std::array<std::pair<BlockSet, int64_t>, 1> block{{{set, 0}}};
-  try {
-    out.covariance = covariance(problem, context, block);
-  } catch (const InputError&) {
-    out.singular = true;
-    return out;
+
+  std::vector<uint8_t> held(count, 0);
+  for (size_t p = 0; p < count; ++p) {
+    const auto range = options.bounds.find(setup.parameters[p]);
+    held[p] =
+        range != options.bounds.end() && at_bound(out.values[p], range->second, options.options.precision);
+    if (held[p]) out.at_bound.push_back(setup.parameters[p]);
   }
-  if (out.degrees_of_freedom == 0) {  // nothing is left that the residuals' variance could be told from
-    out.covariance.clear();
-    return out;
-  }
-  const double variance = out.residual_standard_deviation * out.residual_standard_deviation;
-  for (double& c : out.covariance) c *= variance;
-  for (size_t k = 0; k < count; ++k) out.standard_errors.push_back(std::sqrt(out.covariance[k * count + k]));
+  FitStatistics statistics = fit_statistics(residuals, jacobian, held, options.loss);
+  for (size_t p = 0; p < count; ++p)
+    if (statistics.undetermined[p]) out.undetermined.push_back(setup.parameters[p]);
+  out.singular = !out.undetermined.empty();
+  // Without degrees of freedom nothing is left that the residuals' variance could be told from.
+  if (out.degrees_of_freedom > 0) out.residual_standard_deviation = statistics.deviation;
+  out.covariance = std::move(statistics.covariance);
+  const auto known = [](double error) { return std::isfinite(error); };
+  if (std::any_of(statistics.standard_errors.begin(), statistics.standard_errors.end(), known))
+    out.standard_errors = std::move(statistics.standard_errors);
+}
+
+}  // namespace
+
+FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& context) {
+  const Setup setup(table, options);
+  FitResult out;
+  out.parameters = setup.parameters;
+  const std::map<std::string, double> start = find_start(table, options);
+  for (const std::string& name : setup.parameters) out.initial.push_back(start.at(name));
+  FitProblem made = build(setup, options, table, out.initial);
+  out.summary = minimize(made.problem, context, options.options);
+  const auto values = made.problem.values(made.parameters);
+  out.values.assign(values.begin(), values.end());
+  add_statistics(setup, options, table, out);
   return out;
 }
 

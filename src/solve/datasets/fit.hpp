@@ -25,17 +25,23 @@ struct FitOptions {
 struct FitResult {
   std::vector<std::string> parameters;  // names in the model that are no columns
   std::vector<double> initial, values;
-  /// Of the parameters, and their covariance (parameters, parameters), scaled by the residuals' variance;
-  /// empty where the data do not determine the parameters or there are as many rows as parameters.
-  std::vector<double> standard_errors, covariance;
-  double residual_sum_of_squares = 0, residual_standard_deviation = 0, r_squared = 0;
+  /// Of the parameters: NaN of those at a bound or not determined; empty where none is known.
+  std::vector<double> standard_errors;
+  /// (parameters, parameters), scaled by the residuals' variance; 0 of parameters at a bound. Empty where one is
+  /// not determined, or there are as many rows as parameters.
+  std::vector<double> covariance;
+  std::vector<double> fitted;  // the model by row
+  double residual_sum_of_squares = 0, r_squared = 0;
+  double residual_standard_deviation = 0;  // FitStatistics::deviation
   int64_t degrees_of_freedom = 0;
-  bool singular = false;  // the data do not determine the parameters
+  std::vector<std::string> at_bound;      // the others' errors hold while these stay there
+  std::vector<std::string> undetermined;  // may move without a change of the model
+  bool singular = false;                  // some are undetermined
   Summary summary;
 };
 
-/// Fits the model to the table by minimize(). Throws InputError for an unknown column, a model without
-/// parameters, fewer rows than parameters, or a start at which the model is not finite.
+/// Fits the model to the table by minimize(). Throws InputError for an unknown column, a model that names the
+/// response or has no parameters, fewer rows than parameters, or a start at which the model is not finite.
 FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& context);
 
 /// Values for the parameters that `given` lacks: parameters in which the model is linear follow from the

@@ -30,82 +30,6 @@ std::vector<Value> whitened(const TermArguments& a, int first, const std::vector
   return residual;
 }
 
-using Pose = std::array<double, 7>;
-
-std::array<double, 3> rotated(const double* q, const double* v) {
-  // v + 2 w (u x v) + 2 u x (u x v), u the vector part.
-  std::array<double, 3> t, r;
-  for (size_t k = 0; k < 3; ++k) {
-    const size_t i = (k + 1) % 3, j = (k + 2) % 3;
-    t[k] = 2 * (q[1 + i] * v[j] - q[1 + j] * v[i]);
-  }
-  for (size_t k = 0; k < 3; ++k) {
-    const size_t i = (k + 1) % 3, j = (k + 2) % 3;
-    r[k] = v[k] + q[0] * t[k] + q[1 + i] * t[j] - q[1 + j] * t[i];
-  }
-  return r;
-}
-
-Pose composed(int dimension, const double* a, const double* b) {
-  Pose c{};
-  if (dimension == 2) {
-    const double cosine = std::cos(a[2]), sine = std::sin(a[2]);
-    c[0] = a[0] + cosine * b[0] - sine * b[1];
-    c[1] = a[1] + sine * b[0] + cosine * b[1];
-    c[2] = std::remainder(a[2] + b[2], kTurn);
-    return c;
-  }
-  const std::array<double, 3> t = rotated(a + 3, b);
-  for (size_t k = 0; k < 3; ++k) c[k] = a[k] + t[k];
-  const double *p = a + 3, *q = b + 3;
-  c[3] = p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3];
-  for (size_t k = 1; k <= 3; ++k) {
-    const size_t i = k % 3 + 1, j = i % 3 + 1;
-    c[3 + k] = p[0] * q[k] + p[k] * q[0] + p[i] * q[j] - p[j] * q[i];
-  }
-  // A long chain of products must not leave the unit sphere.
-  const double length = std::sqrt(c[3] * c[3] + c[4] * c[4] + c[5] * c[5] + c[6] * c[6]);
-  for (size_t k = 3; k < 7; ++k) c[k] /= length;
-  return c;
-}
-
-Pose inverted(int dimension, const double* a) {
-  Pose c{};
-  if (dimension == 2) {
-    const double cosine = std::cos(a[2]), sine = std::sin(a[2]);
-    c[0] = -cosine * a[0] - sine * a[1];
-    c[1] = sine * a[0] - cosine * a[1];
-    c[2] = -a[2];
-    return c;
-  }
-  c[3] = a[3];
-  for (size_t k = 4; k < 7; ++k) c[k] = -a[k];
-  const std::array<double, 3> t = rotated(&c[3], a);
-  for (size_t k = 0; k < 3; ++k) c[k] = -t[k];
-  return c;
-}
-
-/// Puts landmarks where the first sight from a pose of `reached` saw them; fixed ones stay.
-void place_landmarks(io::PoseGraph& graph, const std::vector<bool>& reached) {
-  io::Landmarks& l = graph.landmarks;
-  const size_t d = size_t(graph.dimension), pose = size_t(graph.pose_size());
-  std::vector<bool> placed(l.ids.size());
-  for (const int32_t v : l.fixed) placed[size_t(v)] = true;
-  for (size_t e = 0; e < size_t(graph.sight_count()); ++e) {
-    const size_t from = size_t(l.sights[2 * e]), to = size_t(l.sights[2 * e + 1]);
-    if (placed[to] || !reached[from]) continue;
-    placed[to] = true;
-    Pose seen{};  // the landmark as a pose that is not turned
-    std::copy_n(l.seen.begin() + std::ptrdiff_t(e * d), d, seen.begin());
-    if (d == 3) {
-      seen[3] = 1;
-      seen = composed(3, &l.sensor_poses[7 * size_t(l.sensors[e])], seen.data());
-    }
-    const Pose there = composed(graph.dimension, &graph.poses[from * pose], seen.data());
-    std::copy_n(there.begin(), d, l.points.begin() + std::ptrdiff_t(to * d));
-  }
-}
-
 /// v turned by the angle with this cosine and sine.
 Vec2 turn(const Vec2& v, const Value& cosine, const Value& sine) {
   return {{cosine * v[0] - sine * v[1], sine * v[0] + cosine * v[1]}};
@@ -276,31 +200,6 @@ PoseGraphProblem build(const io::PoseGraph& graph, std::string_view where, const
   if (graph.fixed.empty() && l.fixed.empty())
     made.problem.fix(graph.ids.empty() ? made.landmarks : made.poses, 0);
   return made;
-}
-
-void start_from_tree(io::PoseGraph& graph) {
-  const size_t pose = size_t(graph.pose_size());
-  std::vector<std::vector<size_t>> edges_of(graph.ids.size());
-  for (size_t k = 0; k < graph.edges.size(); ++k) edges_of[size_t(graph.edges[k])].push_back(k / 2);
-  std::vector<size_t> queue(graph.fixed.begin(), graph.fixed.end());
-  if (queue.empty() && !graph.ids.empty()) queue.push_back(0);
-  std::vector<bool> reached(graph.ids.size());
-  for (const size_t v : queue) reached[v] = true;
-  for (size_t at = 0; at < queue.size(); ++at) {
-    const size_t from = queue[at];
-    for (const size_t e : edges_of[from]) {
-      const bool forwards = size_t(graph.edges[2 * e]) == from;
-      const size_t to = size_t(graph.edges[forwards ? 2 * e + 1 : 2 * e]);
-      if (reached[to]) continue;
-      reached[to] = true;
-      queue.push_back(to);
-      const double* z = &graph.measurements[e * pose];
-      const Pose step = inverted(graph.dimension, z);
-      const Pose next = composed(graph.dimension, &graph.poses[from * pose], forwards ? z : step.data());
-      std::copy_n(next.begin(), pose, graph.poses.begin() + std::ptrdiff_t(to * pose));
-    }
-  }
-  place_landmarks(graph, reached);
 }
 
 io::PoseGraph with_poses(io::PoseGraph graph, const PoseGraphProblem& problem) {

@@ -38,11 +38,6 @@ struct PoseGraphProblem {
 /// there is none. Throws InputError for a vertex without edges; `where` names the file.
 PoseGraphProblem build(const io::PoseGraph& graph, std::string_view where, const RobustLoss& loss = {});
 
-/// Replaces the poses by those that the measurements give, breadth first along the edges (in the file's
-/// order) from the fixed vertices, or from the first one; and landmarks by where they were first seen from.
-/// Vertices that no path reaches keep theirs.
-void start_from_tree(io::PoseGraph& graph);
-
 /// `graph` with the poses and landmarks of the problem.
 io::PoseGraph with_poses(io::PoseGraph graph, const PoseGraphProblem& problem);
 

@@ -10,6 +10,7 @@
 
 #include "io/text/file.hpp"
 #include "solve/datasets/expression.hpp"
+#include "solve/minimize/checkpoint.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -276,14 +277,15 @@ double log_relative_error(double got, double certified) {
 
 NistResult solve_nist(const NistProblem& nist, int start, Context& context, const Options& options) {
   std::vector<double> dampings{options.initial_damping};
-  if (options.method == Method::lm && options.checkpoint.empty())
+  if (options.method == Method::lm)
     for (const double factor : {1e-2, 1e2, 1e4, 1e6}) dampings.push_back(factor * options.initial_damping);
+  CheckpointFile file(options.checkpoint);
   NistResult out;
   for (const double damping : dampings) {
     Options chosen = options;
     chosen.initial_damping = damping;
     NistGraph graph = build(nist, start);
-    Summary summary = minimize(graph.problem, context, chosen);
+    Summary summary = minimize_next(graph.problem, context, chosen, file);
     const bool better = out.parameters.empty() || summary.final_cost < out.summary.final_cost;
     if (better) {
       const auto values = graph.problem.values(graph.parameters);

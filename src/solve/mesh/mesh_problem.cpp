@@ -11,6 +11,8 @@
 #include "solve/mesh/geometry.hpp"
 #include "solve/mesh/parameterize.hpp"
 #include "solve/mesh/terms.hpp"
+#include "solve/minimize/checkpoint.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {
@@ -22,6 +24,11 @@ std::optional<Developability> developability(const std::string& name) {
   const auto it = std::find(names.begin(), names.end(), name);
   if (it == names.end()) return std::nullopt;
   return Developability(it - names.begin());
+}
+
+bool has_residuals(const Problem& problem) {
+  const std::vector<Batch>& batches = problem.state().batches;
+  return std::any_of(batches.begin(), batches.end(), [](const Batch& b) { return !b.topology->energy; });
 }
 
 // Inner vertices by valence.
@@ -45,6 +52,28 @@ std::vector<double> positive_cotangents(const TriangleMesh& mesh, const Topology
   return weights;
 }
 
+/// Refuses options that the energy would pass over.
+void check_used(const MeshOptions& options) {
+  const std::string& energy = options.energy;
+  const bool springs = energy == "springs" || energy == "bend" || energy == "cloth";
+  const struct {
+    const char* option;
+    bool given, used;
+    const char* by;
+  } all[] = {
+      {"attach", options.attach.has_value(), energy != "parameterize", "every energy but parameterize"},
+      {"stiffness", options.stiffness.has_value(), springs, "springs, bend and cloth"},
+      {"rest scale", options.rest_scale.has_value(), springs, "springs, bend and cloth"},
+      {"bend", options.bend.has_value(), energy == "bend" || energy == "cloth", "bend and cloth"},
+      {"gravity", options.gravity.has_value(), energy == "cloth", "cloth"},
+      {"seed", options.seed.has_value(), energy == "partition-sampled", "partition-sampled"},
+  };
+  for (const auto& o : all)
+    if (o.given && !o.used)
+      throw InputError(fmt::format("{} with energy '{}'", o.option, energy), "mesh",
+                       fmt::format("none; it is of {}", o.by));
+}
+
 }  // namespace
 
 std::vector<std::string> energy_names() {
@@ -57,14 +86,19 @@ std::vector<std::string> energy_names() {
 EnergyDefaults energy_defaults(const std::string& energy) {
   EnergyDefaults defaults;
   if (energy == "smooth" || energy == "smooth-cotangent") defaults.attach = 0.1;
-  if (energy == "cloth") defaults = {Method::newton, 200, 100, 1e-4, 0};
+  if (energy == "cloth")
+    defaults = {.method = Method::newton, .iterations = 200, .stiffness = 100, .bend = 1e-4};
   if (energy == "parameterize") defaults.method = Method::newton;
-  if (developability(energy)) defaults = {Method::lbfgs, 200, 1, 0.09, 0};
+  if (developability(energy)) defaults.method = Method::lbfgs, defaults.iterations = 200;
   return defaults;
 }
 
 MeshProblem::MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions& options)
-    : rest_(std::move(mesh)), topology_(std::move(topology)), options_(options) {
+    : rest_(std::move(mesh)),
+      topology_(std::move(topology)),
+      options_(options),
+      defaults_(energy_defaults(options.energy)) {
+  check_used(options_);
   start_ = rest_.vertices;
   std::vector<uint8_t> held(size_t(topology_.vertices), 0);
   for (const int32_t v : options_.fixed) held[size_t(v)] = 1;
@@ -79,6 +113,9 @@ MeshProblem::MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions
     std::copy(handle.target.begin(), handle.target.end(), start_.begin() + 3 * handle.vertex);
   }
   build();
+  if (options_.loss.kind != RobustLoss::Kind::none && !has_residuals(problem_))
+    throw InputError(fmt::format("a robust loss of energy '{}'", options_.energy), "mesh robust",
+                     "an energy of residuals, or attachments");
 }
 
 void MeshProblem::build() {
@@ -90,13 +127,13 @@ void MeshProblem::build() {
     return;
   }
   points_ = problem_.add_blocks("vertices", euclidean(3), start_);
-  const double attach = options_.attach.value_or(energy_defaults(energy).attach);
+  const double attach = options_.attach.value_or(defaults_.attach);
   if (energy == "smooth" || energy == "smooth-cotangent") {
     add_smoothing(energy == "smooth-cotangent");
   } else if (energy == "springs") {
-    add_springs(options_.stiffness);
+    add_springs();
   } else if (energy == "bend") {
-    add_springs(options_.stiffness);
+    add_springs();
     add_bend(true);
   } else if (energy == "cloth") {
     add_cloth();
@@ -111,6 +148,12 @@ void MeshProblem::build() {
   }
   if (attach > 0) add_attachments(attach);
   hold();
+}
+
+void MeshProblem::add(TermType type, int slots, std::span<const int32_t> indices,
+                      std::span<const double> data) {
+  if (!type.energy) type.loss = options_.loss;
+  problem_.add_terms(type, std::vector<BlockSet>(size_t(slots), points_), indices, data);
 }
 
 void MeshProblem::hold() {
@@ -128,7 +171,7 @@ void MeshProblem::add_attachments(double stiffness) {
     indices.push_back(int32_t(v));
     data.insert(data.end(), {p[0], p[1], p[2], std::sqrt(stiffness)});
   }
-  problem_.add_terms(attachment_term(), {points_}, indices, data);
+  add(attachment_term(), 1, indices, data);
   std::fill(used_.begin(), used_.end(), uint8_t(1));
 }
 
@@ -170,50 +213,52 @@ void MeshProblem::add_smoothing(bool cotangent) {
     data.insert(data.end(), weights.begin(), weights.end());
   }
   for (const auto& [neighbours, instances] : groups) {
-    const std::vector<BlockSet> sets(size_t(neighbours) + 1, points_);
-    problem_.add_terms(laplacian_term(neighbours), sets, instances.first, instances.second);
+    add(laplacian_term(neighbours), neighbours + 1, instances.first, instances.second);
   }
   std::fill(used_.begin(), used_.end(), uint8_t(1));
 }
 
-void MeshProblem::add_springs(double stiffness) {
+void MeshProblem::add_springs() {
+  const double weight = std::sqrt(options_.stiffness.value_or(defaults_.stiffness)),
+               scale = options_.rest_scale.value_or(defaults_.rest_scale);
   std::vector<int32_t> indices;
   std::vector<double> data;
   const std::vector<double> lengths = edge_lengths(rest_, topology_);
   for (size_t e = 0; e < lengths.size(); ++e) {
     indices.insert(indices.end(), topology_.edges[e].begin(), topology_.edges[e].end());
-    data.insert(data.end(), {lengths[e] * options_.rest_scale, std::sqrt(stiffness)});
+    data.insert(data.end(), {lengths[e] * scale, weight});
   }
-  problem_.add_terms(spring_term(), {points_, points_}, indices, data);
+  add(spring_term(), 2, indices, data);
   std::fill(used_.begin(), used_.end(), uint8_t(1));
 }
 
 void MeshProblem::add_bend(bool flat) {
+  const double weight = std::sqrt(options_.bend.value_or(defaults_.bend));
   std::vector<int32_t> indices;
   std::vector<double> data;
   for (const Hinge& h : topology_.hinges) {
     indices.insert(indices.end(), {h.a, h.b, h.c, h.d});
     if (!flat) data.push_back(hinge_angle(rest_, h));
-    data.push_back(std::sqrt(options_.bend));
+    data.push_back(weight);
   }
-  problem_.add_terms(flat ? normal_difference_term() : bend_term(), {points_, points_, points_, points_},
-                     indices, data);
+  add(flat ? normal_difference_term() : bend_term(), 4, indices, data);
 }
 
 void MeshProblem::add_cloth() {
-  add_springs(options_.stiffness);
-  if (options_.bend > 0) add_bend(false);
+  add_springs();
+  if (options_.bend.value_or(defaults_.bend) > 0) add_bend(false);
   // Heights count from a depth that no vertex reaches, so the cost stays positive.
   const Box box = bounding_box(rest_);
   const double depth = box.low[2] - 2 * length(box.high - box.low);
+  const double gravity = options_.gravity.value_or(defaults_.gravity);
   const std::vector<double> areas = vertex_areas(rest_);
   std::vector<int32_t> indices;
   std::vector<double> data;
   for (int64_t v = 0; v < topology_.vertices; ++v) {
     indices.push_back(int32_t(v));
-    data.insert(data.end(), {options_.gravity * areas[size_t(v)], 0, 0, 1, depth});
+    data.insert(data.end(), {gravity * areas[size_t(v)], 0, 0, 1, depth});
   }
-  problem_.add_terms(gravity_term(), {points_}, indices, data);
+  add(gravity_term(), 1, indices, data);
 }
 
 void MeshProblem::add_arap() {
@@ -231,7 +276,9 @@ void MeshProblem::add_arap() {
       data.insert(data.end(), {rest[0], rest[1], rest[2], std::sqrt(weights[e])});
     }
   }
-  problem_.add_terms(arap_term(), {points_, points_, rotations}, indices, data);
+  TermType type = arap_term();
+  type.loss = options_.loss;
+  problem_.add_terms(type, {points_, points_, rotations}, indices, data);
   std::fill(used_.begin(), used_.end(), uint8_t(1));
 }
 
@@ -270,13 +317,12 @@ void MeshProblem::add_stars(Developability kind) {
         for (size_t k = 0; k < ring.size(); ++k)
           normals.push_back(start_normal(v, ring[k], ring[(k + 1) % ring.size()]));
         const std::vector<double> masks =
-            sampled_masks(best_cut(normals), valence, options_.seed, options_.round, uint64_t(v));
+            sampled_masks(best_cut(normals), valence, options_.seed.value_or(0), options_.round, uint64_t(v));
         data.insert(data.end(), masks.begin(), masks.end());
       }
     }
     for (const int32_t v : indices) used_[size_t(v)] = 1;
-    const std::vector<BlockSet> sets(size_t(valence) + 1, points_);
-    problem_.add_terms(star_term(kind, valence), sets, indices, data);
+    add(star_term(kind, valence), valence + 1, indices, data);
   }
 }
 
@@ -308,29 +354,54 @@ std::vector<double> MeshProblem::uv() const {
   return {values.begin(), values.end()};
 }
 
-Summary minimize_mesh(MeshProblem& mesh, int iterations,
-                      const std::function<Summary(Problem&, int iterations)>& minimize) {
+namespace {
+
+/// `next` after `whole`, as one.
+Summary joined(const Summary& whole, Summary next) {
+  for (Iteration& row : next.trace) {
+    row.iteration += whole.iterations;
+    row.seconds += whole.seconds.at("total");
+  }
+  next.trace.insert(next.trace.begin(), whole.trace.begin(), whole.trace.end());
+  for (const auto& [part, seconds] : whole.seconds) next.seconds[part] += seconds;
+  next.initial_cost = whole.initial_cost;
+  next.iterations += whole.iterations;
+  next.linear_iterations += whole.linear_iterations;
+  next.kernels = std::max(next.kernels, whole.kernels);
+  return next;
+}
+
+}  // namespace
+
+Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& options) {
   constexpr int kAllCuts = 30, kRound = 10;
-  if (mesh.options().energy != "partition-sampled" || iterations <= kAllCuts)
-    return minimize(mesh.problem(), iterations);
-  Summary whole = minimize(mesh.problem(), kAllCuts);
-  for (uint64_t round = 1; whole.iterations < iterations && whole.termination != Termination::stopped &&
-                           whole.termination != Termination::failure;
-       ++round) {
+  const bool sampled = mesh.options().energy == "partition-sampled";
+  CheckpointFile file(options.checkpoint);
+  Options part = options;
+  if (sampled) part.max_iterations = std::min(kAllCuts, options.max_iterations);
+  if (mesh.options().seed && options.max_iterations <= kAllCuts)
+    throw InputError(fmt::format("a seed for {} iterations", options.max_iterations), "mesh",
+                     fmt::format("more than {}, from which on cuts are drawn", kAllCuts));
+  Summary whole = minimize_next(mesh.problem(), context, part, file);
+  const auto goes_on = [&] {
+    return sampled && options.max_iterations > kAllCuts && whole.iterations < options.max_iterations &&
+           whole.termination != Termination::stopped && whole.termination != Termination::failure;
+  };
+  // Rows and calls of a round are those of the whole.
+  int before = 0;
+  double seconds = 0;
+  if (options.callback)
+    part.callback = [&](Iteration row) {
+      row.iteration += before, row.seconds += seconds;
+      return options.callback(row);
+    };
+  for (uint64_t round = 1; goes_on(); ++round) {
+    before = whole.iterations, seconds = whole.seconds["total"];
     mesh.resample(round);
-    Summary next = minimize(mesh.problem(), std::min(kRound, iterations - whole.iterations));
+    part.max_iterations = std::min(kRound, options.max_iterations - whole.iterations);
+    Summary next = minimize_next(mesh.problem(), context, part, file);
     if (next.iterations == 0) break;
-    for (Iteration& row : next.trace) {
-      row.iteration += whole.iterations;
-      row.seconds += whole.seconds["total"];
-    }
-    next.trace.insert(next.trace.begin(), whole.trace.begin(), whole.trace.end());
-    for (const auto& [part, seconds] : whole.seconds) next.seconds[part] += seconds;
-    next.initial_cost = whole.initial_cost;
-    next.iterations += whole.iterations;
-    next.linear_iterations += whole.linear_iterations;
-    next.kernels = std::max(next.kernels, whole.kernels);
-    whole = std::move(next);
+    whole = joined(whole, std::move(next));
   }
   return whole;
 }

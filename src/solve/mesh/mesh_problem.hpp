@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,32 +18,35 @@ namespace lockstep::solve::mesh {
 /// developability_names().
 std::vector<std::string> energy_names();
 
+/// What is left out follows from the energy. What an energy does not use is refused.
 struct MeshOptions {
   std::string energy = "smooth";
-  std::vector<int32_t> fixed;    // vertices held where they are
-  std::vector<Handle> handles;   // vertices held elsewhere; no vertex twice, none of `fixed`
-  std::optional<double> attach;  // stiffness that draws each vertex to its place; default by the energy
-  double stiffness = 1;          // of springs
-  double bend = 0.09;            // of hinges, for bend and cloth
-  double gravity = 1;            // cloth: force per area, along -z
-  double rest_scale = 1;         // rest lengths over those of the file: springs and cloth
-  uint64_t seed = 0;             // of partition-sampled
+  std::vector<int32_t> fixed;        // vertices held where they are
+  std::vector<Handle> handles;       // vertices held elsewhere; no vertex twice, none of `fixed`
+  std::optional<double> attach;      // stiffness that draws each vertex to its place
+  std::optional<double> stiffness;   // of springs
+  std::optional<double> bend;        // of hinges: bend and cloth
+  std::optional<double> gravity;     // cloth: force per area, along -z
+  std::optional<double> rest_scale;  // rest lengths of springs over those of the file
+  std::optional<uint64_t> seed;      // of partition-sampled
   uint64_t round = 0;  // of partition-sampled: 0 looks at all cuts, later ones at the best and a tenth
+  RobustLoss loss;     // of every residual; energies are added as they are
 };
 
 /// What suits an energy where the user says nothing.
 struct EnergyDefaults {
   Method method = Method::lm;
-  int64_t iterations = 100;
-  double stiffness = 1, bend = 0.09, attach = 0;
+  int iterations = 100;
+  double stiffness = 1, bend = 0.09, attach = 0, gravity = 1, rest_scale = 1;
 };
 EnergyDefaults energy_defaults(const std::string& energy);
 
 /// The problem of one energy. Vertices in no term are held, too.
 class MeshProblem {
  public:
-  /// Throws InputError for an unknown energy, a vertex with two handles or with a handle though it is fixed,
-  /// a mesh that cannot be parameterised, or an energy that has no vertex to act on.
+  /// Throws InputError for an unknown energy, an option that it does not use, a vertex with two handles or with
+  /// a handle though it is fixed, a mesh that cannot be parameterised, an energy that has no vertex to act on,
+  /// or a robust loss where nothing is a residual.
   MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions& options);
 
   Problem& problem() { return problem_; }
@@ -60,9 +62,10 @@ class MeshProblem {
 
  private:
   void build();
+  void add(TermType type, int slots, std::span<const int32_t> indices, std::span<const double> data);
   void hold();
   void add_smoothing(bool cotangent);
-  void add_springs(double stiffness);
+  void add_springs();
   void add_bend(bool flat);
   void add_cloth();
   void add_arap();
@@ -74,6 +77,7 @@ class MeshProblem {
   TriangleMesh rest_;
   Topology topology_;
   MeshOptions options_;
+  EnergyDefaults defaults_;
   std::vector<double> start_;  // positions with handles in place
   std::vector<uint8_t> used_;  // vertices in a term
   Problem problem_;
@@ -81,10 +85,9 @@ class MeshProblem {
 };
 
 /// Minimises as the energy wants it: partition-sampled looks at all cuts for its first 30 iterations, then
-/// draws anew every 10; all others are one minimisation. `minimize` gets the problem and the iterations it
-/// may take. The summary spans all of it.
-Summary minimize_mesh(MeshProblem& mesh, int iterations,
-                      const std::function<Summary(Problem&, int iterations)>& minimize);
+/// draws anew every 10; all others are one minimisation. The summary spans all of it, as does the checkpoint.
+/// Throws InputError for a seed where nothing is drawn.
+Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& options);
 
 /// Developability of each star on the host; NaN at the boundary and where the valence is below 4.
 std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology);

@@ -13,7 +13,7 @@ namespace lockstep::solve {
 namespace {
 
 constexpr uint64_t kMagic = 0x31564c53504b434cull;  // "LCKPSLV1"
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 
 class Writer {
  public:
@@ -90,47 +90,43 @@ Iteration get_row(Reader& in) {
   return row;
 }
 
-}  // namespace
-
-Hash128 fingerprint(const Problem& problem, const Options& options) {
-  Writer out;
-  const Problem::State& state = problem.state();
-  out.put(uint64_t(options.method)), out.put(uint64_t(options.precision));
-  for (const SetState& set : state.sets) {
-    out.put(set.name), out.put(set.manifold->manifold.name);
-    out.put(set.count), out.put(int64_t(set.ambient())), out.put(int64_t(set.tangent()));
-  }
-  out.put(state.fixed), out.put(state.lower), out.put(state.upper);
-  for (const Batch& batch : state.batches) {
-    out.put(batch.topology->key);
-    for (const Segment& segment : batch.segments) {
-      out.put(segment.count);
-      out.put(segment.blocks), out.put(segment.data), out.put(segment.constants);
-    }
-  }
-  return hash128(out.bytes());
+void put(Writer& out, const Checkpoint& part) {
+  out.put(part.problem), out.put(part.settings);
+  out.put(part.snapshot.state), out.put(part.snapshot.scalars);
+  out.put(uint64_t(part.snapshot.vectors.size()));
+  for (const auto& vector : part.snapshot.vectors) out.put(vector);
+  out.put(part.initial_cost), out.put(part.linear_iterations);
+  out.put(uint64_t(part.trace.size()));
+  for (const Iteration& row : part.trace) put(out, row);
+  out.put(uint64_t(part.outcome.has_value()));
+  if (!part.outcome) return;
+  out.put(uint64_t(part.outcome->termination));
+  out.put(part.outcome->final_cost), out.put(part.outcome->gradient_max);
+  out.put(part.outcome->values), out.put(part.outcome->message);
+}
+Checkpoint get_part(Reader& in) {
+  Checkpoint out;
+  out.problem = in.get<Hash128>(), out.settings = in.get<Hash128>();
+  out.snapshot.state = in.get_all<double>(), out.snapshot.scalars = in.get_all<double>();
+  const uint64_t vectors = in.get_count(sizeof(uint64_t));
+  for (uint64_t k = 0; k < vectors; ++k) out.snapshot.vectors.push_back(in.get_all<double>());
+  out.initial_cost = in.get<double>(), out.linear_iterations = in.get<int64_t>();
+  const uint64_t rows = in.get_count(sizeof(int64_t));
+  for (uint64_t k = 0; k < rows; ++k) out.trace.push_back(get_row(in));
+  if (in.get<uint64_t>() == 0) return out;
+  Outcome& outcome = out.outcome.emplace();
+  const uint64_t termination = in.get<uint64_t>();
+  if (termination > uint64_t(Termination::failure)) in.fail();
+  outcome.termination = Termination(termination);
+  outcome.final_cost = in.get<double>(), outcome.gradient_max = in.get<double>();
+  outcome.values = in.get_all<double>();
+  const std::vector<char> message = in.get_all<char>();
+  outcome.message.assign(message.begin(), message.end());
+  return out;
 }
 
-void write_checkpoint(const std::filesystem::path& file, const Hash128& fingerprint,
-                      const Checkpoint& checkpoint) {
-  Writer body;
-  body.put(fingerprint);
-  body.put(checkpoint.snapshot.state), body.put(checkpoint.snapshot.scalars);
-  body.put(uint64_t(checkpoint.snapshot.vectors.size()));
-  for (const auto& vector : checkpoint.snapshot.vectors) body.put(vector);
-  body.put(checkpoint.initial_cost), body.put(checkpoint.linear_iterations);
-  body.put(uint64_t(checkpoint.trace.size()));
-  for (const Iteration& row : checkpoint.trace) put(body, row);
-  Writer head;
-  head.put(kMagic), head.put(kVersion), head.put(hash128(body.bytes()));
-  AtomicFile out(file);
-  out.write(head.bytes());
-  out.write(body.bytes());
-  out.commit();
-}
-
-std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& file, const Hash128& expected) {
-  if (!std::filesystem::exists(file)) return std::nullopt;
+std::vector<Checkpoint> read_parts(const std::filesystem::path& file) {
+  if (file.empty() || !std::filesystem::exists(file)) return {};
   const std::string where = file.string();
   std::ifstream stream(file, std::ios::binary);
   const std::vector<char> text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
@@ -146,17 +142,91 @@ std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& file, con
   const Hash128 checksum = head.get<Hash128>();
   if (!(hash128(bytes.subspan(kHead)) == checksum)) head.fail();
   Reader in(bytes.subspan(kHead), where);
-  if (!(in.get<Hash128>() == expected))
-    throw InputError("checkpoint of another problem, method or precision", where,
+  const uint64_t count = in.get_count(sizeof(Hash128));
+  std::vector<Checkpoint> parts;
+  for (uint64_t k = 0; k < count; ++k) parts.push_back(get_part(in));
+  return parts;
+}
+
+/// Whether the same options would end where the part ended.
+bool stays_ended(const Checkpoint& part, const Hash128& settings, int max_iterations) {
+  if (!part.outcome) return false;
+  switch (part.outcome->termination) {
+    case Termination::stopped: return false;
+    case Termination::max_iterations: return int(part.trace.size()) >= max_iterations;
+    default: return part.settings == settings;
+  }
+}
+
+}  // namespace
+
+Hash128 fingerprint(const Problem& problem, const Options& options) {
+  Writer out;
+  const Problem::State& state = problem.state();
+  out.put(uint64_t(options.method)), out.put(uint64_t(options.precision));
+  for (const SetState& set : state.sets) {
+    out.put(set.name), out.put(set.manifold->manifold.name);
+    out.put(set.count), out.put(int64_t(set.ambient())), out.put(int64_t(set.tangent()));
+  }
+  out.put(state.values), out.put(state.fixed), out.put(state.lower), out.put(state.upper);
+  for (const Batch& batch : state.batches) {
+    out.put(batch.topology->key);
+    for (const Segment& segment : batch.segments) {
+      out.put(segment.count);
+      out.put(segment.blocks), out.put(segment.data), out.put(segment.constants);
+    }
+  }
+  return hash128(out.bytes());
+}
+
+Hash128 settings_hash(const Options& options) {
+  Writer out;
+  out.put(uint64_t(options.linear)), out.put(uint64_t(options.damping));
+  for (const double value : {options.function_tolerance, options.gradient_tolerance,
+                             options.parameter_tolerance, options.initial_damping, options.initial_radius,
+                             options.forcing, options.learning_rate, options.momentum, options.weight_decay})
+    out.put(value);
+  out.put(int64_t(options.max_linear_iterations)), out.put(int64_t(options.lbfgs_history));
+  return hash128(out.bytes());
+}
+
+CheckpointFile::CheckpointFile(std::filesystem::path path)
+    : path_(std::move(path)), parts_(read_parts(path_)) {}
+
+std::optional<Checkpoint> CheckpointFile::next(const Hash128& problem, const Hash128& settings,
+                                               int max_iterations) {
+  if (begun_++ >= parts_.size()) return std::nullopt;
+  const Checkpoint& part = parts_[begun_ - 1];
+  if (!(part.problem == problem))
+    throw InputError("checkpoint of another problem, start, method or precision", path_.string(),
                      "the file of this minimisation; remove it to start anew");
-  Checkpoint out;
-  out.snapshot.state = in.get_all<double>(), out.snapshot.scalars = in.get_all<double>();
-  const uint64_t vectors = in.get_count(sizeof(uint64_t));
-  for (uint64_t k = 0; k < vectors; ++k) out.snapshot.vectors.push_back(in.get_all<double>());
-  out.initial_cost = in.get<double>(), out.linear_iterations = in.get<int64_t>();
-  const uint64_t rows = in.get_count(sizeof(int64_t));
-  for (uint64_t k = 0; k < rows; ++k) out.trace.push_back(get_row(in));
+  Checkpoint out = part;
+  if (!stays_ended(part, settings, max_iterations)) {
+    if (begun_ < parts_.size())
+      throw InputError("checkpoint of minimisations with other options", path_.string(),
+                       "the options of the run that wrote it; remove it to start anew");
+    out.outcome.reset();
+  }
   return out;
+}
+
+void CheckpointFile::write(const Checkpoint& now) {
+  if (!keeps()) return;
+  // Those before it are never gone on from.
+  if (parts_.size() < begun_) {
+    for (Checkpoint& part : parts_) part.snapshot = {};
+    parts_.emplace_back();
+  }
+  parts_[begun_ - 1] = now;
+  Writer body;
+  body.put(uint64_t(parts_.size()));
+  for (const Checkpoint& part : parts_) put(body, part);
+  Writer head;
+  head.put(kMagic), head.put(kVersion), head.put(hash128(body.bytes()));
+  AtomicFile out(path_);
+  out.write(head.bytes());
+  out.write(body.bytes());
+  out.commit();
 }
 
 }  // namespace lockstep::solve

@@ -1,29 +1,59 @@
-// The file that a minimisation goes on from.
+// The file that a minimisation, or several that follow each other, goes on from.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/hash.hpp"
 #include "solve/minimize/run.hpp"
 
 namespace lockstep::solve {
 
+/// How a minimisation ended.
+struct Outcome {
+  Termination termination = Termination::failure;
+  double final_cost = 0, gradient_max = 0;
+  std::vector<double> values;
+  std::string message;
+};
+
+/// One minimisation as far as it has come.
 struct Checkpoint {
+  Hash128 problem;   // of the problem with its start, the method and the precision
+  Hash128 settings;  // of all other options that decide on iterates and on the end, but the iterations
   Snapshot snapshot;
   double initial_cost = 0;
   int64_t linear_iterations = 0;
   std::vector<Iteration> trace;
+  std::optional<Outcome> outcome;
+};
+Hash128 fingerprint(const Problem& problem, const Options& options);
+Hash128 settings_hash(const Options& options);
+
+/// The minimisations of one run, in their order: a run that starts again takes over those that had ended and
+/// goes on in the one that had not, so that it gives the same result. Written beside the file, then renamed
+/// over it; little-endian numbers under a version and a checksum.
+class CheckpointFile {
+ public:
+  /// Empty: nothing is kept. Throws InputError for a file of another kind or version, and for a damaged one.
+  explicit CheckpointFile(std::filesystem::path path);
+  bool keeps() const { return !path_.empty(); }
+
+  /// The next minimisation as the file has it, with an outcome where nothing is left to do; nothing where it
+  /// was not begun. Throws InputError where the file's is another one.
+  std::optional<Checkpoint> next(const Hash128& problem, const Hash128& settings, int max_iterations);
+  /// Replaces what the file has of the minimisation that next() was asked for last.
+  void write(const Checkpoint& now);
+
+ private:
+  std::filesystem::path path_;
+  std::vector<Checkpoint> parts_;
+  size_t begun_ = 0;
 };
 
-/// Of the problem's structure and data, the method and the precision; not of its values.
-Hash128 fingerprint(const Problem& problem, const Options& options);
-
-/// Beside the file, then renamed over it. Little-endian numbers under a version and a checksum.
-void write_checkpoint(const std::filesystem::path& file, const Hash128& fingerprint,
-                      const Checkpoint& checkpoint);
-/// Empty where there is no file. Throws InputError for a file of another kind, version or problem, and for a
-/// damaged one.
-std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& file, const Hash128& fingerprint);
+/// minimize() as the next of the minimisations under `file`; Options::checkpoint is not looked at.
+Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file);
 
 }  // namespace lockstep::solve

@@ -75,6 +75,9 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
     }
   if (has_linear_solver(options.method) && linear == Linear::dense_qr && energies)
     throw InputError("dense QR with energy terms", "solve", "a solver by Cholesky or conjugate gradients");
+  if (options.method == Method::adamw && options.weight_decay > 0 && state.ambient != state.tangent)
+    throw InputError("weight decay of rotations", "solve options",
+                     "blocks that are their own tangent coordinates");
   if (state.lower.empty()) return;
   for (size_t k = 0; k < state.values.size(); ++k)
     if (state.values[k] < state.lower[k] || state.values[k] > state.upper[k])
@@ -85,21 +88,25 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
 /// Keeps trace, callback, snapshots and the checkpoint while a method runs.
 class Loop {
  public:
-  Loop(Problem& problem, Context& context, const Options& options, Summary& summary, bool on_cpu)
+  Loop(Problem& problem, Context& context, const Options& options, CheckpointFile& file, Summary& summary,
+       bool on_cpu)
       : problem_(problem),
         options_(options),
+        file_(file),
         summary_(summary),
         run_(problem, context, options, summary.linear_used, on_cpu) {}
 
   void run() {
     latest_.snapshot.state = problem_.state().values;
-    if (!options_.checkpoint.empty()) {
-      fingerprint_ = fingerprint(problem_, options_);
-      if (auto earlier = read_checkpoint(options_.checkpoint, fingerprint_)) {
+    if (file_.keeps()) {
+      const Hash128 problem = fingerprint(problem_, options_), settings = settings_hash(options_);
+      if (auto earlier = file_.next(problem, settings, options_.max_iterations)) {
         latest_ = std::move(*earlier);
+        if (latest_.outcome) return take_over(*latest_.outcome);
         resumed_ = true;
         kept_rows_ = reported_ = latest_.trace.size();
       }
+      latest_.problem = problem, latest_.settings = settings;
     }
     while (!finished_) {
       try {
@@ -107,8 +114,6 @@ class Loop {
         iterate();
       } catch (const Restart&) {}
     }
-    summary_.trace = std::move(latest_.trace);
-    summary_.iterations = int(summary_.trace.size());
     summary_.linear_iterations = run_.linear_iterations;
     summary_.message = run_.message;
     run_.describe(summary_);
@@ -116,10 +121,32 @@ class Loop {
     summary_.seconds["evaluate"] = run_.evaluate_seconds;
     summary_.seconds["linear"] = run_.linear_seconds;
     summary_.seconds["step"] = run_.seconds() - run_.evaluate_seconds - run_.linear_seconds;
+    if (file_.keeps()) {
+      latest_.outcome = {summary_.termination, summary_.final_cost, summary_.gradient_max,
+                         problem_.state().values, summary_.message};
+      file_.write(latest_);
+    }
+    summary_.trace = std::move(latest_.trace);
+    summary_.iterations = int(summary_.trace.size());
   }
 
  private:
   std::vector<Iteration>& trace() { return latest_.trace; }
+  /// The minimisation had ended before.
+  void take_over(const Outcome& outcome) {
+    if (outcome.values.size() != problem_.state().values.size())
+      throw InternalError("values of a checkpoint", "minimize", "those of its problem");
+    problem_.state().values = outcome.values;
+    summary_.initial_cost = latest_.initial_cost;
+    summary_.final_cost = outcome.final_cost;
+    summary_.gradient_max = outcome.gradient_max;
+    summary_.termination = outcome.termination;
+    summary_.message = outcome.message;
+    summary_.linear_iterations = latest_.linear_iterations;
+    summary_.trace = std::move(latest_.trace);
+    summary_.iterations = int(summary_.trace.size());
+    for (const char* part : {"total", "evaluate", "linear", "step"}) summary_.seconds[part] = 0;
+  }
   void restore() {
     minimizer_.reset();
     run_.open(latest_.snapshot.state);
@@ -163,7 +190,7 @@ class Loop {
         reported_ = trace().size();
         if (options_.callback && !options_.callback(row) && !end) end = Termination::stopped;
       }
-      if (end || due() || !options_.checkpoint.empty()) keep();
+      if (end || due() || file_.keeps()) keep();
       end_ = end;
       if (end) return finish(*end);
     }
@@ -189,7 +216,7 @@ class Loop {
     kept_rows_ = trace().size();
     latest_.linear_iterations = run_.linear_iterations;
     kept_at_ = run_.seconds(), keeping_ = kept_at_ - start;
-    if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, fingerprint_, latest_);
+    file_.write(latest_);
   }
 
   void finish(Termination termination) {
@@ -215,11 +242,11 @@ class Loop {
 
   Problem& problem_;
   const Options& options_;
+  CheckpointFile& file_;
   Summary& summary_;
   Run run_;
   std::unique_ptr<Minimizer> minimizer_;
   Checkpoint latest_;
-  Hash128 fingerprint_;
   double cost_ = 0;
   size_t reported_ = 0, kept_rows_ = 0;  // rows that the callback saw; rows at the snapshot
   double kept_at_ = 0, keeping_ = 0;     // seconds: when the last snapshot was used, how long taking it took
@@ -230,6 +257,11 @@ class Loop {
 }  // namespace
 
 Summary minimize(Problem& problem, Context& context, const Options& options) {
+  CheckpointFile file(options.checkpoint);
+  return minimize_next(problem, context, options, file);
+}
+
+Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file) {
   check_options(options);
   Summary summary;
   summary.method = options.method;
@@ -242,8 +274,9 @@ Summary minimize(Problem& problem, Context& context, const Options& options) {
   const Device& device = on_cpu ? context.cpu() : context.device();
   summary.linear_used =
       has_linear_solver(options.method) ? choose_linear(problem, options, device.info()) : options.linear;
+  summary.device = device.info().name;
   check_problem(problem, options, summary.linear_used);
-  Loop(problem, context, options, summary, on_cpu).run();
+  Loop(problem, context, options, file, summary, on_cpu).run();
   return summary;
 }
 

@@ -1,7 +1,9 @@
 // Names and the summary as text.
+#include "solve/minimize/report.hpp"
+
 #include <fmt/format.h>
 
-#include "lockstep/solve.hpp"
+#include <algorithm>
 
 namespace lockstep::solve {
 
@@ -56,7 +58,9 @@ bool converged(Termination termination) {
          termination == Termination::parameter_tolerance;
 }
 
-std::string report(const Summary& summary) {
+std::string report(const Summary& summary) { return report(summary, 10); }
+
+std::string report(const Summary& summary, int rows) {
   std::string out = "Solver summary\n\n";
   const auto line = [&](const char* what, const std::string& value) {
     out += fmt::format("{:<24}{:>24}\n", what, value);
@@ -103,10 +107,19 @@ std::string report(const Summary& summary) {
   if (summary.trace.empty()) return out;
   out += fmt::format("\n{:>5} {:>14} {:>11} {:>11} {:>11} {:>10} {:>10} {:>6} {:>9}\n", "iter", "cost",
                      "change", "|gradient|", "|step|", "gain", "damping", "linear", "seconds");
-  for (const Iteration& row : summary.trace)
+  const size_t count = summary.trace.size(), most = size_t(std::max(rows, 0));
+  const size_t first = count <= most ? count : most - most / 2;
+  for (size_t k = 0; k < count; ++k) {
+    if (k == first && count > most) {
+      out += fmt::format("{:>5} {} iterations\n", "…", count - most);
+      k = count - most / 2;
+      if (k == count) break;
+    }
+    const Iteration& row = summary.trace[k];
     out += fmt::format("{:>5} {:>14.6e} {:>11.2e} {:>11.2e} {:>11.2e} {:>10.2e} {:>10.2e} {:>6} {:>9.3f}{}\n",
                        row.iteration, row.cost, row.cost_change, row.gradient_max, row.step_norm, row.gain,
                        row.damping, row.linear_iterations, row.seconds, row.accepted ? "" : "  refused");
+  }
   return out;
 }
 

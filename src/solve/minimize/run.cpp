@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "solve/evaluate/evaluator_state.hpp"
 #include "solve/minimize/vector_ops.hpp"
 #include "solve/model/problem.hpp"
 #include "solve/reference.hpp"
@@ -16,10 +17,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Whether x stands at a bound: adding a step that was cut there may round.
-bool at_bound(double x, double bound) {
-  return std::isfinite(bound) && std::abs(x - bound) <= 4 * std::numeric_limits<double>::epsilon() *
-                                                            std::max(std::abs(x), std::abs(bound));
+/// Whether x stands at a bound: the state rounds to its storage, and so does adding a step that was cut there.
+bool at_bound(double x, double bound, Storage storage) {
+  const double rounding = storage == Storage::f64 ? std::numeric_limits<double>::epsilon()
+                                                  : double(std::numeric_limits<float>::epsilon());
+  return std::isfinite(bound) && std::abs(x - bound) <= 4 * rounding * std::max(std::abs(x), std::abs(bound));
 }
 
 }  // namespace
@@ -143,12 +145,13 @@ std::string Run::describe_not_finite() const {
 
 std::vector<uint8_t> Run::held() {
   const std::vector<double> x = evaluator_->state(), g = to_host(device(), evaluator_->gradient());
+  const Storage storage = evaluator_->internals().values.state;
   std::vector<uint8_t> out(g.size(), 0);
   for (size_t k = 0; k < g.size(); ++k) {
     if (ambient_of_[k] < 0) continue;
     const double value = x[size_t(ambient_of_[k])];
-    out[k] = (g[k] > 0 && at_bound(value, lower_[k])) || (g[k] < 0 && at_bound(value, upper_[k])) ||
-             lower_[k] == upper_[k];
+    out[k] = (g[k] > 0 && at_bound(value, lower_[k], storage)) ||
+             (g[k] < 0 && at_bound(value, upper_[k], storage)) || lower_[k] == upper_[k];
   }
   return out;
 }

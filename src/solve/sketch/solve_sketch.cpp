@@ -1,10 +1,13 @@
 #include "solve/sketch/solve_sketch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 
 namespace lockstep::solve::sketch {
 namespace {
@@ -141,8 +144,9 @@ class Solver {
     return true;
   }
 
-  // Whether the chosen constraints can hold together; `at` is a start and becomes the solution.
-  bool satisfiable(const std::vector<uint8_t>& active, Coordinates& at) const {
+  // The minimisation that shows that the chosen constraints can hold together, if there is one; `at` is a start
+  // and becomes the solution.
+  std::optional<Summary> satisfy(const std::vector<uint8_t>& active, Coordinates& at) const {
     Options quiet = options_;
     quiet.callback = nullptr;
     quiet.checkpoint.clear();
@@ -154,13 +158,13 @@ class Solver {
         for (size_t k = 0; k < trial.points.size(); ++k)
           if (!sketch_.points[k / 2].pinned) trial.points[k] += kNudge * attempt * nudge(first + k);
       }
-      minimize(active, trial, quiet);
+      Summary summary = minimize(active, trial, quiet);
       if (satisfied(active, trial)) {
         at = std::move(trial);
-        return true;
+        return summary;
       }
     }
-    return false;
+    return std::nullopt;
   }
 
   // Constraints of `active`, which cannot hold together, none of which can be left out. `at` is where their
@@ -174,12 +178,12 @@ class Solver {
       if (active[c]) largest = std::max(largest, m[c]);
     for (size_t c = 0; c < m.size(); ++c) chosen[c] = active[c] && m[c] > 1e-6 * largest;
     Coordinates trial = start;
-    if (satisfiable(chosen, trial)) chosen = active;
+    if (satisfy(chosen, trial)) chosen = active;
     for (size_t c = chosen.size(); c-- > 0;) {
       if (!chosen[c]) continue;
       chosen[c] = 0;
       Coordinates without = start;
-      if (satisfiable(chosen, without)) chosen[c] = 1;
+      if (satisfy(chosen, without)) chosen[c] = 1;
     }
     std::vector<int32_t> set;
     for (size_t c = 0; c < chosen.size(); ++c)
@@ -199,6 +203,12 @@ class Solver {
 double satisfied_below(Precision precision) { return precision == Precision::f32 ? 1e-4 : 1e-8; }
 
 SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options& options) {
+  if (options.method == Method::sgd || options.method == Method::adam || options.method == Method::adamw)
+    throw InputError(fmt::format("method {}", name(options.method)), "sketch",
+                     "lm, gn, dogleg, newton or lbfgs: constraints hold to rounding or not at all");
+  if (options.damping != Damping::diagonal)
+    throw InputError("damping by the identity", "sketch",
+                     "the usual damping, which is that of a sketch already");
   const ConstraintSystem system(sketch);
   const Solver solver(sketch, system, context, options);
   SketchResult result;
@@ -212,8 +222,9 @@ SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options&
   const Termination end = result.summary.termination;
   if (!result.satisfied && (converged(end) || end == Termination::no_descent)) {
     Coordinates other = start;
-    if (solver.satisfiable(active, other)) {
+    if (std::optional<Summary> summary = solver.satisfy(active, other)) {
       at = std::move(other);
+      result.summary = std::move(*summary);
       result.satisfied = true;
     } else {
       // One conflict after the other: without one constraint of each, the rest may still contradict itself.
@@ -224,7 +235,7 @@ SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options&
         active[size_t(set.back())] = 0;
         result.conflicts.push_back(std::move(set));
         least = start;
-        if (solver.satisfiable(active, least)) break;
+        if (solver.satisfy(active, least)) break;
         Options quiet = options;
         quiet.callback = nullptr;
         quiet.checkpoint.clear();

@@ -11,7 +11,7 @@ namespace lockstep::solve::sketch {
 
 struct SketchResult {
   Sketch sketch;    // as solved
-  Summary summary;  // of the last minimisation from the user's start, in units of the sketch's size
+  Summary summary;  // of the minimisation that ended there, in units of the sketch's size
   bool satisfied = false;
   double size = 1;                // unit of the residuals
   std::vector<double> residuals;  // largest |residual| of each constraint; angles and sines as they are
@@ -25,7 +25,8 @@ struct SketchResult {
 double satisfied_below(Precision precision);
 
 /// Minimises from the sketch as it stands. Where that ends unsatisfied, starts beside it are tried before the
-/// constraints count as contradictory. Points that no constraint names stay.
+/// constraints count as contradictory. Points that no constraint names stay. Throws InputError for a
+/// first-order method, or damping by the identity (a sketch's damping is the same for all coordinates).
 SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options& options = {});
 
 }  // namespace lockstep::solve::sketch

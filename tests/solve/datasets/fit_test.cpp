@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "lockstep/error.hpp"
 
@@ -162,6 +163,74 @@ TEST(Fit, SaysWhereParametersAreNotDetermined) {
   EXPECT_NEAR(result.values[0] * result.values[1], 3, 1e-6);
 }
 
+// What no row can tell apart has no value of its own; the rest keeps its values and errors.
+TEST(Fit, RedundantParametersAreNamed) {
+  const io::CsvTable data = table([](double t) { return 5 * std::exp(-0.7 * t) + 1; }, 40, 0, 4, 0.01);
+  const FitResult plain = fit(data, options("a*exp(-b*t)+c"), cpu());
+  const FitResult twice = fit(data, options("a*exp(-b*t)+c+d"), cpu());
+  EXPECT_FALSE(plain.singular);
+  EXPECT_TRUE(plain.undetermined.empty());
+  EXPECT_TRUE(twice.singular);
+  EXPECT_EQ(twice.undetermined, (std::vector<std::string>{"c", "d"}));
+  EXPECT_NEAR(twice.values[0], plain.values[0], 1e-6);
+  EXPECT_NEAR(twice.values[1], plain.values[1], 1e-6);
+  EXPECT_NEAR(twice.values[2] + twice.values[3], plain.values[2], 1e-6);
+  EXPECT_LT(std::abs(twice.values[2]), 10);
+  ASSERT_EQ(twice.standard_errors.size(), 4u);
+  EXPECT_TRUE(std::isnan(twice.standard_errors[2]) && std::isnan(twice.standard_errors[3]));
+  EXPECT_NEAR(twice.standard_errors[0], plain.standard_errors[0], 0.05 * plain.standard_errors[0]);
+  EXPECT_TRUE(twice.covariance.empty());
+}
+
+TEST(Fit, AParameterAtItsBoundIsMarkedAndTheOthersErrorsHoldThere) {
+  const io::CsvTable data = table([](double t) { return 2 * t + 1; }, 25, 0, 6, 0.3);
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    FitOptions bounded = options("m*t + q");
+    bounded.bounds["q"] = {1.3, 2};
+    bounded.options.precision = precision;
+    if (precision == Precision::f32) bounded.options.function_tolerance = 1e-6;
+    const FitResult result = fit(data, bounded, cpu());
+    EXPECT_EQ(result.at_bound, std::vector<std::string>{"q"});
+    ASSERT_EQ(result.standard_errors.size(), 2u);
+    EXPECT_TRUE(std::isnan(result.standard_errors[1]));
+    double sxx = 0, rss = 0;
+    for (size_t k = 0; k < 25; ++k) {
+      sxx += data.columns[0][k] * data.columns[0][k];
+      rss += std::pow(data.columns[1][k] - result.values[0] * data.columns[0][k] - result.values[1], 2);
+    }
+    EXPECT_NEAR(result.standard_errors[0], std::sqrt(rss / 23 / sxx), 1e-9);
+    EXPECT_FALSE(result.singular);
+  }
+}
+
+// Errors are the spread of the parameters over repetitions, whatever the outliers.
+TEST(Fit, RobustStandardErrorsAreTheSpreadOfTheEstimates) {
+  constexpr int kRuns = 120, kRows = 60;
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> noise(0, 0.1);
+  for (const char* loss : {"none", "huber:0.15", "cauchy:0.25", "tukey:0.5"}) {
+    SCOPED_TRACE(loss);
+    const bool outliers = std::string(loss) != "none";
+    double sum = 0, squares = 0, error = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      io::CsvTable data = table([](double t) { return 2 * t + 1; }, kRows, 0, 6);
+      for (int k = 0; k < kRows; ++k) {
+        data.columns[1][size_t(k)] += noise(random);
+        if (outliers && k % 15 == 7) data.columns[1][size_t(k)] += k % 2 ? 30 : -25;
+      }
+      FitOptions robust = options("m*t + q");
+      robust.loss = parse_robust_loss(loss);
+      robust.initial = {{"m", 2}, {"q", 1}};
+      const FitResult result = fit(data, robust, cpu());
+      ASSERT_EQ(result.standard_errors.size(), 2u);
+      sum += result.values[0], squares += result.values[0] * result.values[0];
+      error += result.standard_errors[0] / kRuns;
+    }
+    const double spread = std::sqrt((squares - sum * sum / kRuns) / (kRuns - 1));
+    EXPECT_NEAR(error, spread, 0.2 * spread);
+  }
+}
+
 TEST(Fit, RefusesBadInput) {
   const io::CsvTable data = table([](double t) { return t; }, 3, 0, 2);
   const auto refused = [&](FitOptions wrong) {
@@ -180,6 +249,7 @@ TEST(Fit, RefusesBadInput) {
   EXPECT_NE(refused(options("a")).find("x column t"), std::string::npos);
   EXPECT_NE(refused(options("a+b*t+c*t^2+d*t^3")).find("3 rows"), std::string::npos);
   EXPECT_NE(refused(options("a*t+*")).find("column 5"), std::string::npos);
+  EXPECT_NE(refused(options("a*t + value")).find("the response value"), std::string::npos);
   wrong = options("a*t");
   wrong.initial = {{"z", 1}};
   EXPECT_NE(refused(wrong).find("initial value of z"), std::string::npos);

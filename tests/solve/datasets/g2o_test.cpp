@@ -2,13 +2,17 @@
 #include "solve/datasets/g2o.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <Eigen/Geometry>
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
+#include "solve/datasets/pose_graph_start.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -144,38 +148,93 @@ TEST(PoseGraph, FixedVertices) {
   EXPECT_EQ(with_poses(graph, made).poses, graph.poses);
 }
 
-// Measurements made from the poses give the poses back, whatever the start, and edges may point both ways.
-TEST(PoseGraph, ATreeOfExactMeasurementsGivesThePoses) {
-  for (const int dimension : {2, 3}) {
-    io::PoseGraph graph = random_graph(dimension, 9, 8);
-    const size_t pose = size_t(graph.pose_size());
-    for (size_t e = 0; e < 9; e += 2) std::swap(graph.edges[2 * e], graph.edges[2 * e + 1]);
-    for (size_t e = 0; e < 9; ++e) {
-      const double *a = &graph.poses[pose * size_t(graph.edges[2 * e])],
-                   *b = &graph.poses[pose * size_t(graph.edges[2 * e + 1])];
-      double* z = &graph.measurements[pose * e];
-      if (dimension == 2) {
-        const Eigen::Vector2d t = Eigen::Rotation2Dd(-a[2]) * Eigen::Vector2d(b[0] - a[0], b[1] - a[1]);
-        z[0] = t.x(), z[1] = t.y(), z[2] = b[2] - a[2];
-      } else {
-        const Eigen::Quaterniond p(a[3], a[4], a[5], a[6]), q(b[3], b[4], b[5], b[6]);
-        const Eigen::Vector3d t = p.conjugate() * Eigen::Vector3d(b[0] - a[0], b[1] - a[1], b[2] - a[2]);
-        const Eigen::Quaterniond r = p.conjugate() * q;
-        const double values[] = {t.x(), t.y(), t.z(), r.w(), r.x(), r.y(), r.z()};
-        std::copy_n(values, 7, z);
-      }
+/// random_graph() with measurements made from its poses; edges point both ways.
+io::PoseGraph exact_graph(int dimension) {
+  io::PoseGraph graph = random_graph(dimension, 9, 8);
+  const size_t pose = size_t(graph.pose_size());
+  for (size_t e = 0; e < 9; e += 2) std::swap(graph.edges[2 * e], graph.edges[2 * e + 1]);
+  for (size_t e = 0; e < 9; ++e) {
+    const double *a = &graph.poses[pose * size_t(graph.edges[2 * e])],
+                 *b = &graph.poses[pose * size_t(graph.edges[2 * e + 1])];
+    double* z = &graph.measurements[pose * e];
+    if (dimension == 2) {
+      const Eigen::Vector2d t = Eigen::Rotation2Dd(-a[2]) * Eigen::Vector2d(b[0] - a[0], b[1] - a[1]);
+      z[0] = t.x(), z[1] = t.y(), z[2] = b[2] - a[2];
+    } else {
+      const Eigen::Quaterniond p(a[3], a[4], a[5], a[6]), q(b[3], b[4], b[5], b[6]);
+      const Eigen::Vector3d t = p.conjugate() * Eigen::Vector3d(b[0] - a[0], b[1] - a[1], b[2] - a[2]);
+      const Eigen::Quaterniond r = p.conjugate() * q;
+      const double values[] = {t.x(), t.y(), t.z(), r.w(), r.x(), r.y(), r.z()};
+      std::copy_n(values, 7, z);
     }
-    const std::vector<double> truth = graph.poses;
-    std::fill(graph.poses.begin() + std::ptrdiff_t(pose), graph.poses.end(), 0.1);
-    start_from_tree(graph);
-    const Traced term(dimension == 2 ? se2_edge() : se3_edge());
-    const std::vector<double> data = edge_data(graph);
-    for (size_t e = 0; e < 9; ++e)
-      for (const double r : evaluate<double>(term.residual, leaves_of_edge(graph, data, e)))
-        EXPECT_NEAR(r, 0, 1e-12);
-    for (size_t v = 0; v < 9; ++v)
-      for (size_t k = 0; k < size_t(dimension); ++k)
-        EXPECT_NEAR(graph.poses[v * pose + k], truth[v * pose + k], 1e-12);
+  }
+  return graph;
+}
+
+// Exact measurements give the poses back, whatever the start.
+TEST(PoseGraph, StartsFromExactMeasurementsAreThePoses) {
+  for (const int dimension : {2, 3})
+    for (const PoseStart start : {PoseStart::tree, PoseStart::chordal}) {
+      SCOPED_TRACE(std::string(name(start)) + std::to_string(dimension));
+      io::PoseGraph graph = exact_graph(dimension);
+      const size_t pose = size_t(graph.pose_size());
+      const std::vector<double> truth = graph.poses;
+      std::fill(graph.poses.begin() + std::ptrdiff_t(pose), graph.poses.end(), 0.1);
+      EXPECT_EQ(start_poses(graph, start), start);
+      const Traced term(dimension == 2 ? se2_edge() : se3_edge());
+      const std::vector<double> data = edge_data(graph);
+      for (size_t e = 0; e < 9; ++e)
+        for (const double r : evaluate<double>(term.residual, leaves_of_edge(graph, data, e)))
+          EXPECT_NEAR(r, 0, 1e-11);
+      for (size_t v = 0; v < 9; ++v)
+        for (size_t k = 0; k < size_t(dimension); ++k)
+          EXPECT_NEAR(graph.poses[v * pose + k], truth[v * pose + k], 1e-11);
+    }
+}
+
+TEST(PoseGraph, AFileOfEdgesAloneStartsFromThem) {
+  for (const int dimension : {2, 3}) {
+    const io::PoseGraph graph = exact_graph(dimension);
+    const auto path =
+        std::filesystem::temp_directory_path() / ("lockstep_edges_" + std::to_string(::getpid()));
+    io::write_g2o(path, graph);
+    std::string edges;
+    {
+      std::ifstream stream(path);
+      for (std::string line; std::getline(stream, line);)
+        if (line.rfind("EDGE", 0) == 0) edges += line + "\n";
+    }
+    std::filesystem::remove(path);
+    io::PoseGraph bare = io::parse_g2o(edges, "edges.g2o");
+    EXPECT_FALSE(bare.has_poses);
+    EXPECT_EQ(bare.ids, graph.ids);
+    EXPECT_EQ(bare.edges, graph.edges);
+    EXPECT_EQ(start_poses(bare, PoseStart::file), PoseStart::tree);
+    PoseGraphProblem made = build(bare, "edges.g2o");
+    Context context({.device = "cpu"});
+    const Summary summary = minimize(made.problem, context);
+    EXPECT_LT(summary.initial_cost, 1e-18);
+    EXPECT_THROW(io::parse_g2o(edges + "FIX 10\nFIX 11\n", "edges.g2o"), InputError);
+    EXPECT_EQ(io::parse_g2o(edges + "FIX 11\n", "edges.g2o").fixed, std::vector<int32_t>{1});
+  }
+  EXPECT_THROW(io::parse_g2o("", "edges.g2o"), InputError);
+}
+
+// Under noise the relaxation, which sees every loop, starts nearer to the minimum than a tree.
+TEST(PoseGraph, AChordalStartIsBetterThanATree) {
+  for (const char* name : {"smallGrid3D", "intel"}) {
+    const auto path = data_folder() / "solve" / "g2o" / (std::string(name) + ".g2o");
+    if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
+    const auto cost = [&](PoseStart start) {
+      io::PoseGraph graph = io::read_g2o(path);
+      start_poses(graph, start);
+      PoseGraphProblem made = build(graph, path.string());
+      Context context({.device = "cpu"});
+      Options options;
+      options.max_iterations = 0;
+      return minimize(made.problem, context, options).initial_cost;
+    };
+    EXPECT_LT(cost(PoseStart::chordal), 0.2 * cost(PoseStart::tree)) << name;
   }
 }
 

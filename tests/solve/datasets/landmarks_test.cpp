@@ -6,6 +6,7 @@
 
 #include "lockstep/error.hpp"
 #include "solve/datasets/g2o.hpp"
+#include "solve/datasets/pose_graph_start.hpp"
 
 namespace lockstep::solve {
 namespace {

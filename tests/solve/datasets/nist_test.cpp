@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -235,6 +236,34 @@ TEST_P(Nist, SixDigitsFromBothStarts) {
     EXPECT_GE(result.lre, 6) << "start " << start << "\n" << report(result.summary).substr(0, 1200);
   }
 }
+// A fresh file, a broken run that goes on, and an ended one: the search over dampings is part of all of them.
+TEST(NistCheckpoint, ChangesNoResult) {
+  const auto path = test::data_folder() / "solve" / "nist" / "BoxBOD.dat";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
+  const NistProblem nist = read_nist(path);
+  Context context(ContextOptions{.device = "cpu"});
+  const NistResult plain = solve_nist(nist, 1, context, nist_options());
+  EXPECT_GE(plain.lre, 6);
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("lockstep_nist_{}.ckpt", ::getpid());
+  std::filesystem::remove(file);
+  Options options = nist_options();
+  options.checkpoint = file.string();
+  int left = 25;
+  options.callback = [&](const Iteration&) {
+    if (--left == 0) throw std::runtime_error("killed");
+    return true;
+  };
+  EXPECT_THROW(solve_nist(nist, 1, context, options), std::runtime_error);
+  for (int run = 0; run < 2; ++run) {
+    options.callback = {};
+    const NistResult kept = solve_nist(nist, 1, context, options);
+    EXPECT_EQ(kept.parameters, plain.parameters) << run;
+    EXPECT_EQ(kept.summary.iterations, plain.summary.iterations) << run;
+    EXPECT_EQ(kept.summary.final_cost, plain.summary.final_cost) << run;
+  }
+  std::filesystem::remove(file);
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, Nist, ::testing::ValuesIn(files()),
                          [](const auto& tested) { return tested.param.stem().string(); });
 

@@ -1,10 +1,13 @@
 // Whole minimisations with known optima.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <numbers>
 
 #include "io/test_data.hpp"
+#include "lockstep/error.hpp"
 #include "solve/mesh/generate.hpp"
 #include "solve/mesh/geometry.hpp"
 #include "solve/mesh/mesh_problem.hpp"
@@ -26,10 +29,8 @@ Summary minimized(MeshProblem& mesh, Method method, int iterations) {
   Options options;
   options.method = method;
   options.function_tolerance = 1e-14;
-  return minimize_mesh(mesh, iterations, [&](Problem& part, int most) {
-    options.max_iterations = most;
-    return minimize(part, context(), options);
-  });
+  options.max_iterations = iterations;
+  return minimize_mesh(mesh, context(), options);
 }
 
 Point turned_z(const Point& p, double angle) {
@@ -75,6 +76,96 @@ TEST(MeshMinimize, ArapKeepsHandlesAndFixedVertices) {
     ++count;
   }
   EXPECT_NEAR(turn / count * 180 / std::numbers::pi, 30, 3);
+}
+
+TEST(MeshMinimize, SampledCutsGoOnFromTheirCheckpoint) {
+  MeshOptions options;
+  options.energy = "partition-sampled";
+  options.seed = 3;
+  Options minimising;
+  minimising.method = Method::lbfgs;
+  minimising.max_iterations = 48;
+  MeshProblem plain = problem_of(icosphere(1), options);
+  const Summary expected = minimize_mesh(plain, context(), minimising);
+  EXPECT_GT(expected.iterations, 30);
+  const auto file =
+      std::filesystem::temp_directory_path() / ("lockstep_mesh_" + std::to_string(::getpid()) + ".ckpt");
+  std::filesystem::remove(file);
+  minimising.checkpoint = file.string();
+  for (const int stop : {10, 35, 44, 0, 0}) {  // 0: to the end; then once more from an ended one
+    SCOPED_TRACE(stop);
+    minimising.callback = [&](const Iteration& row) {
+      if (row.iteration == stop) throw std::runtime_error("killed");
+      return true;
+    };
+    MeshProblem kept = problem_of(icosphere(1), options);
+    if (stop > 0) {
+      EXPECT_THROW(minimize_mesh(kept, context(), minimising), std::runtime_error);
+      continue;
+    }
+    const Summary summary = minimize_mesh(kept, context(), minimising);
+    EXPECT_EQ(summary.iterations, expected.iterations);
+    EXPECT_EQ(summary.initial_cost, expected.initial_cost);
+    EXPECT_EQ(summary.final_cost, expected.final_cost);
+    EXPECT_EQ(kept.result().vertices, plain.result().vertices);
+    ASSERT_EQ(summary.trace.size(), expected.trace.size());
+    for (size_t k = 0; k < summary.trace.size(); ++k) {
+      EXPECT_EQ(summary.trace[k].cost, expected.trace[k].cost);
+      EXPECT_EQ(summary.trace[k].iteration, int(k) + 1);
+    }
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(MeshMinimize, RobustLossesAreOfResidualsOnly) {
+  TriangleMesh mesh = grid(7, 7);
+  mesh.vertices[3 * 24 + 2] = 2;  // one vertex far off its place
+  MeshOptions options;
+  options.energy = "smooth";
+  options.attach = 1;
+  MeshProblem plain = problem_of(mesh, options);
+  const Summary by_squares = minimized(plain, Method::lm, 100);
+  options.loss = parse_robust_loss("huber:0.1");
+  MeshProblem robust = problem_of(mesh, options);
+  const Summary by_loss = minimized(robust, Method::lm, 100);
+  EXPECT_LT(by_loss.initial_cost, 0.5 * by_squares.initial_cost);
+  EXPECT_NE(robust.result().vertices, plain.result().vertices);
+  options.attach.reset();
+  for (const char* energy : {"smooth", "smooth-cotangent", "springs", "bend", "cloth", "arap"}) {
+    options.energy = energy;
+    EXPECT_NO_THROW(problem_of(mesh, options)) << energy;
+  }
+  options.energy = "parameterize";
+  EXPECT_THROW(problem_of(mesh, options), InputError);
+  options.energy = "partition";
+  EXPECT_THROW(problem_of(icosphere(1), options), InputError);
+  options.attach = 1;
+  EXPECT_NO_THROW(problem_of(icosphere(1), options));
+}
+
+TEST(MeshMinimize, OptionsThatAnEnergyPassesOverAreRefused) {
+  const TriangleMesh mesh = grid(5, 5);
+  const auto refused = [&](const std::string& energy, auto set) {
+    MeshOptions options;
+    options.energy = energy;
+    set(options);
+    try {
+      problem_of(mesh, options);
+    } catch (const InputError&) { return true; }
+    return false;
+  };
+  for (const char* energy :
+       {"smooth", "springs", "bend", "cloth", "arap", "parameterize", "partition-sampled"}) {
+    SCOPED_TRACE(energy);
+    const std::string e = energy;
+    const bool springs = e == "springs" || e == "bend" || e == "cloth";
+    EXPECT_EQ(refused(e, [](MeshOptions& o) { o.stiffness = 2; }), !springs);
+    EXPECT_EQ(refused(e, [](MeshOptions& o) { o.rest_scale = 2; }), !springs);
+    EXPECT_EQ(refused(e, [](MeshOptions& o) { o.bend = 2; }), e != "bend" && e != "cloth");
+    EXPECT_EQ(refused(e, [](MeshOptions& o) { o.gravity = 2; }), e != "cloth");
+    EXPECT_EQ(refused(e, [](MeshOptions& o) { o.attach = 2; }), e == "parameterize");
+    EXPECT_EQ(refused(e, [](MeshOptions& o) { o.seed = 2; }), e != "partition-sampled");
+  }
 }
 
 TEST(MeshMinimize, SpringsReachTheirRestLength) {

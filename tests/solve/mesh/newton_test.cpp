@@ -184,12 +184,10 @@ Summary minimized(const TriangleMesh& mesh, const std::string& energy, Method me
   options.energy = energy;
   MeshProblem problem(mesh, build_topology(mesh, "test"), options);
   Context context({.device = "cpu"});
-  return minimize_mesh(problem, iterations, [&](Problem& part, int most) {
-    Options chosen;
-    chosen.method = method;
-    chosen.max_iterations = most;
-    return minimize(part, context, chosen);
-  });
+  Options chosen;
+  chosen.method = method;
+  chosen.max_iterations = iterations;
+  return minimize_mesh(problem, context, chosen);
 }
 
 TEST(NewtonOnStars, FallsFasterPerStepThanLbfgs) {

@@ -75,6 +75,38 @@ TEST_F(Checkpoint, AResumedRunGivesTheSameIterates) {
   }
 }
 
+TEST_F(Checkpoint, RefusesAnotherStart) {
+  Instance first = test::rosenbrock();
+  minimize(first.problem, context_, options(Method::lm));
+  Instance other = test::rosenbrock();
+  other.problem.values(other.set)[0] = 50;
+  EXPECT_THROW(minimize(other.problem, context_, options(Method::lm)), InputError);
+}
+
+TEST_F(Checkpoint, AnEndedRunIsTakenOverAndAnUnfinishedOneGoesOn) {
+  Options few = options(Method::lm);
+  few.max_iterations = 3;
+  Instance short_run = test::rosenbrock();
+  EXPECT_EQ(minimize(short_run.problem, context_, few).termination, Termination::max_iterations);
+  Instance whole = test::rosenbrock();
+  const Summary first = minimize(whole.problem, context_, options(Method::lm));
+  EXPECT_TRUE(converged(first.termination));
+  EXPECT_GT(first.iterations, 3);
+  Options counted = options(Method::lm);
+  int calls = 0;
+  counted.callback = [&](const Iteration&) { return ++calls > 0; };
+  Instance again = test::rosenbrock();
+  const Summary second = minimize(again.problem, context_, counted);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(second.termination, first.termination);
+  EXPECT_EQ(second.final_cost, first.final_cost);
+  EXPECT_EQ(second.gradient_max, first.gradient_max);
+  EXPECT_EQ(second.iterations, first.iterations);
+  EXPECT_EQ(second.linear_iterations, first.linear_iterations);
+  for (size_t k = 0; k < 2; ++k)
+    EXPECT_EQ(again.problem.values(again.set)[k], whole.problem.values(whole.set)[k]);
+}
+
 TEST_F(Checkpoint, RefusesAnotherProblemAndADamagedFile) {
   Instance r = test::rosenbrock();
   minimize(r.problem, context_, options(Method::lm));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "lockstep/error.hpp"
 #include "solve/sketch/solve_sketch.hpp"
 #include "solve/sketch/svg.hpp"
 
@@ -40,6 +41,30 @@ std::vector<std::string> names(const SketchResult& result, const std::vector<int
   return out;
 }
 using Names = std::vector<std::string>;
+
+// Two points in one place have no direction in which their distance would grow: only a start beside it finds one.
+TEST(SketchSolved, TheSummaryIsOfTheStartThatWorked) {
+  const SketchResult result = solved("[points]\na = { at = [1, 2], pinned = true }\nb = [1, 2]\n" +
+                                     constraint("apart", "length", "['a', 'b']", "3"));
+  EXPECT_TRUE(result.satisfied);
+  EXPECT_TRUE(result.conflicts.empty());
+  EXPECT_LT(result.summary.final_cost, 1e-16);
+  EXPECT_GT(result.summary.iterations, 0);
+  EXPECT_EQ(int(result.summary.trace.size()), result.summary.iterations);
+}
+
+TEST(SketchSolved, RefusesWhatCannotSatisfy) {
+  Context context({.device = "cpu"});
+  const Sketch sketch = parse_sketch(kTriangle + constraint("width", "length", "['ab']", "4"), "test.toml");
+  for (const Method method : {Method::sgd, Method::adam, Method::adamw}) {
+    Options options;
+    options.method = method;
+    EXPECT_THROW(solve_sketch(sketch, context, options), InputError);
+  }
+  Options options;
+  options.damping = Damping::identity;
+  EXPECT_THROW(solve_sketch(sketch, context, options), InputError);
+}
 
 TEST(SketchFreedom, CountsWhatMayMove) {
   std::string text = kTriangle;
