@@ -28,12 +28,12 @@ static Case logistic_case() {
       std::vector<f32> x = x0;
       for (f32& v : x)
         for (int step = 0; step < 20; ++step) v = 3.7f * v * (1.0f - v);
-      return std::vector{HostArray::of(x)};
+      return std::vector{Array::of(x)};
     };
     problem.bind = [=](const Device& device) {
       const Buffer from = device.upload(x0), to = device.allocate<f32>({n});
       return CaseRun{[=] { device.launch(logistic, {n}, from, to, 20); },
-                     [=] { return std::vector{HostArray::of(device, to)}; }};
+                     [=] { return std::vector{device.download(to)}; }};
     };
     return problem;
   };

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/array.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/types.hpp"
@@ -203,6 +204,9 @@ class Device {
   Buffer upload(const std::vector<E>& data) const {
     return upload(std::span<const E>(data), {int64_t(data.size())});
   }
+  /// A buffer with the array's shape and elements. Throws InputError for more than 4 axes and for elements
+  /// that devices do not hold.
+  Buffer upload(const Array& array) const;
   /// Host to device; the buffer (or window) is filled in row-major order. `bytes` must be its size.
   void write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream = {}) const;
   /// Device to host; waits for the work before it.
@@ -214,6 +218,8 @@ class Device {
     read(buffer, data.data(), buffer.bytes());
     return data;
   }
+  /// Shape and elements of the buffer (or window).
+  Array download(const Buffer& buffer) const;
   /// Device to device, same storage and element count, both contiguous.
   void copy(const Buffer& from, const Buffer& to, const Stream& stream = {}) const;
   /// Sets all bytes of a contiguous buffer to zero.

@@ -1,6 +1,7 @@
 // Everything a user of Lockstep needs.
 #pragma once
 
+#include "lockstep/array.hpp"
 #include "lockstep/autodiff.hpp"
 #include "lockstep/autodiff/geometry.hpp"
 #include "lockstep/context.hpp"

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -13,8 +15,11 @@ namespace lockstep {
 enum class Type : uint8_t { none, boolean, i32, u32, i64, u64, f32, f64 };
 
 /// Type of an element in memory. f16 and bf16 are storage only: a load gives f32, a store rounds to nearest
-/// even.
-enum class Storage : uint8_t { f32, f64, i32, u32, i64, u64, f16, bf16, u8 };
+/// even. Those from i8 on stand in files and host arrays only: kernels and devices take none of them.
+enum class Storage : uint8_t { f32, f64, i32, u32, i64, u64, f16, bf16, u8, i8, i16, u16, boolean };
+inline constexpr int kStorages = 13;
+/// Whether devices hold elements of it and kernels load them.
+constexpr bool is_device_storage(Storage s) { return s < Storage::i8; }
 
 std::string_view name(Type type);     // "f32"
 std::string_view name(Storage type);  // "bf16"
@@ -30,8 +35,12 @@ constexpr int size_of(Storage s) {
     case Storage::i64:
     case Storage::u64: return 8;
     case Storage::f16:
-    case Storage::bf16: return 2;
-    case Storage::u8: return 1;
+    case Storage::bf16:
+    case Storage::i16:
+    case Storage::u16: return 2;
+    case Storage::u8:
+    case Storage::i8:
+    case Storage::boolean: return 1;
     default: return 4;
   }
 }
@@ -39,14 +48,72 @@ constexpr int size_of(Storage s) {
 constexpr Type value_type(Storage s) {
   switch (s) {
     case Storage::f64: return Type::f64;
-    case Storage::i32: return Type::i32;
+    case Storage::i32:
+    case Storage::i16:
+    case Storage::i8: return Type::i32;
     case Storage::u32:
+    case Storage::u16:
     case Storage::u8: return Type::u32;
+    case Storage::boolean: return Type::boolean;
     case Storage::i64: return Type::i64;
     case Storage::u64: return Type::u64;
     default: return Type::f32;
   }
 }
+using f32 = float;
+using f64 = double;
+using i32 = int32_t;
+using u32 = uint32_t;
+using i64 = int64_t;
+using u64 = uint64_t;
+/// Storage-only element types; the host sees their bits.
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+
+namespace detail {
+/// The types in the order of Storage.
+using Elements =
+    std::tuple<f32, f64, i32, u32, i64, u64, f16, bf16, uint8_t, int8_t, int16_t, uint16_t, bool>;
+static_assert(std::tuple_size_v<Elements> == kStorages);
+template <class E>
+constexpr int element_index() {
+  return []<class... T>(std::type_identity<std::tuple<T...>>) {
+    int index = -1, at = 0;
+    ((std::is_same_v<E, T> ? index = at++ : at++), ...);
+    return index;
+  }(std::type_identity<Elements>());
+}
+}  // namespace detail
+/// A C++ type that is an element of some Storage.
+template <class E>
+concept Element = detail::element_index<E>() >= 0;
+template <Element E>
+inline constexpr Storage kStorageOf = Storage(detail::element_index<E>());
+/// Calls f(E()) with the element type of a storage.
+template <class F>
+decltype(auto) with_element(Storage storage, F&& f) {
+  switch (storage) {
+    case Storage::f32: return f(f32());
+    case Storage::f64: return f(f64());
+    case Storage::i32: return f(i32());
+    case Storage::u32: return f(u32());
+    case Storage::i64: return f(i64());
+    case Storage::u64: return f(u64());
+    case Storage::f16: return f(f16());
+    case Storage::bf16: return f(bf16());
+    case Storage::u8: return f(uint8_t());
+    case Storage::i8: return f(int8_t());
+    case Storage::i16: return f(int16_t());
+    case Storage::u16: return f(uint16_t());
+    case Storage::boolean: break;
+  }
+  return f(bool());
+}
+
 constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 constexpr bool is_signed(Type t) { return t == Type::i32 || t == Type::i64; }
 constexpr bool is_integer(Type t) {
@@ -54,12 +121,17 @@ constexpr bool is_integer(Type t) {
 }
 constexpr bool is_wide(Type t) { return size_of(t) == 8; }
 
-/// Shape of an array of rank 1 to 4, slowest axis first, as NumPy has it.
+namespace detail {
+[[noreturn]] void throw_too_many_axes();
+}
+
+/// Shape of a buffer or a domain of at most 4 axes, slowest axis first, as NumPy has it. A fifth axis throws
+/// InputError.
 class Shape {
  public:
   constexpr Shape() = default;
   constexpr Shape(std::initializer_list<int64_t> sizes) {
-    for (int64_t s : sizes) sizes_[rank_++] = s;
+    for (int64_t s : sizes) push_back(s);
   }
   constexpr int rank() const { return rank_; }
   constexpr int64_t operator[](int axis) const { return sizes_[axis]; }
@@ -69,7 +141,10 @@ class Shape {
     for (int a = 0; a < rank_; ++a) n *= sizes_[a];
     return n;
   }
-  constexpr void push_back(int64_t size) { sizes_[rank_++] = size; }
+  constexpr void push_back(int64_t size) {
+    if (rank_ == int(sizes_.size())) detail::throw_too_many_axes();
+    sizes_[rank_++] = size;
+  }
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 
  private:

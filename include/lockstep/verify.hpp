@@ -13,30 +13,6 @@
 
 namespace lockstep {
 
-/// An array on the host, with its element type; what cases compare.
-struct HostArray {
-  Storage storage = Storage::f32;
-  Shape shape;
-  std::vector<std::byte> data;
-
-  template <class E>
-  static HostArray of(const std::vector<E>& values, Shape shape) {
-    HostArray array{detail::kStorage<E>, shape, {}};
-    const auto bytes = std::as_bytes(std::span(values));
-    array.data.assign(bytes.begin(), bytes.end());
-    return array;
-  }
-  template <class E>
-  static HostArray of(const std::vector<E>& values) {
-    return of(values, Shape{int64_t(values.size())});
-  }
-  static HostArray of(const Device& device, const Buffer& buffer);
-  template <class E>
-  std::span<const E> as() const {
-    return {reinterpret_cast<const E*>(data.data()), data.size() / sizeof(E)};
-  }
-};
-
 /// How far two results may lie apart. All set limits must hold.
 struct Bound {
   bool bits = true;  // every bit equal; the others are then ignored
@@ -53,15 +29,15 @@ struct Bound {
 
 /// A case bound to a device: buffers resident, work repeatable.
 struct CaseRun {
-  std::function<void()> run;                        // the whole operation; leaves its inputs whole
-  std::function<std::vector<HostArray>()> outputs;  // of the last run
+  std::function<void()> run;                    // the whole operation; leaves its inputs whole
+  std::function<std::vector<Array>()> outputs;  // of the last run
 };
 
 /// One problem of a case: fixed inputs of one size.
 struct CaseProblem {
   std::function<CaseRun(const Device&)> bind;
   /// Plain C++ result, or empty where the case has none.
-  std::function<std::vector<HostArray>()> reference;
+  std::function<std::vector<Array>()> reference;
   double bytes = 0;  // each datum that must be touched, once; of one run
   double flops = 0;  // of one run
   double operations =
@@ -110,7 +86,7 @@ struct Comparison {
   bool within(const Bound& bound) const;
 };
 /// Throws InputError where number, storage or shape of the arrays differ.
-Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArray>& expected);
+Comparison compare(const std::vector<Array>& got, const std::vector<Array>& expected);
 
 enum class Against { cpu, interp, reference };
 

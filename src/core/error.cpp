@@ -49,9 +49,14 @@ std::string_view name(Storage type) {
     case Storage::f16: return "f16";
     case Storage::bf16: return "bf16";
     case Storage::u8: return "u8";
+    case Storage::i8: return "i8";
+    case Storage::i16: return "i16";
+    case Storage::u16: return "u16";
     default: return name(value_type(type));
   }
 }
+
+void detail::throw_too_many_axes() { throw InputError("a fifth axis", "Shape", "at most 4 axes"); }
 
 std::string to_string(const Shape& shape) {
   std::string text = "(";

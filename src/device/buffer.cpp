@@ -88,6 +88,8 @@ Buffer Buffer::window(const Shape& offset, const Shape& size) const {
 }
 
 Buffer Device::allocate(Storage storage, Shape shape) const {
+  expect(is_device_storage(storage), fmt::format("elements of {}", name(storage)), "Device::allocate",
+         "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 (Array::to converts)");
   expect(shape.rank() >= 1, "shape of rank 0", "Device::allocate", "rank 1 to 4");
   for (int a = 0; a < shape.rank(); ++a)
     expect(shape[a] >= 0 && shape[a] <= INT32_MAX, fmt::format("shape {}", to_string(shape)),
@@ -115,6 +117,19 @@ void Device::expect_own(const Buffer& buffer, std::string_view where) const {
   expect(buffer.owner_ && buffer.owner_.get() == &opened(),
          buffer ? "a buffer of another device" : "an empty buffer", where,
          fmt::format("a buffer of {}", opened().info.name));
+}
+
+Buffer Device::upload(const Array& array) const {
+  const Array packed = array.packed();
+  const Buffer buffer = allocate(packed.storage(), packed.device_shape());
+  write(buffer, packed.data(), packed.bytes());
+  return buffer;
+}
+
+Array Device::download(const Buffer& buffer) const {
+  Array array(buffer.storage(), buffer.shape());
+  read(buffer, array.mutate_raw().data(), buffer.bytes());
+  return array;
 }
 
 void Device::check_storage(const Buffer& buffer, Storage storage) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/half.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::ir::meaning {
@@ -144,12 +145,6 @@ auto with_type(Type type, F f) {
     default: return f(float());
   }
 }
-
-// ── 16-bit storage: round to nearest even, subnormals, infinities and NaN kept ──
-float f16_to_f32(uint16_t bits);
-uint16_t f32_to_f16(float v);
-inline float bf16_to_f32(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
-uint16_t f32_to_bf16(float v);
 
 // ── evaluation by operation number ──
 /// Value of an elementary row, select, convert or bitcast for operands given as bits. `operand` is the type

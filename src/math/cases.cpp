@@ -150,18 +150,18 @@ Case function_case(ir::Op op, bool edges) {
     p.reference = [=] {
       std::vector<T> r(x->a.size());
       for (size_t i = 0; i < r.size(); ++i) r[i] = math::evaluate(op, x->a[i], x->b[i]);
-      return std::vector{HostArray::of(r)};
+      return std::vector{Array::of(r)};
     };
     p.bind = [=](const Device& device) {
       const Buffer a = device.upload(x->a), b = device.upload(x->b), r = device.allocate<T>(Shape{count});
       return CaseRun{[=] { device.launch(function, Extent{count}, a, b, r); },
                      [=] {
-                       HostArray result = HostArray::of(device, r);
+                       Array result = device.download(r);
                        if constexpr (sizeof(T) == 4) {
                          if (device.info().kind == DeviceKind::webgpu) {
                            std::vector<T> values(result.as<T>().begin(), result.as<T>().end());
                            settle_subnormals(op, *x, values);
-                           result = HostArray::of(values);
+                           result = Array::of(values);
                          }
                        }
                        return std::vector{std::move(result)};

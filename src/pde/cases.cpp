@@ -54,11 +54,11 @@ std::vector<std::string> all_fields(const CaseForm& form) {
 bool is_vector(const std::string& name) { return name == "u" || name == "force"; }
 
 template <class T>
-HostArray random_field(const Mesh& mesh, const std::string& name, uint64_t seed) {
+Array random_field(const Mesh& mesh, const std::string& name, uint64_t seed) {
   const Shape shape{mesh.cells[2], mesh.cells[1], mesh.cells[0]},
       vectors{3, mesh.cells[2], mesh.cells[1], mesh.cells[0]};
-  return HostArray::of(cases::uniform<T>(mesh.count() * (is_vector(name) ? 3 : 1), seed),
-                       is_vector(name) ? vectors : shape);
+  return Array::of(cases::uniform<T>(mesh.count() * (is_vector(name) ? 3 : 1), seed),
+                   is_vector(name) ? vectors : shape);
 }
 
 template <class T>
@@ -107,8 +107,8 @@ CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed
                                  : name == "p"   ? 20
                                                  : 30) +
                                 l;
-        const HostArray a = random_field<T>(mesh, name, number);
-        in.fields[name][l] = device.upload(a.as<T>(), a.shape);
+        const Array a = random_field<T>(mesh, name, number);
+        in.fields[name][l] = device.upload(a);
       }
     if (form.mask) {
       const std::vector<float> mask = case_mask(mesh, seed);
@@ -122,13 +122,13 @@ CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed
     const BoundLoss bound = loss->bind(device, in, options);
     return CaseRun{[bound, loss] { bound.run(); },
                    [=] {
-                     std::vector<HostArray> all;
+                     std::vector<Array> all;
                      for (int level : levels)
                        for (const char* field : {"sigma", "u"})
-                         all.push_back(HostArray::of(device, bound.gradient(field, level)));
+                         all.push_back(device.download(bound.gradient(field, level)));
                      if (all.empty()) {
                        const double value = bound.loss();
-                       all.push_back(HostArray::of(std::vector<T>{T(value)}));
+                       all.push_back(Array::of(std::vector<T>{T(value)}));
                      }
                      return all;
                    }};
@@ -143,15 +143,15 @@ CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed
       const auto result = reference::evaluate<T>(mesh, reference_state<T>(mesh, seed), mask);
       const Shape shape{mesh.cells[2], mesh.cells[1], mesh.cells[0]},
           vectors{3, mesh.cells[2], mesh.cells[1], mesh.cells[0]};
-      std::vector<HostArray> all;
+      std::vector<Array> all;
       for (int level : levels) {
         const size_t l = size_t(level + 1);
-        all.push_back(HostArray::of(result.gradient.sigma[l], shape));
+        all.push_back(Array::of(result.gradient.sigma[l], shape));
         std::vector<T> u;
         for (const auto& c : result.gradient.u[l]) u.insert(u.end(), c.begin(), c.end());
-        all.push_back(HostArray::of(u, vectors));
+        all.push_back(Array::of(u, vectors));
       }
-      if (all.empty()) all.push_back(HostArray::of(std::vector<T>{result.loss_sigma + result.loss_u}));
+      if (all.empty()) all.push_back(Array::of(std::vector<T>{result.loss_sigma + result.loss_u}));
       return all;
     };
   }
@@ -169,9 +169,9 @@ CaseProblem trajectory_problem(const CaseForm& form, const std::string& size, ui
     TrajectoryInputs in;
     for (const char* name : {"sigma", "u"})
       for (int n = 0; n < form.levels; ++n) {
-        const HostArray a =
+        const Array a =
             random_field<float>(mesh, name, seed * 1000 + (is_vector(name) ? 500 : 0) + uint64_t(n));
-        in.fields[name].push_back(device.upload(a.as<float>(), a.shape));
+        in.fields[name].push_back(device.upload(a));
       }
     LossOptions options;
     if (form.path == Path::fused) {
@@ -183,10 +183,10 @@ CaseProblem trajectory_problem(const CaseForm& form, const std::string& size, ui
     const BoundLoss bound = loss->bind_trajectory(device, in, options);
     return CaseRun{[bound, loss] { bound.run(); },
                    [=] {
-                     std::vector<HostArray> all;
+                     std::vector<Array> all;
                      for (int n = 0; n < form.levels; ++n)
                        for (const char* field : {"sigma", "u"})
-                         all.push_back(HostArray::of(device, bound.gradient(field, n)));
+                         all.push_back(device.download(bound.gradient(field, n)));
                      return all;
                    }};
   };

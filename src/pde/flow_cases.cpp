@@ -52,8 +52,8 @@ Case flow_case(const std::string& name, std::vector<std::string> small, bool by_
         const FlowByHand flow = bind_flow_by_hand(device, mesh, in);
         return CaseRun{[=] { flow.run(); },
                        [=] {
-                         std::vector<HostArray> all;
-                         for (const Buffer& g : flow.gradients) all.push_back(HostArray::of(device, g));
+                         std::vector<Array> all;
+                         for (const Buffer& g : flow.gradients) all.push_back(device.download(g));
                          return all;
                        }};
       }
@@ -61,10 +61,10 @@ Case flow_case(const std::string& name, std::vector<std::string> small, bool by_
       const BoundLoss bound = loss->bind(device, in);
       return CaseRun{[bound, loss] { bound.run(); },
                      [=] {
-                       std::vector<HostArray> all;
+                       std::vector<Array> all;
                        for (int level : {-1, 0, 1})
-                         all.push_back(HostArray::of(device, bound.gradient("u", level)));
-                       all.push_back(HostArray::of(device, bound.gradient("p", 0)));
+                         all.push_back(device.download(bound.gradient("u", level)));
+                       all.push_back(device.download(bound.gradient("p", 0)));
                        return all;
                      }};
     };

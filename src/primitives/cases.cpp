@@ -50,13 +50,12 @@ CaseProblem problem(std::vector<Data<T>> in, Shape result,
                     std::function<void(const Device&, const std::vector<Buffer>&, const Buffer&)> work,
                     std::function<std::vector<R>()> reference) {
   CaseProblem p;
-  p.reference = [=] { return std::vector{HostArray::of(reference(), result)}; };
+  p.reference = [=] { return std::vector{Array::of(reference(), result)}; };
   p.bind = [=](const Device& device) {
     std::vector<Buffer> buffers;
     for (const auto& data : in) buffers.push_back(device.upload(*data));
     const Buffer to = device.allocate<R>(result);
-    return CaseRun{[=] { work(device, buffers, to); },
-                   [=] { return std::vector{HostArray::of(device, to)}; }};
+    return CaseRun{[=] { work(device, buffers, to); }, [=] { return std::vector{device.download(to)}; }};
   };
   return p;
 }
@@ -89,7 +88,7 @@ Case update_case(bool both) {
     p.reference = [=] {
       std::vector<T> r(*y);
       for (size_t i = 0; i < r.size(); ++i) r[i] = std::fma(T(0.75), (*x)[i], both ? T(-0.5) * r[i] : r[i]);
-      return std::vector{HostArray::of(r)};
+      return std::vector{Array::of(r)};
     };
     p.bind = [=](const Device& device) {
       const Buffer bx = device.upload(*x), by = device.upload(*y);
@@ -103,7 +102,7 @@ Case update_case(bool both) {
       return CaseRun{run, [=] {
                        device.write(by, y->data(), by.bytes());
                        run();
-                       return std::vector{HostArray::of(device, by)};
+                       return std::vector{device.download(by)};
                      }};
     };
     return p;
@@ -203,7 +202,7 @@ Case scan_case(const std::string& operation, bool exclusive, bool segmented) {
     CaseProblem p;
     p.bytes = (2.0 * double(sizeof(T)) + (segmented ? 4.0 : 0.0)) * double(n);
     p.flops = double(n);
-    p.reference = [=] { return std::vector{HostArray::of(prim::reference::scan<T>(*x, *heads, exclusive))}; };
+    p.reference = [=] { return std::vector{Array::of(prim::reference::scan<T>(*x, *heads, exclusive))}; };
     p.bind = [=](const Device& device) {
       const Buffer from = device.upload(*x), marks = device.upload(*heads), to = device.allocate<T>({n});
       return CaseRun{[=] {
@@ -214,7 +213,7 @@ Case scan_case(const std::string& operation, bool exclusive, bool segmented) {
                        else
                          prim::inclusive_scan(device, from, to);
                      },
-                     [=] { return std::vector{HostArray::of(device, to)}; }};
+                     [=] { return std::vector{device.download(to)}; }};
     };
     return p;
   };
@@ -262,7 +261,7 @@ Case gather_case(bool weighted) {
           }
           y[r * width + k] = sum;
         }
-      return std::vector{HostArray::of(y, shape)};
+      return std::vector{Array::of(y, shape)};
     };
     p.bind = [=](const Device& device) {
       const prim::Rows rows{device.upload(*first), device.upload(*columns),
@@ -270,7 +269,7 @@ Case gather_case(bool weighted) {
       const Buffer from = device.upload(std::span<const T>(*x), {sources, shape[1]}),
                    to = device.allocate<T>(shape);
       return CaseRun{[=] { prim::gather_rows(device, rows, from, to); },
-                     [=] { return std::vector{HostArray::of(device, to)}; }};
+                     [=] { return std::vector{device.download(to)}; }};
     };
     return p;
   };

@@ -97,7 +97,7 @@ CaseRun bind_lbfgs(const std::shared_ptr<Evaluator>& evaluator) {
           [=] {
             std::vector<double> older = download_numbers(device, memory->numbers());
             older.resize(kLbfgsOlder);  // the rest depends on the device's types; it makes the next step
-            return std::vector<HostArray>{HostArray::of(device, memory->step()), HostArray::of(older)};
+            return std::vector<Array>{device.download(memory->step()), Array::of(older)};
           }};
 }
 
@@ -107,13 +107,13 @@ CaseRun bind(const CaseForm& form, const std::shared_ptr<const Problem>& problem
   const Storage real = evaluator->real();
   const int64_t n = evaluator->tangent_size();
   const auto download = [](const Evaluator& e, std::initializer_list<Buffer> buffers) {
-    std::vector<HostArray> all;
-    for (const Buffer& b : buffers) all.push_back(HostArray::of(e.device(), b));
+    std::vector<Array> all;
+    for (const Buffer& b : buffers) all.push_back(e.device().download(b));
     return all;
   };
   const auto with_cost = [download](const Evaluator& e, std::initializer_list<Buffer> buffers) {
-    std::vector<HostArray> all = download(e, buffers);  // the cost is f32 where the device has no f64
-    all.insert(all.begin() + 1, HostArray::of(download_numbers(e.device(), e.internals().cost)));
+    std::vector<Array> all = download(e, buffers);  // the cost is f32 where the device has no f64
+    all.insert(all.begin() + 1, Array::of(download_numbers(e.device(), e.internals().cost)));
     return all;
   };
   switch (form.work) {
@@ -169,13 +169,13 @@ CaseProblem problem_of(const CaseForm& form, const std::string& size, uint64_t s
     const reference::Linearized r =
         reference::linearize(*problem, problem->state().values, direction(*problem, seed));
     const auto reals = [&](const std::vector<double>& v) {
-      return form.precision == Precision::f64 ? HostArray::of(v)
-                                              : HostArray::of(std::vector<float>(v.begin(), v.end()));
+      return form.precision == Precision::f64 ? Array::of(v)
+                                              : Array::of(std::vector<float>(v.begin(), v.end()));
     };
-    const HostArray cost = HostArray::of(std::vector<double>{r.cost});
-    if (form.work == Work::product) return std::vector<HostArray>{reals(r.product)};
-    if (form.work <= Work::recorded) return std::vector<HostArray>{reals(r.gradient), cost};
-    return std::vector<HostArray>{reals(r.gradient), cost, reals(r.diagonal)};
+    const Array cost = Array::of(std::vector<double>{r.cost});
+    if (form.work == Work::product) return std::vector<Array>{reals(r.product)};
+    if (form.work <= Work::recorded) return std::vector<Array>{reals(r.gradient), cost};
+    return std::vector<Array>{reals(r.gradient), cost, reals(r.diagonal)};
   };
   return p;
 }

@@ -203,10 +203,10 @@ Case make_case(const Kind& kind) {
       const auto evaluator = std::make_shared<Evaluator>(*problem, device, Precision::f64);
       return CaseRun{
           [evaluator] { evaluator->value_and_gradient(); },
-          [evaluator] { return std::vector{HostArray::of(evaluator->device(), evaluator->gradient())}; }};
+          [evaluator] { return std::vector{evaluator->device().download(evaluator->gradient())}; }};
     };
     p.reference = [problem] {
-      return std::vector{HostArray::of(reference::gradient(*problem, problem->state().values))};
+      return std::vector{Array::of(reference::gradient(*problem, problem->state().values))};
     };
     return p;
   };

@@ -90,8 +90,8 @@ Scene resident_scene(const Device& device, const City& city) {
   return scene;
 }
 
-HostArray core_array(const City& city, const std::vector<float>& values) {
-  return HostArray::of(values, {city.rows, city.cols});
+Array core_array(const City& city, const std::vector<float>& values) {
+  return Array::of(values, {city.rows, city.cols});
 }
 
 std::vector<float> bits(const std::vector<SkyState>& states, bool (*bit)(SkyState)) {
@@ -130,13 +130,13 @@ Case shadow_case(bool plants, bool heights) {
       if (heights) append(own_where_missing(*city, rays.shade_height));
       if (heights && plants) append(rays.canopy_depth);
       return std::vector{
-          HostArray::of(planes, {kernels::ShadowPlanes{plants, heights}.count(), city->rows, city->cols})};
+          Array::of(planes, {kernels::ShadowPlanes{plants, heights}.count(), city->rows, city->cols})};
     };
     p.bind = [=](const Device& device) {
       const Scene scene = resident_scene(device, *city);
       const ShadowBuffers buffers = allocate_shadow(device, {}, ray, *city, scene, heights);
       return CaseRun{[=] { cast_shadow(device, {}, scene, buffers); },
-                     [=] { return std::vector{HostArray::of(device, buffers.planes)}; }};
+                     [=] { return std::vector{device.download(buffers.planes)}; }};
     };
     return p;
   };
@@ -177,15 +177,13 @@ Case maxima_case() {
       const std::vector<float> canopy = city->has_vegetation() ? padded(city->canopy) : dsm;
       std::vector<float> both = dsm;
       for (size_t k = 0; k < both.size(); ++k) both[k] = std::max(dsm[k], canopy[k]);
-      return std::vector{HostArray::of(box_max(dsm, 8)), HostArray::of(box_max(both, 32))};
+      return std::vector{Array::of(box_max(dsm, 8)), Array::of(box_max(both, 32))};
     };
     p.bind = [=](const Device& device) {
       const Scene scene = upload_scene(device, {}, *city, whole_tile(*city));
-      return CaseRun{[=] { build_maxima(device, {}, scene); },
-                     [=] {
-                       return std::vector{HostArray::of(device, scene.near_dsm),
-                                          HostArray::of(device, scene.far)};
-                     }};
+      return CaseRun{
+          [=] { build_maxima(device, {}, scene); },
+          [=] { return std::vector{device.download(scene.near_dsm), device.download(scene.far)}; }};
     };
     return p;
   };
@@ -218,7 +216,7 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
     p.reference = [=] {
       const PackedSky states = reference::sky_states<float>(*city, plan->sky, options);
       if (part == SkyPart::states)
-        return std::vector{HostArray::of(states.words, {plan->words(), city->rows, city->cols})};
+        return std::vector{Array::of(states.words, {plan->words(), city->rows, city->cols})};
       // The device computes missing pixels too, as open sky: the host masks them.
       City whole = *city;
       for (float& h : whole.dsm)
@@ -227,7 +225,7 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
       std::vector<float> values;
       for (size_t g = 0; g < static_cast<size_t>(plants ? kSkyViewGrids : kSectors); ++g)
         values.insert(values.end(), all[g].begin(), all[g].end());
-      return std::vector{HostArray::of(values, {plants ? kSkyViewGrids : kSectors, city->rows, city->cols})};
+      return std::vector{Array::of(values, {plants ? kSkyViewGrids : kSectors, city->rows, city->cols})};
     };
     p.bind = [=](const Device& device) {
       const Scene scene = resident_scene(device, *city);
@@ -235,7 +233,7 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
       const auto states = [=] { cast_sky(device, {}, *plan, scene, buffers, 0, plan->words()); };
       const auto views = [=] { view_sky(device, {}, *plan, scene, buffers); };
       const Buffer result = part == SkyPart::states ? buffers.states : buffers.grids;
-      const auto outputs = [=] { return std::vector{HostArray::of(device, result)}; };
+      const auto outputs = [=] { return std::vector{device.download(result)}; };
       if (part == SkyPart::states) return CaseRun{states, outputs};
       if (part == SkyPart::grids) {
         states();
@@ -269,13 +267,13 @@ Case wall_height_case() {
       for (int64_t k = 0; k < city->pixels(); ++k)
         padded[static_cast<size_t>(shape.index(k / city->cols, k % city->cols))] =
             walls[static_cast<size_t>(k)];
-      return std::vector{HostArray::of(padded)};
+      return std::vector{Array::of(padded)};
     };
     p.bind = [=](const Device& device) {
       const WallScene scene =
           upload_walls(device, {}, *city, whole_tile(*city), wall_templates(city->pixel_size_m));
       return CaseRun{[=] { find_wall_heights(device, {}, *city, scene, kWallLimit); },
-                     [=] { return std::vector{HostArray::of(device, scene.walls)}; }};
+                     [=] { return std::vector{device.download(scene.walls)}; }};
     };
     return p;
   };
@@ -303,7 +301,7 @@ Case wall_aspect_case() {
           upload_walls(device, {}, *city, whole_tile(*city), wall_templates(city->pixel_size_m));
       find_wall_heights(device, {}, *city, scene, kWallLimit);
       return CaseRun{[=] { find_wall_aspects(device, {}, *city, scene); },
-                     [=] { return std::vector{HostArray::of(device, scene.aspect)}; }};
+                     [=] { return std::vector{device.download(scene.aspect)}; }};
     };
     return p;
   };
@@ -330,7 +328,7 @@ Case wall_shade_case(bool plants) {
       const auto lit = reference::shade_walls<float>(*city, rays, grids->walls, grids->aspect, azimuth);
       std::vector<float> planes = lit.sun;
       planes.insert(planes.end(), lit.shadow.begin(), lit.shadow.end());
-      return std::vector{HostArray::of(planes, {2, city->rows, city->cols})};
+      return std::vector{Array::of(planes, {2, city->rows, city->cols})};
     };
     p.bind = [=](const Device& device) {
       const Shape core{city->rows, city->cols};
@@ -341,7 +339,7 @@ Case wall_shade_case(bool plants) {
       const Buffer aspect = device.upload(std::span<const float>(grids->aspect), core);
       const Buffer lit = device.allocate<f32>({2, city->rows, city->cols});
       return CaseRun{[=] { shade_walls(device, {}, scene, buffers, walls, aspect, sun_side(azimuth), lit); },
-                     [=] { return std::vector{HostArray::of(device, lit)}; }};
+                     [=] { return std::vector{device.download(lit)}; }};
     };
     return p;
   };

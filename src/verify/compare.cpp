@@ -2,9 +2,9 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
+#include "core/half.hpp"
 #include "lockstep/verify.hpp"
 
 namespace lockstep {
@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 /// Numbers in the order of their values: neighbours differ by one.
-template <class I, class U>
+template <class U>
 double ulp_distance(U a, U b) {
   constexpr U sign = U(1) << (sizeof(U) * 8 - 1);
   const auto ordered = [](U u) {
@@ -21,14 +21,15 @@ double ulp_distance(U a, U b) {
   return std::abs(ordered(a) - ordered(b));
 }
 
-double as_number(uint16_t bits, bool brain) {
-  if (brain) return std::bit_cast<float>(uint32_t(bits) << 16);
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const double magnitude = exponent == 31 ? (mantissa ? std::numeric_limits<double>::quiet_NaN()
-                                                      : std::numeric_limits<double>::infinity())
-                           : exponent     ? std::ldexp(1024 + mantissa, exponent - 25)
-                                          : std::ldexp(mantissa, -24);
-  return bits >> 15 ? -magnitude : magnitude;
+// An element as a number; 16-bit floats are held by their bits.
+template <class E>
+double number_of(E v) {
+  if constexpr (std::is_same_v<E, f16>)
+    return f16_to_f32(v.bits);
+  else if constexpr (std::is_same_v<E, bf16>)
+    return bf16_to_f32(v.bits);
+  else
+    return double(v);
 }
 
 struct Sums {
@@ -37,36 +38,28 @@ struct Sums {
   int64_t classes_equal = 0;
 
   template <class E>
-  void add(const HostArray& got, const HostArray& expected) {
+  void add(const Array& got, const Array& expected) {
     using U = std::conditional_t<
         sizeof(E) == 8, uint64_t,
         std::conditional_t<sizeof(E) == 4, uint32_t, std::conditional_t<sizeof(E) == 2, uint16_t, uint8_t>>>;
-    const auto g = got.as<U>(), e = expected.as<U>();
-    const bool floating = got.storage == Storage::f32 || got.storage == Storage::f64 ||
-                          got.storage == Storage::f16 || got.storage == Storage::bf16;
+    const auto g = got.as<E>(), e = expected.as<E>();
+    constexpr bool kFloating = !std::is_integral_v<E>;
     for (size_t n = 0; n < e.size(); ++n) {
       ++total.elements;
-      if (g[n] == e[n] && !floating) {
+      const U got_bits = std::bit_cast<U>(g[n]), expected_bits = std::bit_cast<U>(e[n]);
+      const double x = number_of(g[n]), y = number_of(e[n]);
+      if (got_bits == expected_bits && !kFloating) {
         ++classes_equal;
-        const double v = double(std::bit_cast<E>(e[n]));
-        expected2 += v * v;
+        expected2 += y * y;
         continue;
-      }
-      double x, y;
-      if constexpr (sizeof(E) == 2) {
-        x = as_number(g[n], got.storage == Storage::bf16);
-        y = as_number(e[n], got.storage == Storage::bf16);
-      } else {
-        x = double(std::bit_cast<E>(g[n]));
-        y = double(std::bit_cast<E>(e[n]));
       }
       if (std::isnan(x) && std::isnan(y)) {
         ++classes_equal;
         continue;
       }
-      if (g[n] != e[n]) {
+      if (got_bits != expected_bits) {
         ++total.differing_elements;
-        total.differing_bits += std::popcount(U(g[n] ^ e[n]));
+        total.differing_bits += std::popcount(U(got_bits ^ expected_bits));
       }
       const bool both_finite = std::isfinite(x) && std::isfinite(y);
       if (both_finite || x == y) ++classes_equal;
@@ -79,8 +72,8 @@ struct Sums {
       absolute += d;
       difference2 += d * d;
       expected2 += y * y;
-      if (g[n] != e[n])
-        total.max_ulp = std::max(total.max_ulp, floating ? ulp_distance<int64_t, U>(g[n], e[n]) : d);
+      if (got_bits != expected_bits)
+        total.max_ulp = std::max(total.max_ulp, kFloating ? ulp_distance<U>(got_bits, expected_bits) : d);
     }
   }
 };
@@ -96,26 +89,16 @@ bool Comparison::within(const Bound& bound) const {
   return double(differing_elements) <= bound.differing_share * double(elements);
 }
 
-Comparison compare(const std::vector<HostArray>& got, const std::vector<HostArray>& expected) {
+Comparison compare(const std::vector<Array>& got, const std::vector<Array>& expected) {
   if (got.size() != expected.size())
     throw InputError(fmt::format("{} arrays", got.size()), "compare", fmt::format("{}", expected.size()));
   Sums sums;
   for (size_t n = 0; n < got.size(); ++n) {
-    const HostArray &g = got[n], &e = expected[n];
-    if (g.storage != e.storage || !(g.shape == e.shape) || g.data.size() != e.data.size())
-      throw InputError(fmt::format("array {}: {} {}", n, name(g.storage), to_string(g.shape)), "compare",
-                       fmt::format("{} {}", name(e.storage), to_string(e.shape)));
-    switch (g.storage) {
-      case Storage::f32: sums.add<float>(g, e); break;
-      case Storage::f64: sums.add<double>(g, e); break;
-      case Storage::i32: sums.add<int32_t>(g, e); break;
-      case Storage::u32: sums.add<uint32_t>(g, e); break;
-      case Storage::i64: sums.add<int64_t>(g, e); break;
-      case Storage::u64: sums.add<uint64_t>(g, e); break;
-      case Storage::f16:
-      case Storage::bf16: sums.add<uint16_t>(g, e); break;
-      case Storage::u8: sums.add<uint8_t>(g, e); break;
-    }
+    const Array &g = got[n], &e = expected[n];
+    if (g.storage() != e.storage() || g.shape() != e.shape())
+      throw InputError(fmt::format("array {}: {} {}", n, name(g.storage()), to_string(g.shape())), "compare",
+                       fmt::format("{} {}", name(e.storage()), to_string(e.shape())));
+    with_element(g.storage(), [&]<class E>(E) { sums.add<E>(g, e); });
   }
   Comparison& total = sums.total;
   if (total.elements) {

@@ -35,11 +35,11 @@ Case copy_case() {
     auto a = std::make_shared<std::vector<f32>>(uniform<f32>(shape.elements(), seed));
     CaseProblem p;
     p.bytes = 8.0 * double(shape.elements());
-    p.reference = [=] { return std::vector{HostArray::of(std::vector<f32>(*a), shape)}; };
+    p.reference = [=] { return std::vector{Array::of(std::vector<f32>(*a), shape)}; };
     p.bind = [=](const Device& device) {
       const Buffer from = device.upload(std::span<const f32>(*a), shape), to = device.allocate<f32>(shape);
       return CaseRun{[=] { device.launch(copy, shape, from, to); },
-                     [=] { return std::vector{HostArray::of(device, to)}; }};
+                     [=] { return std::vector{device.download(to)}; }};
     };
     return p;
   };
@@ -64,14 +64,14 @@ Case axpy_case() {
     p.reference = [=] {
       std::vector<f32> r(x->size());
       for (size_t n = 0; n < r.size(); ++n) r[n] = std::fma(0.75f, (*x)[n], (*y)[n]);
-      return std::vector{HostArray::of(r, shape)};
+      return std::vector{Array::of(r, shape)};
     };
     p.bind = [=](const Device& device) {
       const Buffer bx = device.upload(std::span<const f32>(*x), shape),
                    by = device.upload(std::span<const f32>(*y), shape);
       const Buffer r = device.allocate<f32>(shape);
       return CaseRun{[=] { device.launch(axpy, shape, bx, by, r, 0.75f); },
-                     [=] { return std::vector{HostArray::of(device, r)}; }};
+                     [=] { return std::vector{device.download(r)}; }};
     };
     return p;
   };
@@ -126,12 +126,12 @@ Case heat_case(const std::string& name, Boundary boundary) {
             const bool inner = z > 0 && y > 0 && x > 0 && z + 1 < nz && y + 1 < ny && x + 1 < nx;
             r[size_t((z * ny + y) * nx + x)] = inner ? cell(z, y, x, direct) : cell(z, y, x, at);
           }
-      return std::vector{HostArray::of(r, shape)};
+      return std::vector{Array::of(r, shape)};
     };
     p.bind = [=](const Device& device) {
       const Buffer from = device.upload(std::span<const T>(*t), shape), to = device.allocate<T>(shape);
       return CaseRun{[=] { device.launch(heat, shape, from, to, T(0.1f)); },
-                     [=] { return std::vector{HostArray::of(device, to)}; }};
+                     [=] { return std::vector{device.download(to)}; }};
     };
     return p;
   };
@@ -154,13 +154,13 @@ Case launch_case(bool graph) {
     const Shape shape = parse_shape(size, 1);
     CaseProblem p;
     p.operations = kLaunches;
-    p.reference = [=] { return std::vector{HostArray::of(std::vector<u32>(size_t(shape[0]), 7u))}; };
+    p.reference = [=] { return std::vector{Array::of(std::vector<u32>(size_t(shape[0]), 7u))}; };
     p.bind = [=](const Device& device) {
       const Buffer out = device.upload(std::vector<u32>(size_t(shape[0]), 7u));
       const auto launches = [=] {
         for (int n = 0; n < kLaunches; ++n) device.launch(empty, shape, out);
       };
-      const auto outputs = [=] { return std::vector{HostArray::of(device, out)}; };
+      const auto outputs = [=] { return std::vector{device.download(out)}; };
       if (!graph) return CaseRun{launches, outputs};
       const Graph recorded = device.record(launches);
       return CaseRun{[=] { device.replay(recorded); }, outputs};
@@ -204,12 +204,12 @@ Case dispatch_case() {
         if (N > 2) v = (v ^ u32(n / nx / ny)) * 3266489917u;
         out[size_t(n)] = v + u32(nx);
       }
-      return std::vector{HostArray::of(out, shape)};
+      return std::vector{Array::of(out, shape)};
     };
     p.bind = [=](const Device& device) {
       const Buffer out = device.allocate<u32>(shape);
       return CaseRun{[=] { device.launch(mark, shape, out); },
-                     [=] { return std::vector{HostArray::of(device, out)}; }};
+                     [=] { return std::vector{device.download(out)}; }};
     };
     return p;
   };
@@ -266,7 +266,7 @@ Case buffer_case(bool lowered) {
       std::vector<u32> out(kSamples);
       for (int n = 0; n < kSamples; ++n)
         out[n] = scramble(u32((*rows)[n]) * u32(shape[1]) + u32((*columns)[n]));
-      return std::vector{HostArray::of(out)};
+      return std::vector{Array::of(out)};
     };
     p.bind = [=](const Device& device) {
       const Buffer big = device.allocate<u32>(shape), r = device.upload(*rows), k = device.upload(*columns),
@@ -275,7 +275,7 @@ Case buffer_case(bool lowered) {
                        device.launch(fill, shape, big);
                        device.launch(gather, {kSamples}, big, r, k, out);
                      },
-                     [=] { return std::vector{HostArray::of(device, out)}; }};
+                     [=] { return std::vector{device.download(out)}; }};
     };
     return p;
   };
@@ -328,9 +328,8 @@ Case storage_case() {
                        device.launch(back, shape, h, b, y, fa, fb, d);
                      },
                      [=] {
-                       return std::vector{HostArray::of(device, h),  HostArray::of(device, b),
-                                          HostArray::of(device, y),  HostArray::of(device, fa),
-                                          HostArray::of(device, fb), HostArray::of(device, d)};
+                       return std::vector{device.download(h),  device.download(b),  device.download(y),
+                                          device.download(fa), device.download(fb), device.download(d)};
                      }};
     };
     return p;

@@ -38,14 +38,14 @@ Case mapping_case(const std::string& name, std::vector<Kernel> kernels, std::vec
     auto in = std::make_shared<std::vector<In>>(m.input(count, seed));
     CaseProblem p;
     p.bytes = double(count) * sizeof(In) + double(m.outputs(count)) * sizeof(Out);
-    p.reference = [=] { return std::vector{HostArray::of(m.reference(*in))}; };
+    p.reference = [=] { return std::vector{Array::of(m.reference(*in))}; };
     p.bind = [=](const Device& device) {
       const Buffer a = device.upload(*in), out = device.allocate<Out>({m.outputs(count)});
       return CaseRun{[=] {
                        device.clear(out);
                        m.launch(device, count, a, out);
                      },
-                     [=] { return std::vector{HostArray::of(device, out)}; }};
+                     [=] { return std::vector{device.download(out)}; }};
     };
     return p;
   };

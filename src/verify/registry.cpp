@@ -6,13 +6,6 @@
 
 namespace lockstep {
 
-HostArray HostArray::of(const Device& device, const Buffer& buffer) {
-  HostArray array{buffer.storage(), buffer.shape(), {}};
-  array.data.resize(size_t(buffer.bytes()));
-  device.read(buffer, array.data.data(), buffer.bytes());
-  return array;
-}
-
 std::string Bound::text() const {
   if (bits) return "bits";
   std::string text;

@@ -47,7 +47,7 @@ CaseProblem make_problem(const Case& c, const std::string& size, uint64_t seed) 
   }
 }
 
-std::vector<HostArray> run_on(const Case& c, const CaseProblem& problem, const Device& opened) {
+std::vector<Array> run_on(const Case& c, const CaseProblem& problem, const Device& opened) {
   const Device device = device_for(c, opened);
   CaseRun run = problem.bind(device);
   run.run();
@@ -100,7 +100,7 @@ VerifyRow verify_case(const Case& c, const std::string& size, const Device& devi
     row.skipped = "no plain reference";
     return row;
   }
-  const std::vector<HostArray> expected =
+  const std::vector<Array> expected =
       against == Against::reference ? problem.reference() : run_on(c, problem, other);
   row.comparison = compare(run_on(c, problem, device), expected);
   row.pass = row.comparison.within(bound);

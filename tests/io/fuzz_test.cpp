@@ -19,21 +19,20 @@ using namespace lockstep::test;
 TEST(Fuzz, Npy) {
   const std::vector<float> values(60, 1.5f);
   const std::vector<uint8_t> small(7, 3);
-  const NpyArray array({3, 4, 5}, std::span<const float>(values));
+  const Array array = Array::of(values, {3, 4, 5});
   fuzz({encode_npy(array), encode_npy(array, {.fortran_order = true, .big_endian = true}),
-        encode_npy(NpyArray({7}, std::span<const uint8_t>(small)))},
+        encode_npy(Array::of(small))},
        [](const Bytes& bytes) {
-         const NpyArray back = parse_npy(bytes, "fuzz");
-         ASSERT_EQ(back.data.size(), static_cast<size_t>(back.elements()) * size_of(back.type));
-         back.to_f64();
+         const Array back = parse_npy(bytes, "fuzz");
+         ASSERT_EQ(back.raw().size(), static_cast<size_t>(back.bytes()));
+         back.to(Storage::f64);
        });
 }
 
 TEST(Fuzz, Npz) {
   TemporaryFolder folder;
   const std::vector<float> values(300, 1.5f);
-  const NpzArrays arrays = {{"a", NpyArray({3, 100}, std::span<const float>(values))},
-                            {"b", NpyArray({300}, std::span<const float>(values))}};
+  const NpzArrays arrays = {{"a", Array::of(values, {3, 100})}, {"b", Array::of(values)}};
   write_npz(folder / "s.npz", arrays);
   write_npz(folder / "d.npz", arrays, NpzCompression::deflated);
   fuzz({read_file(folder / "s.npz"), read_file(folder / "d.npz")},

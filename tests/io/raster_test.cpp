@@ -61,7 +61,7 @@ class GdalRaster : public testing::Test {
 TEST(Raster, NpyNeedsAPixelSizeAndTwoAxes) {
   TemporaryFolder folder;
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
-  write_npy(folder / "a.npy", NpyArray({2, 3}, std::span<const double>(values)));
+  write_npy(folder / "a.npy", Array::of(values, {2, 3}));
   const Raster plain = read_raster(folder / "a.npy");
   EXPECT_EQ(plain.values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_TRUE(has(error_of([&] { require_square_metres(plain, "a.npy"); }), "no georeference [a.npy]"));
@@ -70,8 +70,8 @@ TEST(Raster, NpyNeedsAPixelSizeAndTwoAxes) {
   EXPECT_EQ(placed.pixel_size(), 0.5);
   EXPECT_THROW(read_raster(folder / "a.npy", {.pixel_size = 0.0}), InputError);
   EXPECT_THROW(read_raster(folder / "a.npy", {.pixel_size = std::nan("")}), InputError);
-  write_npy(folder / "b.npy", NpyArray({6}, std::span<const double>(values)));
-  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "b.npy"); }), "an array of 1 axes"));
+  write_npy(folder / "b.npy", Array::of(values, {6}));
+  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "b.npy"); }), "an array of shape (6,)"));
 }
 
 TEST(Raster, NpyIsWrittenByWindows) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr f32 kInf = std::numeric_limits<f32>::infinity(), kNan = std::numeric_limits<f32>::quiet_NaN();
 Comparison compare_f32(std::vector<f32> a, std::vector<f32> b) {
-  return compare({HostArray::of(a)}, {HostArray::of(b)});
+  return compare({Array::of(a)}, {Array::of(b)});
 }
 
 TEST(Compare, EqualArrays) {
@@ -54,21 +54,21 @@ TEST(Compare, AMissingNumberFailsEveryTolerance) {
 TEST(Compare, SharesOfIntegersMayFlip) {
   std::vector<u32> a(1000, 3), b = a;
   b[7] = 4;
-  const Comparison c = compare({HostArray::of(a)}, {HostArray::of(b)});
+  const Comparison c = compare({Array::of(a)}, {Array::of(b)});
   EXPECT_TRUE(c.within(Bound::flips(0.001)));
   EXPECT_FALSE(c.within(Bound::flips(0.0009)));
 }
 
 TEST(Compare, HalfPrecision) {
   const std::vector<f16> a{{0x3c00}, {0x0001}}, b{{0x3c01}, {0x0001}};
-  const Comparison c = compare({HostArray::of(a)}, {HostArray::of(b)});
+  const Comparison c = compare({Array::of(a)}, {Array::of(b)});
   EXPECT_EQ(c.max_ulp, 1);
   EXPECT_DOUBLE_EQ(c.max_abs, 0x1p-10);
 }
 
 TEST(Compare, RefusesOtherShapes) {
   EXPECT_THROW(compare_f32({1}, {1, 2}), InputError);
-  EXPECT_THROW(compare({}, {HostArray::of(std::vector<f32>{1})}), InputError);
+  EXPECT_THROW(compare({}, {Array::of(std::vector<f32>{1})}), InputError);
 }
 
 TEST(Sizes, AreWholeNumbers) {

@@ -52,9 +52,9 @@ int run(const CommonOptions& common, const ExampleCommand& options) {
     std::filesystem::create_directories(folder);
     for (const auto& [name, values] : result.fields) {
       const int64_t components = int64_t(values.size()) / (nx * ny);
-      std::vector<int64_t> shape{ny, nx};
+      Sizes shape{ny, nx};
       if (components > 1) shape.insert(shape.begin(), components);
-      io::write_npy(folder / (name + ".npy"), io::NpyArray(shape, std::span<const double>(values)));
+      io::write_npy(folder / (name + ".npy"), Array::view(std::span<const double>(values), shape));
     }
     const std::vector<double>& shown = result.fields.at(example.shown);
     // Row 0 of a picture is on top; y points up.

@@ -125,11 +125,11 @@ int run(const CommonOptions& common, const SvfCommand& options) {
     outputs.add_written(grids);
     if (options.save_patches) {
       const int32_t count = patches;
-      const io::NpyArray states({(patches + 15) / 16, city.grid.rows, city.grid.cols},
-                                std::span<const uint32_t>(sink.states()));
+      const Array states = Array::view(std::span<const uint32_t>(sink.states()),
+                                       {(patches + 15) / 16, city.grid.rows, city.grid.cols});
       const auto file = outputs.folder() / "sky_states.npz";
       io::write_npz(file,
-                    {{"states", states}, {"patches", io::NpyArray({1}, std::span<const int32_t>(&count, 1))}},
+                    {{"states", states}, {"patches", Array::view(std::span<const int32_t>(&count, 1), {1})}},
                     io::NpzCompression::deflated);
       document["states"] = file.string();
     }

@@ -14,20 +14,6 @@
 
 namespace lockstep {
 
-using f32 = float;
-using f64 = double;
-using i32 = int32_t;
-using u32 = uint32_t;
-using i64 = int64_t;
-using u64 = uint64_t;
-/// Storage-only element types; the host sees their bits.
-struct f16 {
-  uint16_t bits;
-};
-struct bf16 {
-  uint16_t bits;
-};
-
 namespace detail {
 
 /// The builder of the kernel that this thread traces now. Throws InputError outside of a trace.
@@ -60,24 +46,10 @@ inline constexpr Type kType<i64> = Type::i64;
 template <>
 inline constexpr Type kType<u64> = Type::u64;
 
-template <class E>
-inline constexpr Storage kStorage = Storage::f32;
-template <>
-inline constexpr Storage kStorage<f64> = Storage::f64;
-template <>
-inline constexpr Storage kStorage<i32> = Storage::i32;
-template <>
-inline constexpr Storage kStorage<u32> = Storage::u32;
-template <>
-inline constexpr Storage kStorage<i64> = Storage::i64;
-template <>
-inline constexpr Storage kStorage<u64> = Storage::u64;
-template <>
-inline constexpr Storage kStorage<f16> = Storage::f16;
-template <>
-inline constexpr Storage kStorage<bf16> = Storage::bf16;
-template <>
-inline constexpr Storage kStorage<uint8_t> = Storage::u8;
+/// Storage of an element type that kernels load; any other type does not compile.
+template <Element E>
+  requires(is_device_storage(kStorageOf<E>))
+inline constexpr Storage kStorage = kStorageOf<E>;
 
 /// Value type of an element: f16 and bf16 load as f32, u8 as u32.
 template <class E>

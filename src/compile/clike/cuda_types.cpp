@@ -111,6 +111,7 @@ Carrier carrier(Storage s, int lanes) {
     case Storage::f16:
     case Storage::bf16: return {lanes == 4 ? "ushort4" : "ushort2", 1, lanes};
     case Storage::u8: return {lanes == 4 ? "uchar4" : "uchar2", 1, lanes};
+    default: break;
   }
   return {"float4", 1, 4};
 }

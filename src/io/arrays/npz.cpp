@@ -207,7 +207,7 @@ NpzArrays read_npz(const std::filesystem::path& path) {
   return parse_npz(read_file(path, "an .npz file"), path.string());
 }
 
-const NpyArray& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where) {
+const Array& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where) {
   for (const auto& [array_name, reason] : arrays.left_out) {
     if (array_name == name) throw InputError(reason);
   }
@@ -279,6 +279,14 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
     at += local.size() + content.size();
   }
   std::string end;
+  if (arrays.empty()) {
+    // Readers know an archive by its first bytes, and one without members by the plain end record.
+    append(end, kEnd, 4);
+    end.append(18, '\0');
+    file.write(end);
+    file.commit();
+    return;
+  }
   append(end, kEnd64, 4);
   append(end, 44, 8);
   append(end, 45, 2);

@@ -46,38 +46,37 @@ void require_memory(const RasterGrid& grid, const std::string& where) {
 class NpyReader : public RasterReader {
  public:
   NpyReader(const fs::path& path, const RasterReadOptions& options) : where_(path.string()) {
-    NpyArray array = read_npy(path);
-    if (array.shape.size() != 2 || array.shape[0] < 1 || array.shape[1] < 1) {
-      throw InputError(fmt::format("an array of {} axes", array.shape.size()), where_,
+    values_ = read_npy(path);
+    if (values_.rank() != 2 || values_.empty()) {
+      throw InputError(fmt::format("an array of shape {}", to_string(values_.shape())), where_,
                        "a raster of two axes, rows and columns, each at least 1");
     }
-    grid_.rows = array.shape[0];
-    grid_.cols = array.shape[1];
+    values_ = values_.to(Storage::f32);
+    grid_.rows = values_.size(0);
+    grid_.cols = values_.size(1);
     if (options.pixel_size) {
       grid_.has_transform = true;
       grid_.transform = {0, *options.pixel_size, 0, static_cast<double>(grid_.rows) * *options.pixel_size,
                          0, -*options.pixel_size};
     }
-    values_ = array.to_f32();
   }
   void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) override {
     check_window(grid_, row, col, rows, cols);
     for (int64_t r = 0; r < rows; ++r) {
-      const float* from = values_.data() + (row + r) * grid_.cols + col;
+      const float* from = values_.as<float>().data() + (row + r) * grid_.cols + col;
       std::copy(from, from + cols, out + r * cols);
     }
   }
 
  private:
   std::string where_;
-  std::vector<float> values_;
+  Array values_;
 };
 
 class NpyWriter : public RasterWriter {
  public:
   NpyWriter(const fs::path& path, const RasterGrid& grid) : path_(path), grid_(grid) {
-    const int64_t shape[] = {grid.rows, grid.cols};
-    const std::string header = encode_npy_header(NpyType::f4, shape);
+    const std::string header = encode_npy_header(Storage::f32, {grid.rows, grid.cols});
     data_offset_ = static_cast<int64_t>(header.size());
     descriptor_ = ::open(path_.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail(errno);
