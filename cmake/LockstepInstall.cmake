@@ -3,13 +3,10 @@
 #   devel     liblockstep.so, the public headers and find_package(lockstep)
 include(CMakePackageConfigHelpers)
 
-# --- portable: the program, the GDAL module, wgpu-native, and the shared libraries they need.
+# --- portable: the program, wgpu-native, and the shared libraries they need.
 if(TARGET lockstep_cli)
   set_target_properties(lockstep_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   install(TARGETS lockstep_cli RUNTIME DESTINATION bin COMPONENT portable)
-  if(TARGET lockstep_gdal)
-    install(TARGETS lockstep_gdal LIBRARY DESTINATION lib COMPONENT portable)
-  endif()
   install(FILES LICENSE DESTINATION . COMPONENT portable)
   install(FILES ${CMAKE_BINARY_DIR}/lib/libwgpu_native-release.so DESTINATION lib COMPONENT portable OPTIONAL)
   # The C and C++ run-time libraries are the system's: drivers that the program loads must share one copy with it.

@@ -41,7 +41,7 @@ urban::Raster read_grid(const fs::path& file) {
   urban::Raster to;
   to.rows = from.rows;
   to.cols = from.cols;
-  to.values = std::move(from.values);
+  to.values.assign(from.values.as<float>().begin(), from.values.as<float>().end());
   return to;
 }
 

@@ -11,7 +11,7 @@ from program import PROGRAM, ProgramTest, npy, read_npy, run
 
 GRIDS = [prefix + half for prefix in ("svf", "svf_veg", "svf_aveg") for half in ("", "_east", "_south", "_west", "_north")]
 ASC = "ncols %d\nnrows %d\nxllcorner %s\nyllcorner 6400000\ncellsize %s\nNODATA_value -9999\n%s\n"
-GEOTIFF = "GDAL module" not in run("urban", "sample", "--size", "8", "--no-pictures", "--out", "/tmp/.lockstep-cli-probe").stderr
+GEOTIFF = "GDAL" not in run("urban", "sample", "--size", "8", "--no-pictures", "--out", "/tmp/.lockstep-cli-probe").stderr
 
 
 def block(size=24, height=12.0):
@@ -179,7 +179,7 @@ class Urban(ProgramTest):
                 self.assertEqual(a.read(), b.read(), name)
 
 
-@unittest.skipUnless(GEOTIFF, "this build has no GDAL module")
+@unittest.skipUnless(GEOTIFF, "no GDAL here")
 class GeoTiff(ProgramTest):
     def asc(self, name, west="700000", size="1"):
         with open(self.path(name), "w") as file:

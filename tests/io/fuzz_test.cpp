@@ -90,7 +90,7 @@ TEST_P(FuzzGdal, Raster) {
       grid.crs_wkt = crs_from_epsg(3006);
       std::vector<float> values(static_cast<size_t>(grid.rows * grid.cols));
       for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(k % 97);
-      write_raster(folder / "seed.tif", grid, values);
+      write_raster(folder / "seed.tif", grid, Array::of(values, {grid.rows, grid.cols}));
       seeds.push_back(read_file(folder / "seed.tif"));
     }
   }

@@ -11,6 +11,7 @@
 
 #include "core/temporary_folder.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/rasters/gdal_api.hpp"
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
 
@@ -43,6 +44,12 @@ std::vector<float> sample_values(int64_t count) {
   values[0] = std::numeric_limits<float>::quiet_NaN();
   return values;
 }
+Array array_of(std::vector<float> values, int64_t rows, int64_t cols) {
+  return Array::of(std::move(values), {rows, cols});
+}
+std::vector<float> values_of(const Raster& raster) {
+  return {raster.values.as<float>().begin(), raster.values.as<float>().end()};
+}
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   for (size_t k = 0; k < a.size(); ++k) {
     if (!(a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])))) return false;
@@ -63,7 +70,7 @@ TEST(Raster, NpyNeedsAPixelSizeAndTwoAxes) {
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   write_npy(folder / "a.npy", Array::of(values, {2, 3}));
   const Raster plain = read_raster(folder / "a.npy");
-  EXPECT_EQ(plain.values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of(plain), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_TRUE(has(error_of([&] { require_square_metres(plain, "a.npy"); }), "no georeference [a.npy]"));
   const Raster placed = read_raster(folder / "a.npy", {.pixel_size = 0.5});
   EXPECT_NO_THROW(require_square_metres(placed, "a.npy"));
@@ -87,7 +94,7 @@ TEST(Raster, NpyIsWrittenByWindows) {
   EXPECT_THROW(writer->write(4, 0, 2, 7, values.data()), InternalError);
   EXPECT_FALSE(std::filesystem::exists(folder / "a.npy"));
   writer->commit();
-  EXPECT_TRUE(same_bits(read_raster(folder / "a.npy").values, values));
+  EXPECT_TRUE(same_bits(values_of(read_raster(folder / "a.npy")), values));
 }
 
 TEST(Raster, ChecksOfTheGrid) {
@@ -122,33 +129,91 @@ TEST(Raster, ChecksOfTheGrid) {
   EXPECT_TRUE(has(mismatch(changed([](auto& g) { g.transform[1] += 0.01; })), "pixels 2.01"));
 }
 
-TEST(Raster, AMissingModuleNamesThePackage) {
-  if (gdal_unavailable_reason().empty()) GTEST_SKIP() << "the GDAL module is there";
-  try {
-    read_raster("a.tif");
-    FAIL();
-  } catch (const UnsupportedError& e) { EXPECT_TRUE(has(e.what(), "libgdal32")) << e.what(); }
+TEST(Raster, PixelsMayDifferByAThousandth) {
+  RasterGrid grid = sample_grid(10, 10);
+  grid.transform[5] = -2.0019;
+  EXPECT_NO_THROW(require_square_metres(grid, "a"));
+  EXPECT_DOUBLE_EQ(grid.pixel_size(), 2.00095);
+  grid.transform[5] = -2.0021;
+  EXPECT_TRUE(has(error_of([&] { require_square_metres(grid, "f.tif"); }), "2 m by 2.0021 m [f.tif]"));
 }
 
-TEST_F(GdalRaster, GeoTiffKeepsValuesGeoreferenceAndNodata) {
+TEST(Raster, WhatCannotBeHeightsIsRefusedByNameAndPlace) {
+  const auto refusal = [](float value, HeightKind kind = HeightKind::absolute) {
+    const float nan = std::nanf("");
+    return error_of([&] { check_heights(array_of({nan, 12, 14, value, 13, 11}, 2, 3), kind, "dsm.tif"); });
+  };
+  EXPECT_EQ(refusal(120), "no InputError");
+  EXPECT_EQ(refusal(-9999), "-9999 at row 1, column 0 [dsm.tif]: expected heights in metres");
+  EXPECT_TRUE(has(refusal(1e30f), "1e+30 at row 1, column 0"));
+  EXPECT_TRUE(has(refusal(-INFINITY), "-inf at row 1"));
+  EXPECT_TRUE(has(refusal(-9000), "-9000 at row 1, column 0 and 14 at row 0, column 2"));
+  EXPECT_TRUE(has(refusal(131, HeightKind::above_ground), "131 at row 1, column 0"));
+  EXPECT_EQ(check_heights(array_of({0, 40}, 1, 2), HeightKind::above_ground, "t"), "");
+  EXPECT_TRUE(has(check_heights(array_of({0, 61}, 1, 2), HeightKind::above_ground, "trees.tif"),
+                  "--canopy absolute"));
+  EXPECT_EQ(check_heights(array_of({0, 861}, 1, 2), HeightKind::absolute, "t"), "");
+  EXPECT_EQ(check_heights(array_of({NAN, NAN}, 1, 2), HeightKind::absolute, "t"), "");
+}
+
+TEST(Raster, AMissingGdalNamesFoldersAndPackage) {
+  std::string reason;
+  EXPECT_FALSE(load_gdal({{"libno-such-gdal.so.9", "libno-such-gdal.so"}, {}}, reason));
+  EXPECT_TRUE(has(reason, program_folder().string())) << reason;
+  EXPECT_TRUE(has(reason, "libno-such-gdal.so.9 to libno-such-gdal.so in ")) << reason;
+  try {
+    throw_no_gdal(reason, "a.tif");
+  } catch (const UnsupportedError& e) {
+    EXPECT_TRUE(has(e.what(), "[a.tif]: expected GDAL 3 (Debian 12: apt install libgdal32")) << e.what();
+    EXPECT_TRUE(has(e.what(), reason));
+    EXPECT_TRUE(has(e.hint(), "LOCKSTEP_LIBRARY_PATH"));
+  }
+  EXPECT_FALSE(load_gdal({{"libm.so.6"}, {}}, reason));
+  EXPECT_TRUE(has(reason, "libm.so.6 has no function CPL")) << reason;
+}
+
+TEST_F(GdalRaster, GeoTiffKeepsValuesAndGeoreference) {
   RasterGrid grid = sample_grid(300, 520);
   grid.crs_wkt = crs_from_epsg(3006);
   const auto values = sample_values(300 * 520);
-  write_raster(folder / "a.tif", grid, values);
+  write_raster(folder / "a.tif", grid, array_of(values, 300, 520));
   const Raster back = read_raster(folder / "a.tif");
-  EXPECT_TRUE(same_bits(back.values, values));
+  EXPECT_TRUE(same_bits(values_of(back), values));
   EXPECT_EQ(back.transform, grid.transform);
-  EXPECT_EQ(back.nodata, kDefaultNodata);
   EXPECT_FALSE(back.crs_is_degrees);
   EXPECT_NO_THROW(require_same_grid(grid, "a", back, "b"));
   EXPECT_NO_THROW(require_square_metres(back, "b"));
   EXPECT_EQ(file_count(folder.path()), 1u) << "no side files";
-  grid.nodata = -3.40282346638529e38;
-  write_raster(folder / "b.tif", grid, values);
-  EXPECT_TRUE(std::isnan(read_raster(folder / "b.tif").values[0]));
-  grid.nodata = std::nan("");
-  write_raster(folder / "c.tif", grid, values);
-  EXPECT_TRUE(same_bits(read_raster(folder / "c.tif").values, values));
+  write_raster(folder / "b.tif", grid, array_of(values, 300, 520));
+  EXPECT_EQ(read_text(folder / "a.tif"), read_text(folder / "b.tif")) << "threads leave no trace in the file";
+}
+
+// A shaded pixel is 0. It must stay one where the input marks its missing cells by 0.
+TEST_F(GdalRaster, WhatMarksMissingCellsOfAnInputMarksNoneOfAResult) {
+  write_text(folder / "dsm.asc",
+             "ncols 3\nnrows 1\nxllcorner 100\nyllcorner 200\ncellsize 2\nNODATA_value 0\n0 7 8\n");
+  const Raster dsm = read_raster(folder / "dsm.asc");
+  EXPECT_TRUE(same_bits(values_of(dsm), {NAN, 7, 8}));
+  const std::vector<float> shadow = {NAN, 0, 1};
+  write_raster(folder / "shadow.tif", dsm, array_of(shadow, 1, 3));
+  EXPECT_TRUE(same_bits(values_of(read_raster(folder / "shadow.tif")), shadow));
+  EXPECT_TRUE(has(read_text(folder / "shadow.tif"), "nan")) << "other programs learn it from the file";
+}
+
+TEST_F(GdalRaster, FurtherBandsAreCountedAndChosen) {
+  write_raster(folder / "a.tif", sample_grid(1, 2), array_of({1, 2}, 1, 2));
+  write_raster(folder / "b.tif", sample_grid(1, 2), array_of({3, 4}, 1, 2));
+  std::string bands;
+  for (const char* file : {"a.tif", "b.tif"})
+    bands += fmt::format(
+        "<VRTRasterBand dataType='Float32' band='{}'><SimpleSource><SourceFilename relativeToVRT='1'>{}"
+        "</SourceFilename></SimpleSource></VRTRasterBand>",
+        file[0] - 'a' + 1, file);
+  write_text(folder / "two.vrt", "<VRTDataset rasterXSize='2' rasterYSize='1'>" + bands + "</VRTDataset>");
+  EXPECT_EQ(read_raster(folder / "two.vrt").bands, 2);
+  EXPECT_EQ(values_of(read_raster(folder / "two.vrt")), (std::vector<float>{1, 2}));
+  EXPECT_EQ(values_of(read_raster(folder / "two.vrt", {.band = 2})), (std::vector<float>{3, 4}));
+  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "two.vrt", {.band = 3}); }), "band 3 of 2"));
 }
 
 TEST_F(GdalRaster, WindowsFromManyThreads) {
@@ -173,14 +238,14 @@ TEST_F(GdalRaster, WindowsFromManyThreads) {
                 values[static_cast<size_t>((123 + r) * 700 + 456 + c)]);
     }
   }
-  EXPECT_THROW(reader->read(590, 0, 20, 10, window.data()), InputError);
+  EXPECT_THROW(reader->read(590, 0, 20, 10, window.data()), InternalError);
 }
 
 TEST_F(GdalRaster, DegreesAreRefusedWithTheReason) {
   RasterGrid grid = sample_grid(4, 4);
   grid.crs_wkt = crs_from_epsg(4326);
   grid.transform = {12, 0.001, 0, 57, 0, -0.001};
-  write_raster(folder / "a.tif", grid, std::vector<float>(16, 1.0f));
+  write_raster(folder / "a.tif", grid, array_of(std::vector<float>(16, 1.0f), 4, 4));
   const Raster back = read_raster(folder / "a.tif");
   EXPECT_TRUE(back.crs_is_degrees);
   EXPECT_TRUE(has(error_of([&] { require_square_metres(back, "a.tif"); }), "degrees"));
@@ -201,7 +266,7 @@ TEST_F(GdalRaster, AsciiGridsMissingCellsAndText) {
              "ncols 3\nnrows 2\nxllcorner 100\nyllcorner 200\ncellsize 2\nNODATA_value -9999\n1 2.5 -9999\n4 "
              "nan 6\n");
   const Raster raster = read_raster(folder / "a.asc");
-  EXPECT_TRUE(same_bits(raster.values, {1, 2.5f, NAN, 4, NAN, 6})) << raster.values[4];
+  EXPECT_TRUE(same_bits(values_of(raster), {1, 2.5f, NAN, 4, NAN, 6})) << values_of(raster)[4];
   EXPECT_EQ(raster.transform, (std::array<double, 6>{100, 2, 0, 204, 0, -2}));
   EXPECT_TRUE(raster.crs_wkt.empty());
 }
@@ -211,18 +276,18 @@ TEST_F(GdalRaster, NoRasterNoFileNoBand) {
   EXPECT_TRUE(has(error_of([&] { read_raster(folder / "a.tif"); }), "a.tif]: expected a raster"));
   EXPECT_NE(error_of([&] { read_raster(folder / "none.tif"); }), "no InputError");
   EXPECT_NE(error_of([&] { read_raster(folder.path()); }), "no InputError");
-  write_raster(folder / "b.tif", sample_grid(2, 2), {1, 2, 3, 4});
-  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "b.tif", {.band = 2}); }), "band 2 of 1"));
+  write_raster(folder / "b.tif", sample_grid(2, 2), array_of({1, 2, 3, 4}, 2, 2));
+  EXPECT_TRUE(has(error_of([&] { read_raster(folder / "b.tif", {.band = 0}); }), "band 0 of 1"));
 }
 
 TEST_F(GdalRaster, AnUnfinishedWriteLeavesTheEarlierFile) {
-  write_raster(folder / "a.tif", sample_grid(2, 2), {1, 2, 3, 4});
+  write_raster(folder / "a.tif", sample_grid(2, 2), array_of({1, 2, 3, 4}, 2, 2));
   {
     const auto writer = RasterWriter::create(folder / "a.tif", sample_grid(50, 50));
     const std::vector<float> row(50);
     writer->write(0, 0, 1, 50, row.data());
   }
-  EXPECT_EQ(read_raster(folder / "a.tif").values, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(values_of(read_raster(folder / "a.tif")), (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(file_count(folder.path()), 1u);
 }
 

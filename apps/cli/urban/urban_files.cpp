@@ -29,11 +29,12 @@ io::Raster read_checked(const std::string& file, const CityOptions& options) {
   return raster;
 }
 
-urban::Raster to_urban(io::Raster&& raster) {
+urban::Raster to_urban(const io::Raster& raster) {
   urban::Raster out;
   out.rows = raster.rows;
   out.cols = raster.cols;
-  out.values = std::move(raster.values);
+  const auto values = raster.values.as<float>();
+  out.values.assign(values.begin(), values.end());
   return out;
 }
 
@@ -59,7 +60,7 @@ void add_city_options(CLI::App& app, CityOptions& options, bool with_plants) {
 urban::Raster read_layer(const std::string& file, const City& city, const CityOptions& options) {
   io::Raster raster = read_checked(file, options);
   io::require_same_grid(city.grid, options.dsm, raster, file);
-  return to_urban(std::move(raster));
+  return to_urban(raster);
 }
 
 City read_city(const CityOptions& options) {
@@ -69,7 +70,7 @@ City read_city(const CityOptions& options) {
   City city;
   io::Raster dsm = read_checked(options.dsm, options);
   city.grid = dsm;
-  city.input.dsm = to_urban(std::move(dsm));
+  city.input.dsm = to_urban(dsm);
   city.input.pixel_size_m = city.grid.pixel_size();
   city.input.trunk_ratio = options.trunk_ratio;
   city.input.canopy_heights =
@@ -126,8 +127,8 @@ Outputs::Outputs(const OutputOptions& options, const City& city)
                      "a place that can be written");
   if (options.format != "npy") {
     if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty()) {
-      throw UnsupportedError(fmt::format("GeoTIFF needs the GDAL module ({})", reason), "--format tif",
-                             "the package libgdal32, or --format npy");
+      throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "--format tif",
+                             "GDAL (Debian 12: apt install libgdal32), or --format npy");
     }
   }
 }
@@ -137,7 +138,8 @@ fs::path Outputs::file(const std::string& name) const {
 }
 
 void Outputs::add(const std::string& name, const std::vector<float>& values, const Look& look) {
-  io::write_raster(file(name), city_.grid, values);
+  io::write_raster(file(name), city_.grid,
+                   Array::view(std::span<const float>(values), {city_.grid.rows, city_.grid.cols}));
   Statistics statistics;
   statistics.take(values);
   entries_.push_back(entry(name, statistics));

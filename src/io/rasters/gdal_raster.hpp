@@ -1,9 +1,8 @@
-// The side of the GDAL module that is always linked: loads it on need and speaks its C interface.
+// Readers and writers that go through GDAL; raster.hpp chooses them by the file's suffix.
 #pragma once
 
 #include <filesystem>
 #include <memory>
-#include <string>
 
 #include "io/rasters/raster.hpp"
 
@@ -12,6 +11,5 @@ namespace lockstep::io {
 std::unique_ptr<RasterReader> open_gdal_reader(const std::filesystem::path& path,
                                                const RasterReadOptions& options);
 std::unique_ptr<RasterWriter> create_gdal_writer(const std::filesystem::path& path, const RasterGrid& grid);
-bool is_same_crs(const std::string& wkt, const std::string& other_wkt);
 
 }  // namespace lockstep::io

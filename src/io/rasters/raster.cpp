@@ -22,14 +22,6 @@ namespace {
 
 bool is_npy(const fs::path& path) { return path.extension() == ".npy"; }
 
-void check_window(const RasterGrid& grid, int64_t row, int64_t col, int64_t rows, int64_t cols) {
-  if (row < 0 || col < 0 || rows < 0 || cols < 0 || rows > grid.rows || cols > grid.cols ||
-      row > grid.rows - rows || col > grid.cols - cols) {
-    throw InternalError(fmt::format("window {}+{} x {}+{}", row, rows, col, cols), "raster",
-                        fmt::format("a window inside {} x {} cells", grid.rows, grid.cols));
-  }
-}
-
 // A header may claim any size; the claim is checked before memory is touched.
 void require_memory(const RasterGrid& grid, const std::string& where) {
   const double wanted = static_cast<double>(grid.rows) * static_cast<double>(grid.cols) * sizeof(float);
@@ -54,14 +46,10 @@ class NpyReader : public RasterReader {
     values_ = values_.to(Storage::f32);
     grid_.rows = values_.size(0);
     grid_.cols = values_.size(1);
-    if (options.pixel_size) {
-      grid_.has_transform = true;
-      grid_.transform = {0, *options.pixel_size, 0, static_cast<double>(grid_.rows) * *options.pixel_size,
-                         0, -*options.pixel_size};
-    }
+    if (options.pixel_size) grid_.place(*options.pixel_size);
   }
   void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) override {
-    check_window(grid_, row, col, rows, cols);
+    grid_.check_window(row, col, rows, cols);
     for (int64_t r = 0; r < rows; ++r) {
       const float* from = values_.as<float>().data() + (row + r) * grid_.cols + col;
       std::copy(from, from + cols, out + r * cols);
@@ -88,7 +76,7 @@ class NpyWriter : public RasterWriter {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
   void write(int64_t row, int64_t col, int64_t rows, int64_t cols, const float* values) override {
-    check_window(grid_, row, col, rows, cols);
+    grid_.check_window(row, col, rows, cols);
     const bool whole_rows = cols == grid_.cols;
     for (int64_t r = 0; r < rows; r += whole_rows ? rows : 1) {
       const auto count = static_cast<size_t>(whole_rows ? rows * cols : cols);
@@ -129,7 +117,6 @@ std::unique_ptr<RasterReader> RasterReader::open(const fs::path& path, const Ras
   if (options.pixel_size && !(*options.pixel_size > 0 && std::isfinite(*options.pixel_size))) {
     throw InputError(fmt::format("pixel size {}", *options.pixel_size), path.string(), "metres above 0");
   }
-  std::error_code error;
   if (is_npy(path)) return std::make_unique<NpyReader>(path, options);
   return open_gdal_reader(path, options);
 }
@@ -139,8 +126,8 @@ Raster read_raster(const fs::path& path, const RasterReadOptions& options) {
   Raster raster;
   static_cast<RasterGrid&>(raster) = reader->grid();
   require_memory(raster, path.string());
-  raster.values.resize(static_cast<size_t>(raster.rows * raster.cols));
-  reader->read(0, 0, raster.rows, raster.cols, raster.values.data());
+  raster.values = Array(Storage::f32, {raster.rows, raster.cols});
+  reader->read(0, 0, raster.rows, raster.cols, raster.values.mutate<float>().data());
   return raster;
 }
 
@@ -153,87 +140,27 @@ std::unique_ptr<RasterWriter> RasterWriter::create(const fs::path& path, const R
   return create_gdal_writer(path, grid);
 }
 
-void write_raster(const fs::path& path, const RasterGrid& grid, const std::vector<float>& values) {
-  if (static_cast<int64_t>(values.size()) != grid.rows * grid.cols) {
-    throw InternalError(fmt::format("{} values", values.size()), path.string(),
+void write_raster(const fs::path& path, const RasterGrid& grid, const Array& values) {
+  if (values.shape() != Sizes{grid.rows, grid.cols}) {
+    throw InternalError(fmt::format("values of shape {}", to_string(values.shape())), path.string(),
                         fmt::format("{} x {} cells", grid.rows, grid.cols));
   }
   const auto writer = RasterWriter::create(path, grid);
-  writer->write(0, 0, grid.rows, grid.cols, values.data());
+  writer->write(0, 0, grid.rows, grid.cols, values.as<float>().data());
   writer->commit();
 }
 
-void require_square_metres(const RasterGrid& grid, const std::string& where) {
-  if (!grid.has_transform) {
-    throw InputError("the raster has no georeference", where, "a pixel size in metres")
-        .with_hint("give it with --pixel-size");
-  }
-  if (grid.crs_is_degrees) {
-    throw InputError("its coordinates are degrees", where,
-                     "a projected CRS in metres, since heights are metres")
-        .with_hint(
-            "reproject it first, e.g. gdalwarp -t_srs EPSG:<projected CRS of the place> in.tif out.tif");
-  }
-  if (std::abs(grid.metres_per_unit - 1) > 1e-9) {
-    throw InputError(fmt::format("one unit of its CRS is {} m", grid.metres_per_unit), where,
-                     "a CRS in metres")
-        .with_hint(
-            "reproject it first, e.g. gdalwarp -t_srs EPSG:<projected CRS of the place> in.tif out.tif");
-  }
-  const auto& t = grid.transform;
-  for (const double value : t) {
-    if (!std::isfinite(value)) throw InputError("its transform is not finite", where, "six finite numbers");
-  }
-  const double size = std::max(std::abs(t[1]), std::abs(t[5]));
-  if (!(size > 0)) throw InputError("its pixels have no size", where, "a pixel size in metres above 0");
-  if (std::abs(t[2]) > 1e-9 * size || std::abs(t[4]) > 1e-9 * size) {
-    throw InputError("the raster is rotated", where, "rows that run from west to east")
-        .with_hint("gdalwarp makes it north up");
-  }
-  if (t[1] < 0 || t[5] > 0) {
-    throw InputError("the raster is mirrored", where,
-                     "its first row in the north and its first column in the west")
-        .with_hint("gdalwarp makes it north up");
-  }
-  if (std::abs(t[1] + t[5]) > 1e-6 * size) {
-    throw InputError(fmt::format("its pixels are {} m by {} m", t[1], -t[5]), where, "square pixels")
-        .with_hint("gdalwarp -tr SIZE SIZE makes them square");
-  }
+void RasterGrid::place(double size) {
+  has_transform = true;
+  transform = {0, size, 0, static_cast<double>(rows) * size, 0, -size};
 }
 
-void require_same_grid(const RasterGrid& grid, const std::string& where, const RasterGrid& other,
-                       const std::string& other_where) {
-  if (grid.rows != other.rows || grid.cols != other.cols) {
-    throw InputError(fmt::format("{} x {} cells (rows x columns)", other.rows, other.cols), other_where,
-                     fmt::format("{} x {} as in {}", grid.rows, grid.cols, where));
+void RasterGrid::check_window(int64_t row, int64_t col, int64_t height, int64_t width) const {
+  if (row < 0 || col < 0 || height < 1 || width < 1 || height > rows || width > cols || row > rows - height ||
+      col > cols - width) {
+    throw InternalError(fmt::format("window {}+{} x {}+{}", row, height, col, width), "raster",
+                        fmt::format("a window inside {} x {} cells", rows, cols));
   }
-  if (grid.has_transform && other.has_transform) {
-    // A hundredth of a pixel, over the whole raster: what rounding in text formats may cost, and far below
-    // any effect.
-    const double size = std::max(std::abs(grid.transform[1]), std::abs(grid.transform[5]));
-    for (size_t k = 0; k < 6; ++k) {
-      const double span = k == 1 || k == 4   ? static_cast<double>(grid.cols)
-                          : k == 2 || k == 5 ? static_cast<double>(grid.rows)
-                                             : 1.0;
-      if (!(std::abs(grid.transform[k] - other.transform[k]) * span <= 0.01 * size)) {
-        const auto text = [](const RasterGrid& g) {
-          return fmt::format("corner {}, {} and pixels {} x {}", g.transform[0], g.transform[3],
-                             g.transform[1], -g.transform[5]);
-        };
-        throw InputError(text(other), other_where, fmt::format("{} as in {}", text(grid), where));
-      }
-    }
-  }
-  if (!grid.crs_wkt.empty() && !other.crs_wkt.empty() && grid.crs_wkt != other.crs_wkt &&
-      !is_same_crs(grid.crs_wkt, other.crs_wkt)) {
-    throw InputError("another coordinate reference system", other_where, fmt::format("that of {}", where));
-  }
-}
-
-LonLat centre_lon_lat(const RasterGrid& grid) {
-  const double c = static_cast<double>(grid.cols) / 2, r = static_cast<double>(grid.rows) / 2;
-  const auto& t = grid.transform;
-  return to_lon_lat(grid, t[0] + c * t[1] + r * t[2], t[3] + c * t[4] + r * t[5]);
 }
 
 }  // namespace lockstep::io

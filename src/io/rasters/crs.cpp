@@ -1,0 +1,97 @@
+// Coordinate reference systems, by GDAL and PROJ.
+#include "io/rasters/crs.hpp"
+
+#include <fmt/format.h>
+
+#include "io/rasters/gdal_api.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+constexpr int kTraditionalAxes = 0;  // OAMS_TRADITIONAL_GIS_ORDER: longitude before latitude
+
+class SpatialReference {
+ public:
+  explicit SpatialReference(const GdalApi& api) : api_(api), handle_(api.OSRNewSpatialReference(nullptr)) {
+    api_.OSRSetAxisMappingStrategy(handle_, kTraditionalAxes);
+  }
+  ~SpatialReference() { api_.OSRDestroySpatialReference(handle_); }
+  SpatialReference(const SpatialReference&) = delete;
+  SpatialReference& operator=(const SpatialReference&) = delete;
+  bool set(const std::string& wkt) {
+    return !wkt.empty() && api_.OSRSetFromUserInput(handle_, wkt.c_str()) == 0;
+  }
+  bool set_epsg(int code) { return api_.OSRImportFromEPSG(handle_, code) == 0; }
+  GdalHandle handle() const { return handle_; }
+
+ private:
+  const GdalApi& api_;
+  GdalHandle handle_;
+};
+
+}  // namespace
+
+void describe_crs(const GdalApi& api, RasterGrid& grid) {
+  SpatialReference crs(api);
+  if (!crs.set(grid.crs_wkt)) return;
+  grid.crs_is_degrees = api.OSRIsGeographic(crs.handle()) || api.OSRIsGeocentric(crs.handle());
+  if (!grid.crs_is_degrees) grid.metres_per_unit = api.OSRGetLinearUnits(crs.handle(), nullptr);
+}
+
+bool is_same_crs(const std::string& wkt, const std::string& other_wkt) {
+  if (wkt == other_wkt) return true;
+  const GdalApi* api = find_gdal();
+  if (!api) return false;
+  const GdalQuiet quiet(*api);
+  SpatialReference a(*api), b(*api);
+  if (!a.set(wkt) || !b.set(other_wkt)) return false;
+  const char* const options[] = {"IGNORE_DATA_AXIS_TO_SRS_AXIS_MAPPING=YES", "CRITERION=EQUIVALENT", nullptr};
+  return api->OSRIsSameEx(a.handle(), b.handle(), options) == 1;
+}
+
+LonLat to_lon_lat(const RasterGrid& grid, double x, double y) {
+  const std::string where = "place on Earth";
+  if (grid.crs_wkt.empty()) {
+    throw InputError("the raster names no coordinate reference system", where,
+                     "one, to find its place on Earth");
+  }
+  const GdalApi& api = require_gdal(where);
+  const GdalQuiet quiet(api);
+  const auto fail = [&](const char* what) {
+    throw InputError(quiet.message(what), where, "a CRS that PROJ can transform to WGS 84");
+  };
+  SpatialReference from(api), to(api);
+  if (!from.set(grid.crs_wkt)) fail("its CRS is not understood");
+  if (!to.set_epsg(4326)) fail("PROJ does not know EPSG:4326 (is proj-data installed?)");
+  const GdalHandle transformation = api.OCTNewCoordinateTransformation(from.handle(), to.handle());
+  if (!transformation) fail("no way from its CRS to WGS 84");
+  LonLat place{x, y};
+  const int ok = api.OCTTransform(transformation, 1, &place.lon, &place.lat, nullptr);
+  api.OCTDestroyCoordinateTransformation(transformation);
+  if (!ok) fail("its place cannot be transformed to WGS 84");
+  return place;
+}
+
+LonLat centre_lon_lat(const RasterGrid& grid) {
+  const double c = static_cast<double>(grid.cols) / 2, r = static_cast<double>(grid.rows) / 2;
+  const auto& t = grid.transform;
+  return to_lon_lat(grid, t[0] + c * t[1] + r * t[2], t[3] + c * t[4] + r * t[5]);
+}
+
+std::string crs_from_epsg(int code) {
+  const std::string where = fmt::format("EPSG:{}", code);
+  const GdalApi& api = require_gdal(where);
+  const GdalQuiet quiet(api);
+  SpatialReference crs(api);
+  if (!crs.set_epsg(code))
+    throw InputError(quiet.message("PROJ does not know this EPSG code"), where,
+                     "a code of the EPSG register");
+  char* text = nullptr;
+  api.OSRExportToWkt(crs.handle(), &text);
+  const std::string wkt = text ? text : "";
+  api.VSIFree(text);
+  return wkt;
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,135 @@
+// What must hold of a grid and its heights before a city is computed from them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/rasters/crs.hpp"
+#include "io/rasters/raster.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+// Width and height of a pixel may differ by this share. docs/urban.md says what that costs.
+constexpr double kSquareTolerance = 1e-3;
+// Metres: Challenger Deep to Everest with a margin, and the largest difference of heights that a city's map can hold.
+constexpr float kLowest = -12000, kHighest = 9000;
+// Metres: the tallest living tree has 116.
+constexpr float kTallPlant = 60, kTallestPlant = 130;
+// Values that programs write where they know nothing.
+constexpr float kUsualNodata[] = {-9999.0f, -99999.0f, -32768.0f, -32767.0f};
+
+std::string cell_text(const Array& values, size_t position) {
+  const auto cols = static_cast<size_t>(values.size(1));
+  return fmt::format("{:g} at row {}, column {}", values.as<float>()[position], position / cols,
+                     position % cols);
+}
+
+}  // namespace
+
+void require_square_metres(const RasterGrid& grid, const std::string& where) {
+  if (!grid.has_transform) {
+    throw InputError("the raster has no georeference", where, "a pixel size in metres")
+        .with_hint("give it with --pixel-size");
+  }
+  if (grid.crs_is_degrees) {
+    throw InputError("its coordinates are degrees", where,
+                     "a projected CRS in metres, since heights are metres")
+        .with_hint(
+            "reproject it first, e.g. gdalwarp -t_srs EPSG:<projected CRS of the place> in.tif out.tif");
+  }
+  if (std::abs(grid.metres_per_unit - 1) > 1e-9) {
+    throw InputError(fmt::format("one unit of its CRS is {} m", grid.metres_per_unit), where,
+                     "a CRS in metres")
+        .with_hint(
+            "reproject it first, e.g. gdalwarp -t_srs EPSG:<projected CRS of the place> in.tif out.tif");
+  }
+  const auto& t = grid.transform;
+  for (const double value : t) {
+    if (!std::isfinite(value)) throw InputError("its transform is not finite", where, "six finite numbers");
+  }
+  const double size = std::max(std::abs(t[1]), std::abs(t[5]));
+  if (!(size > 0)) throw InputError("its pixels have no size", where, "a pixel size in metres above 0");
+  if (std::abs(t[2]) > 1e-9 * size || std::abs(t[4]) > 1e-9 * size) {
+    throw InputError("the raster is rotated", where, "rows that run from west to east")
+        .with_hint("gdalwarp makes it north up");
+  }
+  if (t[1] < 0 || t[5] > 0) {
+    throw InputError("the raster is mirrored", where,
+                     "its first row in the north and its first column in the west")
+        .with_hint("gdalwarp makes it north up");
+  }
+  if (std::abs(t[1] + t[5]) > kSquareTolerance * size) {
+    throw InputError(fmt::format("its pixels are {} m by {} m", t[1], -t[5]), where,
+                     "square pixels, to a thousandth")
+        .with_hint("gdalwarp -tr SIZE SIZE makes them square");
+  }
+}
+
+void require_same_grid(const RasterGrid& grid, const std::string& where, const RasterGrid& other,
+                       const std::string& other_where) {
+  if (grid.rows != other.rows || grid.cols != other.cols) {
+    throw InputError(fmt::format("{} x {} cells (rows x columns)", other.rows, other.cols), other_where,
+                     fmt::format("{} x {} as in {}", grid.rows, grid.cols, where));
+  }
+  if (grid.has_transform && other.has_transform) {
+    // A hundredth of a pixel, over the whole raster: what rounding in text formats may cost, and far below
+    // any effect.
+    const double size = std::max(std::abs(grid.transform[1]), std::abs(grid.transform[5]));
+    for (size_t k = 0; k < 6; ++k) {
+      const double span = k == 1 || k == 4   ? static_cast<double>(grid.cols)
+                          : k == 2 || k == 5 ? static_cast<double>(grid.rows)
+                                             : 1.0;
+      if (!(std::abs(grid.transform[k] - other.transform[k]) * span <= 0.01 * size)) {
+        const auto text = [](const RasterGrid& g) {
+          return fmt::format("corner {}, {} and pixels {} x {}", g.transform[0], g.transform[3],
+                             g.transform[1], -g.transform[5]);
+        };
+        throw InputError(text(other), other_where, fmt::format("{} as in {}", text(grid), where));
+      }
+    }
+  }
+  if (!grid.crs_wkt.empty() && !other.crs_wkt.empty() && grid.crs_wkt != other.crs_wkt &&
+      !is_same_crs(grid.crs_wkt, other.crs_wkt)) {
+    throw InputError("another coordinate reference system", other_where, fmt::format("that of {}", where));
+  }
+}
+
+std::string check_heights(const Array& values, HeightKind kind, const std::string& where) {
+  const auto heights = values.as<float>();
+  const auto nodata_hint = [](float value) {
+    return fmt::format("if that marks missing cells, the file must say so: gdal_edit.py -a_nodata {:g} FILE",
+                       value);
+  };
+  size_t low = heights.size(), high = heights.size();
+  for (size_t k = 0; k < heights.size(); ++k) {
+    const float v = heights[k];
+    if (std::isnan(v)) continue;
+    if (v < kLowest || v > kHighest ||
+        std::find(std::begin(kUsualNodata), std::end(kUsualNodata), v) != std::end(kUsualNodata)) {
+      throw InputError(cell_text(values, k), where, "heights in metres").with_hint(nodata_hint(v));
+    }
+    if (low == heights.size() || v < heights[low]) low = k;
+    if (high == heights.size() || v > heights[high]) high = k;
+  }
+  if (low == heights.size()) return "";
+  if (kind == HeightKind::absolute) {
+    if (heights[high] - heights[low] > kHighest) {
+      throw InputError(fmt::format("{} and {}", cell_text(values, low), cell_text(values, high)), where,
+                       "a relief below 9 km")
+          .with_hint(
+              nodata_hint(std::abs(heights[low]) > std::abs(heights[high]) ? heights[low] : heights[high]));
+    }
+    return "";
+  }
+  if (heights[high] > kTallestPlant) {
+    throw InputError(cell_text(values, high), where, "heights of plants above the ground, at most 130 m")
+        .with_hint("heights above sea level need --canopy absolute");
+  }
+  if (heights[high] <= kTallPlant) return "";
+  return fmt::format("{}: a plant of {}; if these are heights above sea level, give --canopy absolute", where,
+                     cell_text(values, high));
+}
+
+}  // namespace lockstep::io
