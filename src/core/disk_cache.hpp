@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "core/platform/threads.hpp"
 
 namespace lockstep {
 
@@ -52,7 +53,7 @@ class DiskCache {
   std::atomic<State> state_{State::on};
   std::atomic<uint64_t> hits_{0}, misses_{0}, writes_{0}, damaged_{0}, evicted_{0};
   std::atomic<uint64_t> written_since_sweep_;
-  std::mutex sweeping_;
+  Mutex sweeping_;
 };
 
 }  // namespace lockstep

@@ -5,9 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
+
+#include "core/platform/threads.hpp"
 
 namespace lockstep {
 
@@ -36,7 +37,7 @@ class Progress {
   const std::chrono::steady_clock::time_point start_;
   std::atomic<int64_t> done_{0};
   std::atomic<int64_t> next_draw_us_{1'000'000};
-  std::mutex drawing_;
+  Mutex drawing_;
   bool drawn_ = false;
 };
 

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/platform/threads.hpp"
 #include "lockstep/stage.hpp"
 
 namespace lockstep {
@@ -37,7 +37,7 @@ class RunSummary {
 
  private:
   const std::chrono::steady_clock::time_point start_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::string device_ = "cpu", numerics_ = "exact";
   std::vector<StageRecord> stages_;
   int64_t peak_device_bytes_ = 0;

@@ -3,13 +3,14 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
+#include "core/platform/threads.hpp"
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
 
 namespace lockstep {
 
 struct Telemetry::State {
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<bool> enabled{false};
   std::unique_ptr<AtomicFile> file;
   std::chrono::steady_clock::time_point start;

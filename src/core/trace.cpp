@@ -1,15 +1,14 @@
 #include "core/trace.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
+#include "core/platform/system.hpp"
+#include "core/platform/threads.hpp"
 
 namespace lockstep {
 namespace {
@@ -26,7 +25,7 @@ int thread_number() {
 }  // namespace
 
 struct Trace::State {
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<bool> enabled{false};
   std::unique_ptr<AtomicFile> file;
   std::string pending;
@@ -39,7 +38,7 @@ struct Trace::State {
     tracks.emplace(track, number);
     append({{"ph", "M"},
             {"name", "thread_name"},
-            {"pid", ::getpid()},
+            {"pid", platform::process_id()},
             {"tid", number},
             {"args", {{"name", track}}}});
     return number;
@@ -76,7 +75,7 @@ void Trace::open(const std::filesystem::path& path) {
   std::lock_guard lock(state_->mutex);
   state_->file = std::make_unique<AtomicFile>(path);
   const ordered_json process = {
-      {"ph", "M"}, {"name", "process_name"}, {"pid", ::getpid()}, {"args", {{"name", "lockstep"}}}};
+      {"ph", "M"}, {"name", "process_name"}, {"pid", platform::process_id()}, {"args", {{"name", "lockstep"}}}};
   state_->pending = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + process.dump();
   state_->tracks.clear();
   state_->enabled = true;
@@ -89,7 +88,7 @@ void Trace::span(std::string_view name, std::string_view category, double start_
   if (!enabled()) return;
   ordered_json event = {
       {"ph", "X"}, {"name", name}, {"cat", category}, {"ts", start_us}, {"dur", duration_us}};
-  event["pid"] = ::getpid();
+  event["pid"] = platform::process_id();
   if (!fields.empty()) add_fields(event["args"], fields);
   std::lock_guard lock(state_->mutex);
   if (!state_->file) return;
@@ -99,7 +98,7 @@ void Trace::span(std::string_view name, std::string_view category, double start_
 
 void Trace::counter(std::string_view name, double value) {
   if (!enabled()) return;
-  ordered_json event = {{"ph", "C"}, {"name", name}, {"ts", now_us()}, {"pid", ::getpid()}};
+  ordered_json event = {{"ph", "C"}, {"name", name}, {"ts", now_us()}, {"pid", platform::process_id()}};
   add_fields(event["args"], {{"value", value}});
   std::lock_guard lock(state_->mutex);
   if (state_->file) state_->append(event);

@@ -13,7 +13,7 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
                                             const std::vector<int>& windows) {
   const uint64_t key = kernel.id() * 2 + (index == Type::i64);
   {
-    std::shared_lock lock(modules_mutex);
+    SharedLock<SharedMutex> lock(modules_mutex);
     if (windows.empty()) {
       if (auto found = modules.find(key); found != modules.end()) return found->second;
     } else if (auto found = windowed.find({key, windows}); found != windowed.end()) {
@@ -131,7 +131,7 @@ DeviceCounters Device::counters() const {
 std::vector<KernelReport> Device::kernels() const {
   std::vector<device::DeviceState::Compiled> known;
   {
-    const std::shared_lock lock(opened().modules_mutex);
+    const SharedLock<SharedMutex> lock(opened().modules_mutex);
     known = state_->reports;
   }
   std::vector<KernelReport> reports;

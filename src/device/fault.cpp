@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
+#include "core/platform/threads.hpp"
 #include "lockstep/context.hpp"
 
 namespace lockstep {
@@ -18,7 +18,7 @@ struct Fault {
   DeviceFault operation = DeviceFault::launch;
   int64_t nth = 1;
 };
-std::mutex mutex;
+Mutex mutex;
 Fault armed;
 int64_t seen = 0;
 std::atomic<bool> any{false};

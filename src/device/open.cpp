@@ -1,9 +1,7 @@
 // Finding and opening devices.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <filesystem>
-
+#include "core/platform/system.hpp"
 #include "device/state.hpp"
 
 namespace lockstep {
@@ -24,17 +22,6 @@ using device::BackendKind;
 
 const BackendKind* kinds[] = {&device::cuda_backend(), &device::webgpu_backend(), &device::cpu_backend(),
                               &device::interp_backend()};
-
-/// Whether the system shows a graphics device at all; spares the start of a Vulkan loader that could only
-/// find software.
-bool gpu_node_present() {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/dri", ignored))
-    if (entry.path().filename().string().starts_with("renderD")) return true;
-  for (const char* node : {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kfd"})
-    if (access(node, F_OK) == 0) return true;
-  return false;
-}
 
 struct Request {
   const BackendKind* kind;
@@ -79,7 +66,7 @@ std::vector<Request> parse(std::string_view names) {
 int choose_number(const Request& request) {
   if (request.number >= 0) return request.number;
   if (request.kind->kind != DeviceKind::webgpu) return 0;
-  if (request.automatic && !gpu_node_present())
+  if (request.automatic && !platform::graphics_node_present())
     throw UnsupportedError("no hardware adapter", "webgpu", "a GPU device node in /dev");
   // Hardware first; a software adapter only when asked for by name.
   const std::vector<DeviceStatus> adapters = request.kind->list();

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/platform/threads.hpp"
 #include "device/backend.hpp"
 
 namespace lockstep::device {
@@ -31,7 +31,7 @@ class MemoryPool {
   struct Shared {
     std::shared_ptr<Backend> backend;
     int64_t keep_bytes = 0, kept_bytes = 0;
-    std::mutex mutex;
+    Mutex mutex;
     std::multimap<int64_t, std::shared_ptr<Memory>> kept;
     std::atomic<int64_t> allocated{0}, peak{0};
   };

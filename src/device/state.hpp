@@ -2,13 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
+#include "core/platform/threads.hpp"
 #include "device/backend.hpp"
 #include "device/pool.hpp"
 #include "device/stage_scope.hpp"
@@ -32,7 +30,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
       cache_hits{0};
   std::atomic<bool> lost{false};
 
-  std::shared_mutex modules_mutex;
+  SharedMutex modules_mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;  // kernel id * 2 + wide index
   std::map<std::pair<uint64_t, std::vector<int>>, std::shared_ptr<Module>> windowed;  // with bound windows
 
@@ -43,7 +41,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     std::exception_ptr error;
   };
   std::map<std::pair<uint64_t, std::vector<int>>, std::shared_ptr<Compilation>> under_way;
-  std::condition_variable_any compiled;
+  ConditionVariable compiled;
   struct Compiled {
     KernelReport report;
     std::shared_ptr<Module> module;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <mutex>
 #include <optional>
 
+#include "core/platform/threads.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/native.hpp"
 
@@ -132,7 +132,7 @@ struct Kernel::State {
   KernelOptions options;
   Trace trace;
   uint64_t id;
-  std::mutex mutex;
+  Mutex mutex;
   std::optional<ir::Function> narrow, wide;
   std::optional<NativeForm> native;
 };

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "core/platform/threads.hpp"
 #include "lockstep/device.hpp"
 
 namespace lockstep::primitives {
@@ -68,13 +68,13 @@ class KernelTable {
  public:
   template <class Make>
   const Kernel& get(size_t index, Make make) {
-    const std::scoped_lock lock(guard_);
+    const std::lock_guard lock(guard_);
     if (!kernels_[index]) kernels_[index] = make();
     return *kernels_[index];
   }
 
  private:
-  std::mutex guard_;
+  Mutex guard_;
   std::array<std::optional<Kernel>, N> kernels_;
 };
 

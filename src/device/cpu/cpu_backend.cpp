@@ -1,15 +1,13 @@
 // The CPU as a device: kernels compiled to SIMD code, run over threads. Work of every queue runs at once, in
 // order.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
-#include <fstream>
-#include <mutex>
-#include <shared_mutex>
 
 #include "compile/llvm/native.hpp"
+#include "core/platform/system.hpp"
+#include "core/platform/threads.hpp"
 #include "device/backend.hpp"
 #include "device/cpu/memory.hpp"
 #include "device/cpu/schedule.hpp"
@@ -70,19 +68,16 @@ int64_t count_atomics(const ir::Function& f) {
   return n;
 }
 
-std::string processor_description() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name"))
-      if (const size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-  return "CPU";
-}
-
 /// Of the last level as one thread sees it. Virtual machines report too much: no more than the usual 32 MB.
 int64_t cache_bytes() {
   constexpr int64_t kUsual = int64_t(32) << 20;
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? std::min<int64_t>(bytes, kUsual) : kUsual;
+  const int64_t bytes = platform::last_level_cache_bytes();
+  return bytes > 0 ? std::min(bytes, kUsual) : kUsual;
+}
+
+MemoryInfo host_memory() {
+  const platform::SystemMemory memory = platform::system_memory();
+  return {memory.total_bytes, memory.free_bytes};
 }
 
 DeviceInfo describe(int threads) {
@@ -91,7 +86,7 @@ DeviceInfo describe(int threads) {
   info.kind = DeviceKind::cpu;
   info.architecture = compile::simd::native_processor();
   info.description =
-      fmt::format("{}, {} thread{}", processor_description(), threads, threads == 1 ? "" : "s");
+      fmt::format("{}, {} thread{}", platform::processor_description(), threads, threads == 1 ? "" : "s");
   info.limits.bindings = kMaxBuffers;
   info.limits.shared_bytes = 1 << 20;
   info.multiprocessors = threads;
@@ -105,7 +100,7 @@ class CpuBackend : public Backend {
 
   const DeviceInfo& info() const override { return info_; }
   void set_limits(const Limits& limits) override { info_.limits = limits; }
-  MemoryInfo memory() const override { return system_memory(); }
+  MemoryInfo memory() const override { return host_memory(); }
 
   std::shared_ptr<Memory> allocate(int64_t bytes) override {
     if (bytes > info_.limits.buffer_bytes)
@@ -232,7 +227,7 @@ class CpuBackend : public Backend {
       std::unique_lock lock(atomics_);
       threads_.run(module.work, frame, box, true);
     } else {
-      std::shared_lock lock(atomics_);
+      SharedLock<SharedMutex> lock(atomics_);
       threads_.run(module.work, frame, box, false);
     }
   }
@@ -254,7 +249,7 @@ class CpuBackend : public Backend {
 
   Threads threads_;
   const int64_t cache_bytes_ = cache_bytes();
-  std::shared_mutex atomics_;
+  SharedMutex atomics_;
   DeviceInfo info_;
 };
 
@@ -262,8 +257,8 @@ std::vector<DeviceStatus> list() {
   DeviceStatus status;
   status.reason = compile::simd::native_unavailable();
   status.available = status.reason.empty();
-  status.info = describe(all_threads());
-  status.memory = system_memory();
+  status.info = describe(platform::available_threads());
+  status.memory = host_memory();
   return {status};
 }
 

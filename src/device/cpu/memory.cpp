@@ -1,18 +1,16 @@
 #include "device/cpu/memory.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <string>
 
 #include "compile/llvm/abi.hpp"
+#include "core/platform/system.hpp"
 
 namespace lockstep::device::cpu {
 
@@ -22,26 +20,6 @@ using compile::simd::kAlignment;
 using compile::simd::kPadding;
 
 constexpr size_t kHugePage = size_t(2) << 20;
-
-int64_t number_in(const std::string& path) {
-  std::ifstream file(path);
-  int64_t value = -1;
-  return file >> value ? value : -1;
-}
-
-/// The control group of this process under the version 2 hierarchy, or the root.
-std::string control_group() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
-  return "/sys/fs/cgroup";
-}
-
-void lower_to(MemoryInfo& info, int64_t limit, int64_t used) {
-  if (limit <= 0 || limit >= info.total_bytes) return;
-  info.total_bytes = limit;
-  info.free_bytes = std::min(info.free_bytes, std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0));
-}
 
 }  // namespace
 
@@ -54,7 +32,7 @@ HostMemory::HostMemory(int64_t size) {
   mapped_ = std::aligned_alloc(huge ? kHugePage : kAlignment, mapped_bytes_);
   if (!mapped_)
     throw DeviceError(DeviceFault::allocation, fmt::format("cpu: {} bytes could not be allocated", size));
-  if (huge) madvise(mapped_, mapped_bytes_, MADV_HUGEPAGE);
+  if (huge) platform::prefer_huge_pages(mapped_, mapped_bytes_);
   data_ = static_cast<std::byte*>(mapped_) + kPadding;
 }
 
@@ -76,22 +54,6 @@ std::byte* thread_scratch(int64_t bytes) {
                         fmt::format("cpu: {} bytes of scratch memory could not be allocated", bytes));
   }
   return static_cast<std::byte*>(memory.get());
-}
-
-MemoryInfo system_memory() {
-  MemoryInfo info;
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  for (int64_t value; file >> key >> value;) {
-    if (key == "MemTotal:") info.total_bytes = value * 1024;
-    if (key == "MemAvailable:") info.free_bytes = value * 1024;
-    std::getline(file, unit);
-  }
-  const std::string group = control_group();
-  lower_to(info, number_in(group + "/memory.max"), number_in(group + "/memory.current"));
-  const std::string old = "/sys/fs/cgroup/memory";
-  lower_to(info, number_in(old + "/memory.limit_in_bytes"), number_in(old + "/memory.usage_in_bytes"));
-  return info;
 }
 
 #ifdef __SSE2__

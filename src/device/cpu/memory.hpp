@@ -23,9 +23,6 @@ class HostMemory : public Memory {
 /// Memory of one thread that grows on need and is kept.
 std::byte* thread_scratch(int64_t bytes);
 
-/// Of the machine, or of the control group where that is less.
-MemoryInfo system_memory();
-
 /// From here a block is written past the caches.
 inline constexpr int64_t kStreamBytes = int64_t(8) << 20;
 /// Parts of a larger block of `whole` bytes.

@@ -4,13 +4,6 @@
 #include <xmmintrin.h>
 #endif
 
-#include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
-#include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 
 #include "device/cpu/memory.hpp"
@@ -19,15 +12,6 @@ namespace lockstep::device::cpu {
 
 using compile::simd::Box;
 using compile::simd::Frame;
-
-struct Threads::Arena {
-  explicit Arena(int count)
-      : limit(tbb::global_control::max_allowed_parallelism,
-              size_t(std::max(count, tbb::info::default_concurrency()))),
-        arena(count) {}
-  tbb::global_control limit;
-  tbb::task_arena arena;
-};
 
 namespace {
 
@@ -107,13 +91,6 @@ void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) 
 
 }  // namespace
 
-int all_threads() { return tbb::info::default_concurrency(); }
-
-Threads::Threads(int count) : count_(count > 0 ? count : all_threads()) {
-  if (count_ > 1) arena_ = std::make_unique<Arena>(count_);
-}
-Threads::~Threads() = default;
-
 void Threads::run(const Work& work, const Frame& frame, const Box& box, bool alone) {
   int64_t total = work.cost;
   for (int a = 0; a < 3; ++a) {
@@ -122,29 +99,10 @@ void Threads::run(const Work& work, const Frame& frame, const Box& box, bool alo
     total *= size;  // three axes below 2^31 and a cost below 2^20 may overflow only where no one would wait
     total = std::min<int64_t>(total, int64_t(1) << 31);
   }
-  if (alone || !arena_ || total < kInlineCost) return call(work, frame, box);
-  const Cut c = cut(work, box, count_);
-  if (c.parts() == 1) return run_part(work, frame, c, 0);
-  struct Data {
-    const Work& work;
-    const Frame& frame;
-    const Cut& c;
-  } data{work, frame, c};
-  for_parts(
-      c.parts(),
-      [](void* p, int64_t first, int64_t last) {
-        const Data& d = *static_cast<Data*>(p);
-        for (int64_t part = first; part < last; ++part) run_part(d.work, d.frame, d.c, part);
-      },
-      &data);
-}
-
-void Threads::for_parts(int64_t parts, void (*body)(void*, int64_t, int64_t), void* data) {
-  if (!arena_ || parts <= 1) return body(data, 0, parts);
-  arena_->arena.execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<int64_t>(0, parts, 1),
-        [&](const tbb::blocked_range<int64_t>& range) { body(data, range.begin(), range.end()); });
+  if (alone || count() == 1 || total < kInlineCost) return call(work, frame, box);
+  const Cut c = cut(work, box, count());
+  arena_.for_parts(c.parts(), [&](int64_t first, int64_t last) {
+    for (int64_t part = first; part < last; ++part) run_part(work, frame, c, part);
   });
 }
 

@@ -2,10 +2,11 @@
 // and on no thread, so results are the same for any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <memory>
 
 #include "compile/llvm/abi.hpp"
+#include "core/platform/parallel.hpp"
 
 namespace lockstep::device::cpu {
 
@@ -16,15 +17,11 @@ struct Work {
   int64_t cost = 1;  // rough operations of one point or group
 };
 
-/// What the process may use.
-int all_threads();
-
 class Threads {
  public:
   /// 0: all that the process may use.
-  explicit Threads(int count);
-  ~Threads();
-  int count() const { return count_; }
+  explicit Threads(int count) : arena_(count) {}
+  int count() const { return arena_.count(); }
 
   /// `alone`: on the calling thread only.
   void run(const Work& work, const compile::simd::Frame& frame, const compile::simd::Box& box, bool alone);
@@ -33,26 +30,15 @@ class Threads {
   void for_bytes(int64_t bytes, F body);
 
  private:
-  struct Arena;
-  void for_parts(int64_t parts, void (*body)(void*, int64_t, int64_t), void* data);
-
-  int count_;
-  std::unique_ptr<Arena> arena_;
+  platform::ThreadArena arena_;
 };
 
 template <class F>
 void Threads::for_bytes(int64_t bytes, F body) {
   constexpr int64_t kPart = 1 << 20;
-  struct Data {
-    F* body;
-    int64_t bytes;
-  } data{&body, bytes};
-  for_parts((bytes + kPart - 1) / kPart,
-            [](void* p, int64_t first, int64_t last) {
-              const Data& d = *static_cast<Data*>(p);
-              (*d.body)(first* kPart, std::min(last * kPart, d.bytes) - first * kPart);
-            },
-            &data);
+  arena_.for_parts((bytes + kPart - 1) / kPart, [&](int64_t first, int64_t last) {
+    body(first* kPart, std::min(last * kPart, bytes) - first * kPart);
+  });
 }
 
 }  // namespace lockstep::device::cpu

@@ -1,10 +1,9 @@
 #include "device/cuda/staging.hpp"
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include "core/platform/parallel.hpp"
 
 namespace lockstep::device::cuda {
 
@@ -17,9 +16,10 @@ void copy_host(std::byte* to, const std::byte* from, int64_t bytes) {
     std::memcpy(to, from, size_t(bytes));
     return;
   }
-  tbb::parallel_for(tbb::blocked_range<int64_t>(0, (bytes + kPiece - 1) / kPiece), [&](const auto& range) {
-    const int64_t first = range.begin() * kPiece, last = std::min(bytes, range.end() * kPiece);
-    std::memcpy(to + first, from + first, size_t(last - first));
+  static const auto& threads = *new platform::ThreadArena;  // transfers may outlast static objects
+  threads.for_parts((bytes + kPiece - 1) / kPiece, [&](int64_t first, int64_t last) {
+    first *= kPiece;
+    std::memcpy(to + first, from + first, size_t(std::min(bytes, last * kPiece) - first));
   });
 }
 

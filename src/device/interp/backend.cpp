@@ -2,14 +2,14 @@
 #include "device/backend.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <mutex>
 
 #include "compile/lower.hpp"
+#include "core/platform/system.hpp"
+#include "core/platform/threads.hpp"
 #include "device/host_queue.hpp"
 #include "device/interp/execute.hpp"
 #include "device/interp/findings.hpp"
@@ -124,7 +124,7 @@ class InterpBackend final : public Backend {
 
   bool collect = false, all_passes = false;
   std::vector<Finding> found;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
 
  private:
   void run(Queue* queue, std::function<void()> work) {
@@ -170,8 +170,8 @@ Support InterpBackend::supports(const ir::Function& function) const {
 }
 
 MemoryInfo InterpBackend::memory() const {
-  const int64_t page = sysconf(_SC_PAGE_SIZE);
-  return {sysconf(_SC_PHYS_PAGES) * page, sysconf(_SC_AVPHYS_PAGES) * page};
+  const platform::SystemMemory memory = platform::system_memory();
+  return {memory.total_bytes, memory.free_bytes};
 }
 
 InterpBackend& interp_of(Backend& backend) {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
+#include "core/platform/system.hpp"
 #include "device/webgpu/vulkan_memory.hpp"
 
 namespace lockstep::device::webgpu {
@@ -40,17 +40,9 @@ DeviceInfo device_info(const Adapter& adapter, int number) {
 }
 
 MemoryInfo memory_info(const Adapter& adapter) {
-  MemoryInfo info;
   if (!adapter.software()) return vulkan_memory(adapter.vendor, adapter.number, adapter.name);
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  int64_t kib = 0;
-  while (file >> key >> kib) {
-    std::getline(file, unit);
-    if (key == "MemTotal:") info.total_bytes = kib * 1024;
-    if (key == "MemAvailable:") info.free_bytes = kib * 1024;
-  }
-  return info;
+  const platform::SystemMemory memory = platform::system_memory();
+  return {memory.total_bytes, memory.free_bytes};
 }
 
 std::vector<DeviceStatus> list_adapters() {

@@ -1,0 +1,38 @@
+#include "core/platform/parallel.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+
+namespace lockstep::platform {
+
+struct ThreadArena::Arena {
+  explicit Arena(int count)
+      : limit(tbb::global_control::max_allowed_parallelism,
+              size_t(std::max(count, tbb::info::default_concurrency()))),
+        arena(count) {}
+  tbb::global_control limit;
+  tbb::task_arena arena;
+};
+
+int available_threads() { return tbb::info::default_concurrency(); }
+
+ThreadArena::ThreadArena(int count) : count_(count > 0 ? count : available_threads()) {
+  if (count_ > 1) arena_ = std::make_unique<Arena>(count_);
+}
+ThreadArena::~ThreadArena() = default;
+
+void ThreadArena::run(int64_t parts, void (*body)(void*, int64_t, int64_t), void* data) const {
+  if (!arena_ || parts <= 1) return body(data, 0, parts);
+  arena_->arena.execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<int64_t>(0, parts, 1),
+        [&](const tbb::blocked_range<int64_t>& range) { body(data, range.begin(), range.end()); });
+  });
+}
+
+}  // namespace lockstep::platform

@@ -1,0 +1,37 @@
+// The machine and the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lockstep::platform {
+
+int process_id();
+/// "AMD EPYC 9R14"; "CPU" where the system does not tell.
+std::string processor_description();
+/// Of the last cache level as one thread sees it; 0: not known.
+int64_t last_level_cache_bytes();
+/// Whether the system shows a graphics device at all.
+bool graphics_node_present();
+
+struct SystemMemory {
+  int64_t total_bytes = 0, free_bytes = 0;
+};
+/// Of the machine, or of the tightest control group around this process where that is less. What the page
+/// cache holds counts as free: the kernel gives it up on demand.
+SystemMemory system_memory();
+/// The same read from other places than /proc and /sys/fs/cgroup, for tests.
+SystemMemory system_memory(const std::string& proc, const std::string& cgroups);
+/// Asks for huge pages behind a block that begins and ends on their bounds.
+void prefer_huge_pages(void* memory, size_t bytes);
+
+/// Writes to stderr; nobody can be told where that fails.
+void write_stderr(std::string_view text);
+/// True if stderr is a terminal that can redraw a line.
+bool stderr_is_terminal();
+/// Columns of that terminal, 80 if unknown.
+int terminal_columns();
+
+}  // namespace lockstep::platform

@@ -1,0 +1,23 @@
+#include "core/platform/system.hpp"
+
+#include <cstdio>
+
+namespace lockstep::platform {
+
+int process_id() { return 1; }
+std::string processor_description() { return "WebAssembly"; }
+int64_t last_level_cache_bytes() { return 0; }
+bool graphics_node_present() { return false; }
+
+SystemMemory system_memory() {
+  constexpr int64_t kPage = 65536, kMost = int64_t(1) << 32;
+  return {kMost, kMost - int64_t(__builtin_wasm_memory_size(0)) * kPage};
+}
+SystemMemory system_memory(const std::string&, const std::string&) { return system_memory(); }
+void prefer_huge_pages(void*, size_t) {}
+
+void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+bool stderr_is_terminal() { return false; }
+int terminal_columns() { return 80; }
+
+}  // namespace lockstep::platform
