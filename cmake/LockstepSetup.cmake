@@ -40,7 +40,6 @@ if(LOCKSTEP_SANITIZE)
 endif()
 
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(TBB REQUIRED)
 find_package(Threads REQUIRED)

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that ./run (default) or ./test needs, if any is missing. Needs root or sudo for that.
-# usage: packages.sh [run|test]
+# Installs the Debian packages that ./run (default), ./test or scripts/wasm.sh (web) needs, if any is missing. Needs
+# root or sudo for that.
+# usage: packages.sh [run|test|web]
 set -euo pipefail
 
-run=(cmake ninja-build g++ ccache lld-19 llvm-19-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libtbb-dev
+run=(cmake ninja-build g++ ccache lld-19 llvm-19-dev libfmt-dev libcli11-dev nlohmann-json3-dev libtbb-dev
   libgdal32 libpng-dev libeigen3-dev libzstd-dev libxml2-dev zlib1g-dev libtinfo-dev python3 python3-pip libvulkan1 mesa-vulkan-drivers)
 test=(git libgtest-dev librapidcheck-dev libbenchmark-dev clang-format-19 clang-tidy-19 chromium-common)
+web=(clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 nodejs)
 
 wanted=("${run[@]}")
-if [ "${1:-run}" = test ]; then wanted+=("${test[@]}"); fi
+case "${1:-run}" in
+  test) wanted+=("${test[@]}") ;;
+  web) wanted=(libfmt-dev nlohmann-json3-dev "${web[@]}") ;;
+esac
 
 if ! command -v dpkg-query >/dev/null; then
   echo "packages.sh: this is no Debian system; it needs the counterparts of: ${wanted[*]}" >&2

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "compile/lower.hpp"
 #include "compile/passes/contract_fma.hpp"
@@ -15,6 +13,7 @@
 #include "compile/passes/promote.hpp"
 #include "compile/passes/rewrite.hpp"
 #include "compile/passes/simplify.hpp"
+#include "core/atomic_file.hpp"
 
 namespace lockstep::compile {
 
@@ -66,9 +65,7 @@ class Pipeline {
   void show(std::string_view pass) {
     if (options_.observe) options_.observe(pass, f_);
     if (folder_.empty()) return;
-    std::error_code ignored;
-    std::filesystem::create_directories(folder_, ignored);
-    std::ofstream(fmt::format("{}/{}.{:02}.{}.ir", folder_, f_.name, number_++, pass)) << ir::print(f_);
+    write_file(fmt::format("{}/{}.{:02}.{}.ir", folder_, f_.name, number_++, pass), ir::print(f_));
   }
 
   ir::Function& f_;

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
-#include "core/platform/threads.hpp"
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
+#include "core/platform/threads.hpp"
 
 namespace lockstep {
 

@@ -74,8 +74,10 @@ double Trace::now_us() {
 void Trace::open(const std::filesystem::path& path) {
   std::lock_guard lock(state_->mutex);
   state_->file = std::make_unique<AtomicFile>(path);
-  const ordered_json process = {
-      {"ph", "M"}, {"name", "process_name"}, {"pid", platform::process_id()}, {"args", {{"name", "lockstep"}}}};
+  const ordered_json process = {{"ph", "M"},
+                                {"name", "process_name"},
+                                {"pid", platform::process_id()},
+                                {"args", {{"name", "lockstep"}}}};
   state_->pending = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + process.dump();
   state_->tracks.clear();
   state_->enabled = true;

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <list>
 
-#include "core/platform/threads.hpp"
 #include "core/log.hpp"
+#include "core/platform/threads.hpp"
 #include "core/trace.hpp"
 #include "device/stage_scope.hpp"
 
@@ -26,7 +26,7 @@ DeviceOptions device_options(const ContextOptions& options) {
 struct Context::State {
   ContextOptions options;
   std::string opened;         // name of the device, to open it again after a loss
-  mutable Mutex mutex;   // guards what follows
+  mutable Mutex mutex;        // guards what follows
   std::list<Device> devices;  // the last one is in use; those before it were lost, their handles stay valid
   Device cpu;
   std::vector<StageRecord> stages;

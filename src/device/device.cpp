@@ -20,7 +20,7 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
       return found->second;
     }
   }
-  std::unique_lock lock(modules_mutex);
+  UniqueLock<SharedMutex> lock(modules_mutex);
   const std::pair name(key, windows);
   if (const auto found = under_way.find(name); found != under_way.end()) {
     const std::shared_ptr<Compilation> other = found->second;
@@ -66,7 +66,7 @@ std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
   report.from_cache = module->from_cache;
   report.begin_s = begin_us * 1e-6, report.end_s = Trace::now_us() * 1e-6;
   report.group_lanes = module->group[0] * module->group[1] * module->group[2];
-  const std::unique_lock lock(modules_mutex);
+  const std::lock_guard lock(modules_mutex);
   reports.push_back({std::move(report), module});
   return module;
 }

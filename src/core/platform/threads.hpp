@@ -13,6 +13,8 @@ using RecursiveMutex = std::recursive_mutex;
 using SharedMutex = std::shared_mutex;
 using ConditionVariable = std::condition_variable_any;
 template <class M>
+using UniqueLock = std::unique_lock<M>;
+template <class M>
 using SharedLock = std::shared_lock<M>;
 }  // namespace lockstep
 

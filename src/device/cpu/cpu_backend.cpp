@@ -224,7 +224,7 @@ class CpuBackend : public Backend {
   void run(const CpuModule& module, const Frame& frame, const Box& box) {
     if (!module.atomics) return threads_.run(module.work, frame, box, false);
     if (module.alone) {
-      std::unique_lock lock(atomics_);
+      const std::lock_guard lock(atomics_);
       threads_.run(module.work, frame, box, true);
     } else {
       SharedLock<SharedMutex> lock(atomics_);

@@ -37,7 +37,7 @@ template <class F>
 void Threads::for_bytes(int64_t bytes, F body) {
   constexpr int64_t kPart = 1 << 20;
   arena_.for_parts((bytes + kPart - 1) / kPart, [&](int64_t first, int64_t last) {
-    body(first* kPart, std::min(last * kPart, bytes) - first * kPart);
+    body(first * kPart, std::min(last * kPart, bytes) - first * kPart);
   });
 }
 

@@ -216,14 +216,8 @@ std::vector<DeviceStatus> list_devices() {
 
 std::shared_ptr<Backend> open_device(int number, const DeviceOptions&) {
   // The compiler's library loads while the driver makes the context.
-  std::thread compiler;
-  if (Driver::find()) compiler = std::thread([] { clike::Nvrtc::find(); });
-  struct Join {
-    std::thread& thread;
-    ~Join() {
-      if (thread.joinable()) thread.join();
-    }
-  } join{compiler};
+  std::jthread compiler;
+  if (Driver::find()) compiler = std::jthread([] { clike::Nvrtc::find(); });
   auto backend = std::make_shared<CudaBackend>(number);
   nvtx::attach();
   DeviceNumber device = 0;

@@ -1,6 +1,5 @@
 #include "device/webgpu/native.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <mutex>
 
 #include "core/dynamic_library.hpp"
+#include "device/webgpu/vulkan_memory.hpp"
 
 namespace lockstep::device::webgpu {
 
@@ -29,8 +29,7 @@ Loaded load() {
     return loaded;
   }
   // Asked before any Vulkan call, so that the reason names what is missing.
-  void* loader = ::dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!loader) {
+  if (!vulkan_loader()) {
     loaded.reason = "the Vulkan loader libvulkan.so.1 was not found";
     return loaded;
   }

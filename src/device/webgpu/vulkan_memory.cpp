@@ -1,7 +1,5 @@
 #include "device/webgpu/vulkan_memory.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -78,9 +76,9 @@ struct Vulkan {
 const Vulkan& vulkan() {
   static const Vulkan loaded = [] {
     Vulkan v;
-    void* library = ::dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    const DynamicLibrary& library = vulkan_loader();
     if (!library) return v;
-    const auto get = reinterpret_cast<GetInstanceProcAddr>(::dlsym(library, "vkGetInstanceProcAddr"));
+    const auto get = library.function<std::remove_pointer_t<GetInstanceProcAddr>>("vkGetInstanceProcAddr");
     if (!get) return v;
     const auto create = reinterpret_cast<int32_t (*)(const InstanceCreateInfo*, const void*, Handle*)>(
         get(nullptr, "vkCreateInstance"));
@@ -99,6 +97,11 @@ const Vulkan& vulkan() {
 }
 
 }  // namespace
+
+const DynamicLibrary& vulkan_loader() {
+  static const DynamicLibrary& library = *new DynamicLibrary(LibrarySearch{{"libvulkan.so.1"}, {}}.load());
+  return library;
+}
 
 MemoryInfo vulkan_memory(uint32_t vendor, uint32_t device, const std::string& name) {
   static std::mutex mutex;

@@ -53,7 +53,8 @@ struct Names {
 };
 
 /// Each group from the process's own up to the root; a container sees its own as the root.
-void lower_to_groups(SystemMemory& memory, const fs::path& root, const std::string& group, const Names& names) {
+void lower_to_groups(SystemMemory& memory, const fs::path& root, const std::string& group,
+                     const Names& names) {
   const fs::path relative = fs::path(group).relative_path();
   for (fs::path part = relative;; part = part.parent_path()) {
     const fs::path folder = root / part;
@@ -76,8 +77,9 @@ SystemMemory system_memory(const std::string& proc, const std::string& cgroups) 
   }
   lower_to_groups(memory, cgroups, group_of(proc, ""),
                   {"memory.max", "memory.current", "active_file", "inactive_file"});
-  lower_to_groups(memory, fs::path(cgroups) / "memory", group_of(proc, "memory"),
-                  {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file", "total_inactive_file"});
+  lower_to_groups(
+      memory, fs::path(cgroups) / "memory", group_of(proc, "memory"),
+      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file", "total_inactive_file"});
   return memory;
 }
 

@@ -16,9 +16,13 @@ using RecursiveMutex = Mutex;
 using SharedMutex = Mutex;
 
 template <class M>
-struct SharedLock {
-  explicit SharedLock(M&) {}
+struct UniqueLock {
+  explicit UniqueLock(M&) {}
+  void lock() {}
+  void unlock() {}
 };
+template <class M>
+using SharedLock = UniqueLock<M>;
 
 struct ConditionVariable {
   template <class Lock, class Condition>
