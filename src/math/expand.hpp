@@ -11,4 +11,10 @@ namespace lockstep::math {
 /// body is final: no pass contracts or reorders it.
 ir::Id expand(ir::Builder& builder, ir::Op op, std::span<const ir::Id> args);
 
+/// sin and cos of one operand with one reduction of the angle; the bits of `expand` for each.
+struct SinCosIds {
+  ir::Id sin, cos;
+};
+SinCosIds expand_sincos(ir::Builder& builder, ir::Id angle);
+
 }  // namespace lockstep::math

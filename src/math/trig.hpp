@@ -109,22 +109,36 @@ SinCos<V, T> sin_cos(V<T> r, V<T> low) {
   return {s, c};
 }
 
+/// The sine and the cosine of the angle x from those of its reduced angle.
 template <template <class> class V, class T>
-V<T> sin_body(V<T> x) {
+V<T> sine_of(SinCos<V, T> reduced, V<BitsOf<T>> quadrant, V<T> x) {
   using U = BitsOf<T>;
-  const auto [r, low, quadrant] = reduce<V, T>(abs(x));
-  const auto [s, c] = sin_cos<V, T>(r, low);
-  const V<T> value = select((quadrant & V<U>(1)) == V<U>(0), s, c);
+  const V<T> value = select((quadrant & V<U>(1)) == V<U>(0), reduced.sin, reduced.cos);
   return multiply_sign<V, T>(negate_if_odd<V, T>(value, quadrant >> V<U>(1)), x);
+}
+template <template <class> class V, class T>
+V<T> cosine_of(SinCos<V, T> reduced, V<BitsOf<T>> quadrant) {
+  using U = BitsOf<T>;
+  const V<T> value = select((quadrant & V<U>(1)) == V<U>(0), reduced.cos, reduced.sin);
+  return negate_if_odd<V, T>(value, (quadrant + V<U>(1)) >> V<U>(1));
 }
 
 template <template <class> class V, class T>
-V<T> cos_body(V<T> x) {
-  using U = BitsOf<T>;
+V<T> sin_body(V<T> x) {
   const auto [r, low, quadrant] = reduce<V, T>(abs(x));
-  const auto [s, c] = sin_cos<V, T>(r, low);
-  const V<T> value = select((quadrant & V<U>(1)) == V<U>(0), c, s);
-  return negate_if_odd<V, T>(value, (quadrant + V<U>(1)) >> V<U>(1));
+  return sine_of<V, T>(sin_cos<V, T>(r, low), quadrant, x);
+}
+template <template <class> class V, class T>
+V<T> cos_body(V<T> x) {
+  const auto [r, low, quadrant] = reduce<V, T>(abs(x));
+  return cosine_of<V, T>(sin_cos<V, T>(r, low), quadrant);
+}
+/// Both, with one reduction.
+template <template <class> class V, class T>
+SinCos<V, T> sincos_body(V<T> x) {
+  const auto [r, low, quadrant] = reduce<V, T>(abs(x));
+  const auto reduced = sin_cos<V, T>(r, low);
+  return {sine_of<V, T>(reduced, quadrant, x), cosine_of<V, T>(reduced, quadrant)};
 }
 
 template <template <class> class V, class T>

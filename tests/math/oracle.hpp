@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lockstep/error.hpp"
-#include "lockstep/ir/function.hpp"
+#include "lockstep/kernel/math.hpp"
 
 namespace lockstep::testing {
 
@@ -164,5 +164,27 @@ class Sampler {
   ir::Op op_;
   std::mt19937_64 random_;
 };
+
+/// Largest error of powi's products over bases whose |exponent|th power is a normal number.
+template <class T>
+double powi_error(int exponent, int64_t count, uint64_t seed) {
+  using W = Wider<T>;
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> unit(-1, 1);
+  const auto size = uint64_t(std::abs(exponent));
+  const auto power = [&](auto base) {
+    using X = decltype(base);
+    const X p = lockstep::detail::power_by_squaring(base, size, [](X x, X y) { return x * y; });
+    return exponent < 0 ? 1 / p : p;
+  };
+  const double range = (std::numeric_limits<T>::max_exponent - 3) / double(size);
+  double worst = 0;
+  for (int64_t n = 0; n < count; ++n) {
+    const T base = T(std::copysign(std::exp2(range * unit(random)), unit(random)));
+    // |exponent| products in the wider type lose a few of its bits, of which it has as many again as T.
+    worst = std::max(worst, ulp_error<T>(power(base), power(W(base))));
+  }
+  return worst;
+}
 
 }  // namespace lockstep::testing

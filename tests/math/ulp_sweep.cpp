@@ -90,5 +90,12 @@ int main(int argc, char** argv) {
     if (type != "f64") good &= report<float>(op, "f32", count, seed, threads);
     if (type != "f32") good &= report<double>(op, "f64", type == "f64" ? count : count / 50, seed, threads);
   }
+  if (function.empty() || function == "powi")
+    for (const int exponent : {2, 3, 4, 5, 8, 16, 32, 64, -1, -2, -3, -8, -64}) {
+      const double f32 = lockstep::testing::powi_error<float>(exponent, count / 10, seed);
+      const double f64 = lockstep::testing::powi_error<double>(exponent, count / 100, seed);
+      std::printf("powi %4d  f32 %.4f  f64 %.4f\n", exponent, f32, f64);
+      good &= std::max(f32, f64) <= std::abs(exponent);
+    }
   return good ? 0 : 1;
 }

@@ -120,6 +120,14 @@ TEST_P(Function, EdgesF64) { check_edges<double>(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(All, Function, ::testing::ValuesIn(math::functions()),
                          [](const auto& row) { return std::string(ir::name(row.param)); });
 
+TEST(Powi, ProductsStayWithinTheExponentInUlp) {
+  for (int n = 2; n <= kProductPower; ++n)
+    for (const int exponent : {n, -n}) {
+      EXPECT_LE(powi_error<float>(exponent, 2000, 17), n) << exponent;
+      EXPECT_LE(powi_error<double>(exponent, 500, 17), n) << exponent;
+    }
+}
+
 TEST(Trigonometry, ReducesTheHardestDoubles) {
   // Doubles that lie closest to a multiple of pi/2 over their binades stress the window of 2/pi's bits.
   for (const double x : {0x1.6ac5b262ca1ffp+849, 0x1.8951ca7b6e2a5p+500, 0x1.921fb54442d18p+1, 0x1p1023,

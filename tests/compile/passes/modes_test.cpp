@@ -64,6 +64,26 @@ TEST(Pipeline, ObservesEachPassAndSkipsWhatIsAskedFor) {
   for (const auto& i : lowered.instructions) EXPECT_FALSE(ir::is_math(i.op));
 }
 
+TEST(Pipeline, SineAndCosineOfOneAngleShareItsReduction) {
+  const auto branches = [](const ir::Function& f) {
+    int n = 0;
+    for (const auto& i : compile::lower(f, {}).instructions) n += i.op == ir::Op::if_;
+    return n;
+  };
+  const auto one = traced([](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) { out[at] = sin(a[at]); });
+  const auto both = traced([](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
+    const auto [s, c] = sincos(a[at]);
+    out[at] = s + c;
+  });
+  const auto repeated = traced([](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
+    const Val<f32> x = a[at], s = sin(x), other = sin(x + 1), c = cos(x);
+    out[at] = s + other + c + sin(x);
+  });
+  EXPECT_EQ(branches(one), 1);
+  EXPECT_EQ(branches(both), 1);
+  EXPECT_EQ(branches(repeated), 3);
+}
+
 TEST(Pipeline, SameTextForTheSameKernel) {
   const auto lowered = [] {
     return ir::print(compile::lower(
