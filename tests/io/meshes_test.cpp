@@ -1,4 +1,5 @@
 // OBJ, PLY and STL: what is read, what is refused and where.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -50,6 +51,22 @@ TEST(Obj, EveryKindOfFace) {
   const TriangleMesh colored = parse_obj("v 0 0 0 0 0.5 1\nv 1 0 0 1 1 1\n", "m.obj");
   EXPECT_EQ(colored.colors, (std::vector<uint8_t>{0, 128, 255, 255, 255, 255}));
   EXPECT_TRUE(parse_obj("v 0 0 0 0 0.5 1\nv 1 0 0 1\n", "m.obj").colors.empty());
+}
+
+TEST(Obj, CommentsContinuedLinesAndFacesBeforeTheirVertices) {
+  const std::string vertices = "v 0 0 0\nv 1 0 0 # the second\nv 1 1 \\\r\n  0\nv 0 1 0\n";
+  for (const std::string& text : {vertices + "f 1 2 3 4 # all\n", vertices + "f 1 2\\\n 3 4\n",
+                                  "\xef\xbb\xbf" + vertices + "f 1 2 3 4\n", "f 1 2 3 4\n" + vertices,
+                                  "g a \\\n b\n" + vertices + "f 1 2 3 4"}) {
+    const TriangleMesh mesh = parse_obj(text, "m.obj");
+    EXPECT_EQ(mesh.vertices, kSquare) << text;
+    EXPECT_EQ(mesh.faces, kTwoFaces) << text;
+  }
+  // The order of faces is the file's; lines are counted through joined ones.
+  EXPECT_EQ(parse_obj("v 0 0 0\nv 1 0 0\nf 1 2 3\nv 1 1 0\nf 3 2 1\n", "m").faces,
+            (std::vector<int32_t>{0, 1, 2, 2, 1, 0}));
+  EXPECT_EQ(message([] { parse_obj("v 0 0 \\\n0\nf 1 2 3\nv 1 0 0\n", "m.obj"); }),
+            "a face names vertex 3 [m.obj:3]: expected one of 2, counted from 1");
 }
 
 TEST(Obj, RefusesWithTheLine) {
@@ -181,6 +198,22 @@ TEST(Stl, CornersMergeExactly) {
   const TriangleMesh mesh = stl(text);
   EXPECT_EQ(mesh.vertices, kSquare);
   EXPECT_EQ(mesh.faces, kTwoFaces);
+}
+
+TEST(Stl, CapitalLettersAndJunk) {
+  const std::string facet =
+      "FACET NORMAL 0 0 -nan(ind)\nOUTER LOOP\nVERTEX 0 0 0\nVERTEX 1 0 0\nVERTEX 0 1 0\nENDLOOP\nENDFACET\n";
+  EXPECT_EQ(stl("SOLID a name\n" + facet + "ENDSOLID a name\n").faces, (std::vector<int32_t>{0, 1, 2}));
+  for (const auto& [line, place] : {std::pair("VERTEX 1 0 0", "m.stl:5"),
+                                    {"OUTER LOOP", "m.stl:3"},
+                                    {"ENDLOOP", "m.stl:7"},
+                                    {"ENDFACET", "m.stl:8"},
+                                    {"-nan(ind)", "m.stl:2"}}) {
+    std::string text = facet;
+    text.insert(text.find(line) + std::strlen(line), " junk");
+    EXPECT_EQ(message([&] { stl("solid\n" + text + "endsolid\n"); }),
+              fmt::format("'junk' follows [{}]: expected the end of the line", place));
+  }
 }
 
 TEST(Stl, RefusesWithThePlace) {

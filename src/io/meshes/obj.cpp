@@ -24,7 +24,9 @@ constexpr std::array kFreeForm = {"cstype", "deg",  "curv", "curv2", "surf", "bm
 
 class ObjParser {
  public:
-  ObjParser(std::string_view text, std::string_view where) : scan_(text, std::string(where)), where_(where) {}
+  ObjParser(std::string_view text, std::string_view where)
+      : scan_(text, std::string(where), {.trailing_comments = true, .continued_lines = true}),
+        where_(where) {}
 
   TriangleMesh parse() {
     while (scan_.next_line()) {
@@ -40,6 +42,7 @@ class ObjParser {
       }
     }
     if (mesh_.vertices.empty()) throw InputError("no vertices", where_, "an OBJ mesh");
+    for (const Postponed& face : postponed_) add(face.polygon, face.line);
     if (mesh_.colors.size() != mesh_.vertices.size()) mesh_.colors.clear();
     return std::move(mesh_);
   }
@@ -81,14 +84,32 @@ class ObjParser {
       if (second == std::string_view::npos || second > 0) index(rest.substr(0, second));
       if (second != std::string_view::npos) index(rest.substr(second + 1));
     }
-    add_fan(polygon_, mesh_.vertex_count(), mesh_.faces,
-            [&](const std::string& what, const std::string& expected) { scan_.fail(what, expected); });
+    // Faces stay in the order of the file, also where their vertices follow them.
+    const int64_t known = mesh_.vertex_count();
+    if (postponed_.empty() &&
+        std::all_of(polygon_.begin(), polygon_.end(), [&](int64_t v) { return v < known; }))
+      add(polygon_, scan_.line());
+    else
+      postponed_.push_back({polygon_, scan_.line()});
   }
+
+  void add(const std::vector<int64_t>& polygon, int64_t line) {
+    add_fan(polygon, mesh_.vertex_count(), mesh_.faces,
+            [&](const std::string& what, const std::string& expected) {
+              throw InputError(what, fmt::format("{}:{}", where_, line), expected);
+            });
+  }
+
+  struct Postponed {
+    std::vector<int64_t> polygon;
+    int64_t line;
+  };
 
   TextScanner scan_;
   const std::string where_;
   TriangleMesh mesh_;
   std::vector<int64_t> polygon_;
+  std::vector<Postponed> postponed_;
 };
 
 }  // namespace

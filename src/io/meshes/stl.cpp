@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -89,18 +91,24 @@ class AsciiParser {
   AsciiParser(std::string_view text, std::string_view where)
       : scan_(text, std::string(where)), where_(where) {}
 
+  static bool begins(std::string_view text) {
+    TextScanner scan(text, "");
+    return scan.next_line() && is_word(scan.field().substr(0, 5), "solid");
+  }
   TriangleMesh parse() {
-    if (!scan_.next_line() || scan_.field() != "solid") scan_.fail("no 'solid'", "an STL mesh");
+    if (!scan_.next_line() || !is_word(scan_.field(), "solid")) scan_.fail("no 'solid'", "an STL mesh");
     bool open = true;
     while (scan_.next_line()) {
       const std::string_view word = scan_.field();
+      // What follows "solid" and "endsolid" is the solid's name, of any words.
       if (!open) {
-        if (word != "solid") scan_.fail(fmt::format("'{}'", shown(word)), "'solid' or the end of the file");
+        if (!is_word(word, "solid"))
+          scan_.fail(fmt::format("'{}'", shown(word)), "'solid' or the end of the file");
         open = true;
-      } else if (word == "endsolid") {
+      } else if (is_word(word, "endsolid")) {
         open = false;
       } else {
-        if (word != "facet") scan_.fail(fmt::format("'{}'", shown(word)), "'facet' or 'endsolid'");
+        if (!is_word(word, "facet")) scan_.fail(fmt::format("'{}'", shown(word)), "'facet' or 'endsolid'");
         facet();
       }
     }
@@ -109,27 +117,39 @@ class AsciiParser {
   }
 
  private:
+  /// Keywords are written in small or capital letters.
+  static bool is_word(std::string_view field, std::string_view word) {
+    return std::equal(field.begin(), field.end(), word.begin(), word.end(),
+                      [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+  }
   void expect_line(const char* first, const char* second = nullptr) {
     if (!scan_.next_line()) scan_.fail("the file ends within a facet", fmt::format("'{}'", first));
-    if (const auto word = scan_.field(); word != first)
+    if (const auto word = scan_.field(); !is_word(word, first))
       scan_.fail(fmt::format("'{}'", shown(word)), fmt::format("'{}'", first));
     if (second)
-      if (const auto word = scan_.field(); word != second)
+      if (const auto word = scan_.field(); !is_word(word, second))
         scan_.fail(fmt::format("'{}'", shown(word)), fmt::format("'{} {}'", first, second));
   }
+  void end_line() { scan_.end_line("the end of the line"); }
   void facet() {
-    // Normals are passed over: exporters leave them 0 or NaN, and the corners' order says the same.
-    if (const auto word = scan_.field(); word != "normal")
+    if (const auto word = scan_.field(); !is_word(word, "normal"))
       scan_.fail(fmt::format("'{}'", shown(word)), "'facet normal'");
+    // Normals are passed over: exporters leave them 0 or NaN, in many spellings, and the corners' order says the same.
+    for (int k = 0; k < 3; ++k) scan_.field();
+    end_line();
     expect_line("outer", "loop");
+    end_line();
     std::array<double, 9> corners;
     for (size_t k = 0; k < 9; ++k) {
       if (k % 3 == 0) expect_line("vertex");
       corners[k] = scan_.number("a coordinate");
+      if (k % 3 == 2) end_line();
     }
     builder_.add(corners.data(), [&](const char* what, const char* expected) { scan_.fail(what, expected); });
-    expect_line("endloop");
-    expect_line("endfacet");
+    for (const char* word : {"endloop", "endfacet"}) {
+      expect_line(word);
+      end_line();
+    }
   }
 
   TextScanner scan_;
@@ -147,9 +167,7 @@ TriangleMesh parse_stl(std::span<const std::byte> bytes, std::string_view where)
     if (bytes.size() == kHeader + kFacet * size_t(count)) return parse_binary(bytes, where);
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text.substr(first).starts_with("solid"))
-    return AsciiParser(text, where).parse();
+  if (AsciiParser::begins(text)) return AsciiParser(text, where).parse();
   if (bytes.size() < kHeader) throw InputError(fmt::format("{} bytes", bytes.size()), where, "an STL mesh");
   return parse_binary(bytes, where);
 }

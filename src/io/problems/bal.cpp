@@ -7,6 +7,7 @@
 #include "core/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
+#include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -46,7 +47,7 @@ BalProblem parse_bal(std::string_view text, std::string_view where) {
 }
 
 BalProblem read_bal(const std::filesystem::path& path) {
-  return parse_bal(read_text_file(path, kFormat), path.string());
+  return parse_bal(unpack_text(read_text_file(path, kFormat), path.string()), path.string());
 }
 
 void write_bal(const std::filesystem::path& path, const BalProblem& problem) {

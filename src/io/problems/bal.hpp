@@ -23,6 +23,7 @@ struct BalProblem {
 /// Throws InputError that names file and line: counts that the file cannot hold, indices outside them,
 /// numbers that are not finite, numbers that are missing or left over.
 BalProblem parse_bal(std::string_view text, std::string_view where);
+/// The file may be packed by gzip or bzip2.
 BalProblem read_bal(const std::filesystem::path& path);
 /// Numbers keep all their digits. Appears whole or not at all.
 void write_bal(const std::filesystem::path& path, const BalProblem& problem);

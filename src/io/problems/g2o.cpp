@@ -12,6 +12,7 @@
 #include "core/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
+#include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -24,7 +25,8 @@ constexpr const char* kTags =
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view where) : scan_(text, std::string(where)), where_(where) {}
+  Parser(std::string_view text, std::string_view where)
+      : scan_(text, std::string(where), {.trailing_comments = true}), where_(where) {}
 
   PoseGraph parse() {
     while (scan_.next_line()) {
@@ -271,7 +273,7 @@ bool whitening_factor(const double* matrix, int n, double* factor) {
 
 PoseGraph parse_g2o(std::string_view text, std::string_view where) { return Parser(text, where).parse(); }
 PoseGraph read_g2o(const std::filesystem::path& path) {
-  return parse_g2o(read_text_file(path, kFormat), path.string());
+  return parse_g2o(unpack_text(read_text_file(path, kFormat), path.string()), path.string());
 }
 
 void write_g2o(const std::filesystem::path& path, const PoseGraph& graph) {

@@ -52,6 +52,7 @@ struct PoseGraph {
 /// are not finite, zero quaternions, information that is not positive definite, a graph without vertices or
 /// edges, and FIX lines of more than one vertex in a file without VERTEX lines.
 PoseGraph parse_g2o(std::string_view text, std::string_view where);
+/// The file may be packed by gzip or bzip2.
 PoseGraph read_g2o(const std::filesystem::path& path);
 /// Numbers keep all their digits. Appears whole or not at all.
 void write_g2o(const std::filesystem::path& path, const PoseGraph& graph);

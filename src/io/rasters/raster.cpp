@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "core/atomic_file.hpp"
+#include "core/platform/system.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/rasters/gdal_raster.hpp"
 #include "io/text/file.hpp"
@@ -25,8 +26,7 @@ bool is_npy(const fs::path& path) { return path.extension() == ".npy"; }
 // A header may claim any size; the claim is checked before memory is touched.
 void require_memory(const RasterGrid& grid, const std::string& where) {
   const double wanted = static_cast<double>(grid.rows) * static_cast<double>(grid.cols) * sizeof(float);
-  const double available =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const auto available = static_cast<double>(platform::system_memory().total_bytes);
   if (wanted > available) {
     throw InputError(
         fmt::format("{} x {} cells need {:.1f} GiB of memory", grid.rows, grid.cols, wanted / (1 << 30)),

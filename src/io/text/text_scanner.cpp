@@ -36,23 +36,52 @@ bool parse_double(std::string_view field, double& value) {
   return error == std::errc();
 }
 
+TextScanner::TextScanner(std::string_view text, std::string where, TextStyle style)
+    : at_(text.data()), end_(text.data() + text.size()), where_(std::move(where)), style_(style) {
+  if (text.starts_with("\xef\xbb\xbf")) at_ += 3;
+}
+
 std::string TextScanner::where() const { return fmt::format("{}:{}", where_, std::max<int64_t>(line_, 1)); }
 
 void TextScanner::fail(std::string_view what, std::string_view expected) const {
   throw InputError(what, where(), expected);
 }
 
+void TextScanner::skip_break() {
+  if (*at_ == '\r' && at_ + 1 != end_ && at_[1] == '\n') ++at_;
+  ++at_;
+}
+
+bool TextScanner::at_continuation() const {
+  return style_.continued_lines && *at_ == '\\' && at_ + 1 != end_ && is_break(at_[1]);
+}
+
+bool TextScanner::skip_continuation() {
+  if (!at_continuation()) return false;
+  ++at_;
+  skip_break();
+  ++line_;
+  return true;
+}
+
 void TextScanner::skip_blanks() {
-  while (at_ != end_ && is_blank(*at_)) ++at_;
+  while (at_ != end_) {
+    if (is_blank(*at_))
+      ++at_;
+    else if (!skip_continuation())
+      break;
+  }
+  if (style_.trailing_comments && at_ != end_ && *at_ == '#')
+    while (at_ != end_ && !is_break(*at_)) ++at_;
 }
 
 bool TextScanner::next_line(char comment) {
   while (true) {
     if (in_line_) {
-      while (at_ != end_ && !is_break(*at_)) ++at_;
+      while (at_ != end_ && !is_break(*at_))
+        if (!skip_continuation()) ++at_;
       if (at_ == end_) return in_line_ = false;
-      if (*at_ == '\r' && at_ + 1 != end_ && at_[1] == '\n') ++at_;
-      ++at_;
+      skip_break();
     }
     if (at_ == end_) return in_line_ = false;
     in_line_ = true;
@@ -65,7 +94,7 @@ bool TextScanner::next_line(char comment) {
 std::string_view TextScanner::field() {
   skip_blanks();
   const char* begin = at_;
-  while (at_ != end_ && !is_blank(*at_) && !is_break(*at_)) ++at_;
+  while (at_ != end_ && !is_blank(*at_) && !is_break(*at_) && !at_continuation()) ++at_;
   return {begin, size_t(at_ - begin)};
 }
 
@@ -126,8 +155,7 @@ bool TextScanner::at_file_end() {
     skip_blanks();
     if (at_ == end_) return true;
     if (!is_break(*at_)) return false;
-    if (*at_ == '\r' && at_ + 1 != end_ && at_[1] == '\n') ++at_;
-    ++at_;
+    skip_break();
     ++line_;
   }
 }

@@ -8,12 +8,18 @@
 
 namespace lockstep::io {
 
-/// Walks over a text that stays alive. Fields are separated by spaces and tabs; lines end in \n, \r\n or \r.
+/// What a format allows besides fields and line ends.
+struct TextStyle {
+  bool trailing_comments = false;  ///< from a '#' before a field to the end of the line
+  bool continued_lines = false;    ///< a '\\' at the end of a line joins the next one to it
+};
+
+/// Walks over a text that stays alive. Fields are separated by spaces and tabs; lines end in \n, \r\n or \r. A
+/// byte order mark at the start is passed over.
 class TextScanner {
  public:
   /// `where` is the name of the file in errors.
-  TextScanner(std::string_view text, std::string where)
-      : at_(text.data()), end_(text.data() + text.size()), where_(std::move(where)) {}
+  TextScanner(std::string_view text, std::string where, TextStyle style = {});
 
   /// Moves to the next line that has a field and does not start with `comment`; false at the end of the file.
   bool next_line(char comment = '#');
@@ -44,6 +50,10 @@ class TextScanner {
 
  private:
   void skip_blanks();
+  void skip_break();
+  bool at_continuation() const;
+  /// Passes over a '\\' and the line end behind it.
+  bool skip_continuation();
   double to_number(std::string_view field, const char* what) const;
   int64_t to_integer(std::string_view field, const char* what, int64_t low, int64_t high) const;
 
@@ -52,6 +62,7 @@ class TextScanner {
   int64_t line_ = 0;
   bool in_line_ = false;
   const std::string where_;
+  const TextStyle style_;
 };
 
 /// A field as an error shows it: at most 40 characters, those that cannot be printed as '?'.
