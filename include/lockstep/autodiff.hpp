@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "lockstep/error.hpp"
-#include "lockstep/kernel/value.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 
 namespace lockstep::autodiff {
 
@@ -310,22 +310,23 @@ GradientCheck check_gradient(const Value& output, const std::vector<double>& lea
 /// Lowering must be used in the block where they were first asked for, or in blocks nested there.
 class Lowering {
  public:
-  using Leaf = std::function<ir::Id(uint32_t leaf)>;
-  /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, asked for once each.
+  using Leaf = std::function<AnyVal(uint32_t leaf)>;
+  /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, of that type, asked for once each.
   Lowering(const Graph& graph, Type type, Leaf leaf);
-  ir::Id operator()(const Value& value);
+  /// Throws InputError where a leaf has another type.
+  AnyVal operator()(const Value& value);
   template <class T>
   Val<T> as(const Value& value) {
-    return Val<T>::from((*this)(value));
+    return (*this)(value).as<T>();
   }
 
  private:
-  ir::Id emit(const Node& node);
-  ir::Id fused_add(uint32_t a, uint32_t b, bool subtract);
+  AnyVal emit(const Node& node);
+  AnyVal fused_add(uint32_t a, uint32_t b, bool subtract);
   const Graph* graph_;
   Type type_;
   Leaf leaf_;
-  std::vector<ir::Id> memo_;
+  std::vector<AnyVal> memo_;
 };
 
 // ── topology ──

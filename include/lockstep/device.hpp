@@ -137,6 +137,36 @@ class Buffer {
 /// for an integer parameter, all numbers) must be held exactly: 16777217 to an f32 is refused. Floating-point
 /// numbers are rounded to the nearest: 0.1 to an f32 is 0.1f; those beyond the type's range are refused.
 using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool>;
+template <class A>
+Argument to_argument(const A& a) {
+  if constexpr (std::is_same_v<A, Argument> || std::is_same_v<A, Buffer> || std::is_same_v<A, bool>)
+    return Argument(a);
+  else if constexpr (std::is_floating_point_v<A>)
+    return Argument(double(a));
+  else if constexpr (std::is_unsigned_v<A>)
+    return Argument(uint64_t(a));
+  else
+    return Argument(int64_t(a));
+}
+
+/// Arguments by the names of a kernel's parameters (kernel/dynamic.hpp).
+class Arguments {
+ public:
+  template <class A>
+  Arguments& set(std::string name, const A& value) {
+    list_.emplace_back(std::move(name), to_argument(value));
+    return *this;
+  }
+  /// In the order of the kernel's parameters. Throws InputError, with the kernel and the parameter, for a name
+  /// that is missing, unknown or given twice, a buffer of another element type or rank, a buffer for a number
+  /// and a number for a buffer.
+  std::vector<Argument> bind(const Kernel& kernel) const;
+  /// The same of those that the kernel has parameters for; the others are left aside.
+  std::vector<Argument> bind_known(const Kernel& kernel) const;
+
+ private:
+  std::vector<std::pair<std::string, Argument>> list_;
+};
 
 /// Extent of a domain, slowest axis first as in Shape. Points of a points kernel, groups of a groups kernel.
 using Extent = Shape;
@@ -189,18 +219,18 @@ class Device {
 
   /// Uninitialised memory. Throws DeviceError(allocation).
   Buffer allocate(Storage storage, Shape shape) const;
-  template <class E>
+  template <detail::Stored E>
   Buffer allocate(Shape shape) const {
     return allocate(detail::kStorage<E>, shape);
   }
   /// Allocates and copies. The span must have as many elements as the shape.
-  template <class E>
+  template <detail::Stored E>
   Buffer upload(std::span<const E> data, Shape shape) const {
     Buffer buffer = allocate(detail::kStorage<E>, shape);
     write(buffer, data.data(), int64_t(data.size_bytes()));
     return buffer;
   }
-  template <class E>
+  template <detail::Stored E>
   Buffer upload(const std::vector<E>& data) const {
     return upload(std::span<const E>(data), {int64_t(data.size())});
   }
@@ -211,7 +241,7 @@ class Device {
   void write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream = {}) const;
   /// Device to host; waits for the work before it.
   void read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream = {}) const;
-  template <class E>
+  template <detail::Stored E>
   std::vector<E> download(const Buffer& buffer) const {
     check_storage(buffer, detail::kStorage<E>);
     std::vector<E> data(size_t(buffer.elements()));
@@ -245,6 +275,14 @@ class Device {
   }
   void launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
                    const Stream& stream) const;
+  /// By the names of the kernel's parameters.
+  void launch(const Kernel& kernel, const Extent& extent, const Arguments& arguments) const {
+    launch_with(kernel, extent, arguments.bind(kernel), {});
+  }
+  void launch_on(const Stream& stream, const Kernel& kernel, const Extent& extent,
+                 const Arguments& arguments) const {
+    launch_with(kernel, extent, arguments.bind(kernel), stream);
+  }
 
   Stream stream() const;
   void synchronize() const;
@@ -264,19 +302,6 @@ class Device {
   device::Backend& backend() const;
 
  private:
-  template <class A>
-  static Argument to_argument(const A& a) {
-    if constexpr (std::is_same_v<A, Buffer>)
-      return Argument(a);
-    else if constexpr (std::is_same_v<A, bool>)
-      return Argument(a);
-    else if constexpr (std::is_floating_point_v<A>)
-      return Argument(double(a));
-    else if constexpr (std::is_unsigned_v<A>)
-      return Argument(uint64_t(a));
-    else
-      return Argument(int64_t(a));
-  }
   static void check_storage(const Buffer& buffer, Storage storage);
   /// Throws InputError where nothing was opened.
   device::DeviceState& opened() const;

@@ -13,6 +13,9 @@ namespace lockstep {
 
 /// Type of a value inside a kernel. i64, u64 and f64 exist on the CPU, CUDA and the interpreter only.
 enum class Type : uint8_t { none, boolean, i32, u32, i64, u64, f32, f64 };
+/// Type of element offsets while a kernel is traced. The traced function has i32 in its place, or i64 where a
+/// buffer has 2^31 elements or more.
+inline constexpr Type kIndexType = Type(8);
 
 /// Type of an element in memory. f16 and bf16 are storage only: a load gives f32, a store rounds to nearest
 /// even. Those from i8 on stand in files and host arrays only: kernels and devices take none of them.
@@ -115,10 +118,8 @@ decltype(auto) with_element(Storage storage, F&& f) {
 }
 
 constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
-constexpr bool is_signed(Type t) { return t == Type::i32 || t == Type::i64; }
-constexpr bool is_integer(Type t) {
-  return t == Type::i32 || t == Type::u32 || t == Type::i64 || t == Type::u64;
-}
+constexpr bool is_signed(Type t) { return t == Type::i32 || t == Type::i64 || t == kIndexType; }
+constexpr bool is_integer(Type t) { return is_signed(t) || t == Type::u32 || t == Type::u64; }
 constexpr bool is_wide(Type t) { return size_of(t) == 8; }
 
 namespace detail {

@@ -31,6 +31,7 @@ std::string_view name(DeviceFault fault) {
 }
 
 std::string_view name(Type type) {
+  if (type == kIndexType) return "index";
   switch (type) {
     case Type::none: return "none";
     case Type::boolean: return "bool";

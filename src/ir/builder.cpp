@@ -42,6 +42,7 @@ Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
 Id Builder::constant(Type type, uint64_t bits) { return emit(Op::constant, type, {}, bits); }
 
 Id Builder::number(Type type, double v) {
+  if (type == kIndexType) return constant(type, uint64_t(int64_t(v)));
   switch (type) {
     case Type::f32: return f32(float(v));
     case Type::f64: return f64(v);
@@ -66,7 +67,7 @@ Id Builder::select(Id condition, Id yes, Id no) {
 Id Builder::convert(Type to, Id value) { return type(value) == to ? value : emit(Op::convert, to, {value}); }
 
 Id Builder::bitcast(Type to, Id value) {
-  if (size_of(to) != size_of(type(value)))
+  if (size_of(to) != size_of(type(value)) || to == kIndexType || type(value) == kIndexType)
     throw InputError(fmt::format("bitcast of {} to {}", lockstep::name(type(value)), lockstep::name(to)),
                      fmt::format("kernel {}", function_.name), "types of one size");
   return type(value) == to ? value : emit(Op::bitcast, to, {value});
@@ -108,7 +109,8 @@ void Builder::for_(Id begin, Id end, int64_t step, const std::function<void(Id)>
     throw InputError(
         fmt::format("for_ from {} to {} by {}", lockstep::name(counter), lockstep::name(type(end)), step),
         fmt::format("kernel {}", function_.name), "bounds of one integer type and a step other than 0");
-  const Id stride = constant(counter, is_wide(counter) ? uint64_t(step) : uint64_t(uint32_t(step)));
+  const Id stride = constant(
+      counter, is_wide(counter) || counter == kIndexType ? uint64_t(step) : uint64_t(uint32_t(step)));
   Instruction instruction{Op::for_};
   instruction.args = {begin, end, stride, kNone, kNone};
   instruction.blocks[0] = block([&] { body(emit(Op::loop_index, counter)); });

@@ -6,25 +6,13 @@
 #include <optional>
 
 #include "core/platform/threads.hpp"
+#include "ir/with_index.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/native.hpp"
 
 namespace lockstep {
 
 namespace detail {
-
-namespace {
-thread_local ir::Builder* current_builder = nullptr;
-}
-
-ir::Builder& builder() {
-  if (!current_builder)
-    throw InputError("a kernel expression outside of a kernel", "lockstep::kernel",
-                     "Val, Var and functions of them inside the traced lambda only");
-  return *current_builder;
-}
-TraceScope::TraceScope(ir::Builder& builder) : outer_(current_builder) { current_builder = &builder; }
-TraceScope::~TraceScope() { current_builder = outer_; }
 
 namespace {
 template <class N>
@@ -67,7 +55,7 @@ Val<i32> BufferRef::size(int axis) const {
   return Val<i32>::from(builder().convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis)));
 }
 
-ir::Id BufferRef::offset(std::initializer_list<ir::Id> coordinates) const {
+ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
   ir::Builder& b = builder();
   const Type type = b.function().index_type;
   ir::Id sum = ir::kNone;
@@ -115,64 +103,66 @@ ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* of
     }
     coordinates[axis] = c;
   }
-  switch (rank_) {
-    case 1: return offset({coordinates[0]});
-    case 2: return offset({coordinates[0], coordinates[1]});
-    case 3: return offset({coordinates[0], coordinates[1], coordinates[2]});
-    default: return offset({coordinates[0], coordinates[1], coordinates[2], coordinates[3]});
-  }
+  return offset(std::span<const ir::Id>(coordinates.data(), size_t(rank_)));
 }
 
 }  // namespace detail
 
 struct Kernel::State {
   std::string name;
-  ir::Domain domain;
-  int rank;
-  KernelOptions options;
-  Trace trace;
   uint64_t id;
+  ir::Function traced;  // with kIndexType
+  ir::Function narrow;
   Mutex mutex;
-  std::optional<ir::Function> narrow, wide;
+  std::optional<ir::Function> wide;  // made when it is asked for
   std::optional<NativeForm> native;
 };
 
 namespace {
-ir::Function run_trace(const Kernel::State& state, Type index) {
-  ir::Function f;
-  f.name = state.name;
-  f.domain = state.domain;
-  f.rank = state.rank;
-  f.group = state.options.group;
-  f.min_blocks = state.options.min_blocks;
-  f.index_type = index;
-  ir::Builder builder(f);
-  detail::TraceScope scope(builder);
-  state.trace(builder);
-  ir::verify(f);
-  return f;
+
+std::shared_ptr<Kernel::State> make_state(ir::Function traced) {
+  static std::atomic<uint64_t> next_id{1};
+  auto state = std::make_shared<Kernel::State>();
+  state->name = traced.name;
+  state->id = next_id++;
+  state->narrow = ir::with_index(traced, Type::i32);
+  state->traced = std::move(traced);
+  ir::verify(state->narrow);
+  return state;
 }
+
 }  // namespace
 
-namespace {
-const Kernel::State& traced(const std::shared_ptr<Kernel::State>& state) {
-  if (!state) throw InputError("a Kernel that was never traced", "lockstep::Kernel", "one from kernel(…)");
-  return *state;
+Kernel::State& Kernel::state() const {
+  if (!state_) throw InputError("a Kernel that was never traced", "lockstep::Kernel", "one from kernel(…)");
+  return *state_;
 }
-}  // namespace
-const std::string& Kernel::name() const { return traced(state_).name; }
-uint64_t Kernel::id() const { return traced(state_).id; }
+const std::string& Kernel::name() const { return state().name; }
+uint64_t Kernel::id() const { return state().id; }
 
 const ir::Function& Kernel::function(Type index) const {
-  traced(state_);
-  std::lock_guard lock(state_->mutex);
-  auto& slot = index == Type::i64 ? state_->wide : state_->narrow;
-  if (!slot) slot = run_trace(*state_, index);
-  return *slot;
+  State& s = state();
+  if (index != Type::i64) return s.narrow;
+  std::lock_guard lock(s.mutex);
+  if (!s.wide) {
+    s.wide = ir::with_index(s.traced, Type::i64);
+    ir::verify(*s.wide);
+  }
+  return *s.wide;
 }
 
-Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOptions options, Trace trace) {
-  static std::atomic<uint64_t> next_id{1};
+std::vector<KernelParameter> Kernel::parameters() const {
+  std::vector<KernelParameter> list;
+  for (const ir::BufferParam& b : function().buffers)
+    list.push_back({b.name, true, b.storage, b.rank, b.access != ir::Access::write,
+                    b.access != ir::Access::read, Type::none});
+  for (const ir::ScalarParam& s : function().scalars)
+    list.push_back({s.name, false, Storage::f32, 0, true, false, s.type});
+  return list;
+}
+
+Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOptions options,
+                     const Trace& trace) {
   if (domain == ir::Domain::groups) {
     const int64_t lanes =
         int64_t(options.group[0]) * std::max(options.group[1], 1) * std::max(options.group[2], 1);
@@ -182,25 +172,32 @@ Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOption
           fmt::format("kernel {}", name), "1 to 1024 lanes in KernelOptions::group");
     for (auto& size : options.group) size = std::max(size, 1);
   }
-  Kernel kernel;
-  kernel.state_ = std::make_shared<State>();
-  State& state = *kernel.state_;
-  state.name = std::move(name);
-  state.domain = domain;
-  state.rank = rank;
-  state.options = options;
-  state.trace = std::move(trace);
-  state.id = next_id++;
-  kernel.function();
-  return kernel;
+  ir::Function f;
+  f.name = std::move(name);
+  f.domain = domain;
+  f.rank = rank;
+  f.group = options.group;
+  f.min_blocks = options.min_blocks;
+  f.index_type = kIndexType;
+  {
+    ir::Builder builder(f);
+    const detail::TraceScope scope(builder);
+    trace(builder);
+  }
+  return Kernel(make_state(std::move(f)));
+}
+
+Kernel Kernel::renamed(std::string name) const {
+  ir::Function f = state().traced;
+  f.name = std::move(name);
+  return Kernel(make_state(std::move(f)));
 }
 
 Kernel native_kernel(const Kernel& portable, NativeForm form) {
-  const Kernel::State& from = portable.state();
   if (form.cuda.source.empty() || form.cuda.entry.empty())
-    throw InputError("a native kernel without source or entry", fmt::format("kernel {}", from.name),
+    throw InputError("a native kernel without source or entry", fmt::format("kernel {}", portable.name()),
                      "CUDA C++ and the name of its kernel");
-  Kernel kernel = Kernel::trace(from.name + ".native", from.domain, from.rank, from.options, from.trace);
+  Kernel kernel = portable.renamed(portable.name() + ".native");
   kernel.state().native = std::move(form);
   return kernel;
 }

@@ -76,10 +76,9 @@ TEST(Lowering, SharesNodesAndFusesProducts) {
   const Value f = x * y + sin(x * y);
   int leaves = 0;
   const Kernel k = kernel("test.lowering", [&](At<1> at, Grid<f32, 1> a, Grid<f32, 1> b, Out<f32, 1> out) {
-    leaves = 0;
     Lowering lower(g, Type::f32, [&](uint32_t leaf) {
       ++leaves;
-      return (leaf == 0 ? a[at] : b[at]).id();
+      return leaf == 0 ? a[at] : b[at];
     });
     const auto grad = gradient(f, {x, y});
     out[at] = lower.as<f32>(f) + lower.as<f32>(grad[0]) * lower.as<f32>(grad[1]);
@@ -99,6 +98,12 @@ TEST(Lowering, SharesNodesAndFusesProducts) {
 TEST(Lowering, RefusesTypesThatAreNoFloats) {
   Graph g;
   EXPECT_THROW(Lowering(g, Type::i32, {}), InputError);
+  EXPECT_THROW(kernel("test.leaf_of_another_type",
+                      [&](At<1> at, Grid<f32, 1> in) {
+                        Lowering lower(g, Type::f64, [&](uint32_t) { return in[at]; });
+                        lower(g.variable("x") + 1);
+                      }),
+               InputError);
 }
 
 }  // namespace

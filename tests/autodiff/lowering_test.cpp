@@ -31,7 +31,7 @@ template <class T>
 std::vector<T> lowered(const Graph& graph, const Value& f, const Points<T>& p, const char* where) {
   const Kernel k = kernel("test.lowering", [&](At<1> at, Grid<T, 1> a, Grid<T, 1> b, Out<T, 1> r) {
     Lowering lower(graph, lockstep::detail::kType<T>,
-                   [&](uint32_t leaf) { return Val<T>(leaf == 0 ? a[at] : b[at]).id(); });
+                   [&](uint32_t leaf) { return leaf == 0 ? a[at] : b[at]; });
     r[at] = lower.as<T>(f);
   });
   const Device device = Device::open(where);

@@ -6,16 +6,23 @@
 //   device.launch(heat, extent, t, next, 0.1f);
 //
 // Parameters of the lambda, in the order of the launch's arguments:
-//   At<N>           first: one lane per point of an N-D domain (N = 1, 2, 3); the engine guards the edge of
-//   the domain Group<N>        or first: one lane per member of a group; shared arrays and barriers; the
-//   extent counts groups Grid<E, R>      a read-only buffer of rank R (1 to 4) and element type E Out, InOut
-//   a written, a read and written buffer Param<T>        a scalar
+//   At<N>        first: one lane per point of an N-D domain (N = 1, 2, 3); the engine guards the domain's edge
+//   Group<N>     or first: one lane per member of a group; shared arrays and barriers; the extent counts groups
+//   Grid<E, R>   a read-only buffer of rank R (1 to 4) and element type E
+//   Out, InOut   a written buffer, a read and written one
+//   Param<T>     a number
+// The lambda runs once, inside kernel(): it may capture by reference. Axes: extents, shapes and coordinates
+// of buffers stand slowest first; At, Group and their axes count from x, the fastest.
+// Kernels whose parameters are known at run time only: dynamic.hpp.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "lockstep/kernel/control.hpp"
 
@@ -101,11 +108,11 @@ template <class T>
 class Param {
  public:
   using value_type = T;
-  explicit Param(ir::Id id) : id_(id) {}
-  operator Val<T>() const { return Val<T>::from(id_); }
+  explicit Param(ir::Id id) : value_(Val<T>::from(id)) {}
+  operator Val<T>() const { return value_; }
 
  private:
-  ir::Id id_;
+  Val<T> value_;
 };
 
 namespace detail {
@@ -120,7 +127,10 @@ class BufferRef {
 
  protected:
   /// Element offset of explicit coordinates, slowest first. No check.
-  ir::Id offset(std::initializer_list<ir::Id> coordinates) const;
+  ir::Id offset(std::span<const ir::Id> coordinates) const;
+  ir::Id offset(std::initializer_list<ir::Id> coordinates) const {
+    return offset(std::span<const ir::Id>(coordinates.begin(), coordinates.size()));
+  }
   /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the domain's points.
   ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
                    ir::Id* inside) const;
@@ -345,22 +355,43 @@ struct NativeCuda {
   std::string entry;
 };
 
-/// A traced kernel: a cheap handle to shared, immutable state.
+/// A parameter of a kernel, as a launch binds it.
+struct KernelParameter {
+  std::string name;
+  bool buffer = true;
+  Storage storage = Storage::f32;  // of a buffer
+  int rank = 0;                    // of a buffer
+  bool read = false, written = false;
+  Type type = Type::none;  // of a number
+};
+
+/// A traced kernel: a cheap handle to shared, immutable state. One that holds no kernel throws InputError
+/// when it is used.
 class Kernel {
  public:
+  Kernel() = default;
   const std::string& name() const;
   /// The traced IR, unoptimised. `index` is the type of element offsets (i32 or i64).
   const ir::Function& function(Type index = Type::i32) const;
+  /// Buffers in the order of declaration, then numbers. Kernels with typed parameters name them b0, b1 … and
+  /// p0, p1 …
+  std::vector<KernelParameter> parameters() const;
   /// Differs for each traced kernel of the process.
   uint64_t id() const;
 
   using Trace = std::function<void(ir::Builder&)>;
-  static Kernel trace(std::string name, ir::Domain domain, int rank, KernelOptions options, Trace trace);
+  /// Calls `trace` once.
+  static Kernel trace(std::string name, ir::Domain domain, int rank, KernelOptions options,
+                      const Trace& trace);
+
+  /// The same function as a kernel of its own.
+  Kernel renamed(std::string name) const;
 
   struct State;
-  State& state() const { return *state_; }
+  State& state() const;
 
  private:
+  explicit Kernel(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 
@@ -419,7 +450,7 @@ Kernel kernel(std::string name, L body, KernelOptions options = {}) {
   using Place = detail::Domain<typename Signature::Place>;
   static_assert(Place::kRank > 0, "the first parameter of a kernel is At<N> or Group<N>");
   return Kernel::trace(std::move(name), Place::kKind, Place::kRank, options,
-                       [body](ir::Builder& b) { Signature::run(body, b); });
+                       [&body](ir::Builder& b) { Signature::run(body, b); });
 }
 
 }  // namespace lockstep

@@ -27,6 +27,26 @@ class TraceScope {
 
  private:
   ir::Builder* outer_;
+  uint32_t outer_trace_;
+};
+
+/// What a C++ variable of the language holds: the number of a value in the trace that made it. A value is
+/// used in that trace only, and a variable is assigned in the block where it was made: inside of an if_ or a
+/// loop the assignment would hold for the rest of the trace, not for the passes or the branch.
+class Traced {
+ public:
+  Traced() = default;  // no value yet
+  explicit Traced(ir::Id id);
+  Traced(const Traced& other);
+  /// Throws InputError in a block inside of that of this variable.
+  Traced& operator=(const Traced& other);
+  /// Throws InputError where another kernel is traced now, or where there is no value.
+  ir::Id id() const;
+  bool empty() const { return id_ == ir::kNone; }
+
+ private:
+  ir::Id id_ = ir::kNone;
+  uint32_t trace_ = 0, block_ = 0;
 };
 
 template <class T>
@@ -46,9 +66,15 @@ inline constexpr Type kType<i64> = Type::i64;
 template <>
 inline constexpr Type kType<u64> = Type::u64;
 
+/// C++ types of values: bool, f32, f64, i32, u32, i64, u64.
+template <class T>
+concept Value = kType<T> != Type::none;
+
+/// C++ types of elements that kernels load.
+template <class E>
+concept Stored = Element<E> && is_device_storage(kStorageOf<E>);
 /// Storage of an element type that kernels load; any other type does not compile.
-template <Element E>
-  requires(is_device_storage(kStorageOf<E>))
+template <Stored E>
 inline constexpr Storage kStorage = kStorageOf<E>;
 
 /// Value type of an element: f16 and bf16 load as f32, u8 as u32.
@@ -120,9 +146,12 @@ T operand(C number) {
 
 }  // namespace detail
 
-/// A value of one lane.
+/// A value of one lane. The C++ variable that holds it may be assigned another one in the block where it was
+/// made; a Var is what if_ and loops change.
 template <class T>
 class Val {
+  static_assert(detail::Value<T>, "a value is bool, f32, f64, i32, u32, i64 or u64");
+
  public:
   using value_type = T;
   /// A constant. Throws InputError where T does not hold the number (0.5 or 5000000000 as an i32, 16777217 as
@@ -130,30 +159,35 @@ class Val {
   template <class C>
     requires std::is_arithmetic_v<C>
   Val(C constant)
-      : id_(detail::builder().constant(detail::kType<T>, detail::bits_of<T>(detail::operand<T>(constant)))) {}
-  static Val from(ir::Id id) { return Val(id, 0); }
-  ir::Id id() const { return id_; }
+      : traced_(
+            detail::builder().constant(detail::kType<T>, detail::bits_of<T>(detail::operand<T>(constant)))) {}
+  Val(const Val&) = default;
+  Val& operator=(const Val&) & = default;  // not of what a read-only buffer gives
+  static Val from(ir::Id id) { return Val(detail::Traced(id)); }
+  ir::Id id() const { return traced_.id(); }
 
   explicit operator bool() const = delete;  // a lane's value is not known at trace time: use if_ or select
 
  private:
-  Val(ir::Id id, int) : id_(id) {}
-  ir::Id id_;
+  explicit Val(const detail::Traced& traced) : traced_(traced) {}
+  detail::Traced traced_;
 };
 
-/// A mutable variable of one lane. Reading it gives its value at that moment.
+/// A mutable variable of one lane. Reading it gives its value at that moment. A copy is a variable of its
+/// own.
 template <class T>
 class Var {
  public:
   using value_type = T;
-  Var(Val<T> initial) : id_(detail::builder().variable(initial.id())) {}
+  Var(Val<T> initial) : traced_(detail::builder().variable(initial.id())) {}
   template <class C>
     requires std::is_arithmetic_v<C>
   Var(C constant) : Var(Val<T>(constant)) {}
   Var(const Var& other) : Var(Val<T>(other)) {}
+  Var(Var&& other) noexcept : traced_(other.traced_) {}  // the same variable
   Var& operator=(const Var& other) { return *this = Val<T>(other); }
   Var& operator=(Val<T> value) {
-    detail::builder().set(id_, value.id());
+    detail::builder().set(id(), value.id());
     return *this;
   }
   template <class C>
@@ -161,17 +195,17 @@ class Var {
   Var& operator=(C constant) {
     return *this = Val<T>(constant);
   }
-  operator Val<T>() const { return Val<T>::from(detail::builder().get(id_)); }
-  ir::Id id() const { return id_; }
+  operator Val<T>() const { return Val<T>::from(detail::builder().get(id())); }
+  ir::Id id() const { return traced_.id(); }
 
  private:
-  ir::Id id_;
+  detail::Traced traced_;
 };
 
 namespace detail {
 
 template <class X>
-concept HasValue = requires { typename std::remove_cvref_t<X>::value_type; } &&
+concept HasValue = Value<typename std::remove_cvref_t<X>::value_type> &&
                    std::convertible_to<X, Val<typename std::remove_cvref_t<X>::value_type>>;
 template <class X>
 using expr_t = typename std::remove_cvref_t<X>::value_type;

@@ -194,10 +194,11 @@ Id Tracer::value(const Value& v, const Offset& at) {
   if (!lowering)
     lowering = std::make_unique<autodiff::Lowering>(*d_.plan->graph, type_, [this, at](uint32_t leaf) {
       if (at == Offset{0, 0, 0})
-        if (const auto known = known_.find(leaf); known != known_.end()) return known->second;
-      return access(d_.plan->accesses[leaf], at);
+        if (const auto known = known_.find(leaf); known != known_.end())
+          return lockstep::detail::any_value(known->second);
+      return lockstep::detail::any_value(access(d_.plan->accesses[leaf], at));
     });
-  return (*lowering)(v);
+  return lockstep::detail::id_of((*lowering)(v));
 }
 
 bool Tracer::starts_at_zero(const Target& target) const {

@@ -11,7 +11,6 @@ namespace lockstep::solve {
 
 namespace {
 
-using autodiff::Lowering;
 using ir::Id;
 
 constexpr int kLanes = AssemblyPlan::kLanes;

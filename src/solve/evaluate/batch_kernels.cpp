@@ -12,7 +12,6 @@
 
 namespace lockstep::solve {
 
-using autodiff::Lowering;
 using ir::Id;
 
 Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make) {

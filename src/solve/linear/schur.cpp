@@ -13,7 +13,6 @@ namespace lockstep::solve {
 
 namespace {
 
-using autodiff::Lowering;
 using ir::Id;
 
 /// The eliminated set, and its slot in each batch (-1: none).

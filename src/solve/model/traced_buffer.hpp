@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "lockstep/kernel/kernel.hpp"
+#include "lockstep/autodiff.hpp"
 
 namespace lockstep::solve {
 
@@ -43,6 +43,19 @@ class TracedBuffer : public lockstep::detail::BufferRef {
 
  private:
   Storage storage_;
+};
+
+/// autodiff::Lowering for kernels written in the IR.
+class Lowering {
+ public:
+  Lowering(const autodiff::Graph& graph, Type type, std::function<ir::Id(uint32_t)> leaf)
+      : lower_(graph, type, [leaf = std::move(leaf)](uint32_t number) {
+          return lockstep::detail::any_value(leaf(number));
+        }) {}
+  ir::Id operator()(const autodiff::Value& value) { return lockstep::detail::id_of(lower_(value)); }
+
+ private:
+  autodiff::Lowering lower_;
 };
 
 /// A number among the kernel's arguments.
