@@ -1,5 +1,7 @@
 #include "ir/meaning.hpp"
 
+#include "lockstep/kernel/value.hpp"
+
 namespace lockstep::ir::meaning {
 
 uint64_t evaluate(Op op, Type operand, Type result, const uint64_t* args) {
@@ -12,19 +14,15 @@ uint64_t evaluate(Op op, Type operand, Type result, const uint64_t* args) {
           return to_bits(convert<decltype(to)>(from_bits<decltype(from)>(args[0])));
         });
       });
-#define LOCKSTEP_OP(name, arity, domain, ...)                                                    \
+#define LOCKSTEP_OP(name, arity, ...)                                                            \
   case Op::name:                                                                                 \
     return with_type(operand, [&](auto tag) -> uint64_t {                                        \
       using T = decltype(tag);                                                                   \
-      constexpr bool kFloat = std::is_floating_point_v<T>, kBool = std::is_same_v<T, bool>;      \
-      constexpr char F = 'F', I = 'I', L = 'L', kDomain = domain;                                \
-      (void)F, (void)I, (void)L;                                                                 \
-      if constexpr (kDomain == 'F' ? kFloat : kDomain == 'I' ? !kFloat && !kBool : !kFloat) {    \
+      if constexpr (takes(Op::name, detail::kType<T>))                                           \
         return to_bits(op_##name(from_bits<T>(args[0]), from_bits<T>(args[(arity) > 1 ? 1 : 0]), \
                                  from_bits<T>(args[(arity) > 2 ? 2 : 0])));                      \
-      } else {                                                                                   \
+      else                                                                                       \
         return 0;                                                                                \
-      }                                                                                          \
     });
 #include "lockstep/ir/ops.def"
     default: return 0;

@@ -56,19 +56,12 @@ Handler pick(Type type) {
   return nullptr;
 }
 
-template <char kDomain, class T>
-constexpr bool in_domain() {
-  constexpr bool is_float = std::is_floating_point_v<T>, is_bool = std::is_same_v<T, bool>;
-  return kDomain == 'F' ? is_float : kDomain == 'I' ? !is_float && !is_bool : !is_float;
-}
-
-#define LOCKSTEP_OP(name, arity, kDomain, ...)                                                            \
+#define LOCKSTEP_OP(name, arity, ...)                                                                     \
   template <Type kType>                                                                                   \
   struct Make_##name {                                                                                    \
     using T = typename Cpp<kType>::type;                                                                  \
     static Handler handler() {                                                                            \
-      [[maybe_unused]] constexpr char F = 'F', I = 'I', L = 'L';                                          \
-      if constexpr (in_domain<kDomain, T>()) {                                                            \
+      if constexpr (ir::takes(Op::name, kType)) {                                                         \
         return [](Machine& m, const Code& c) {                                                            \
           const uint64_t* r = m.r;                                                                        \
           m.r[c.dst] = to_bits(op_##name(from_bits<T>(r[c.a]), (arity) > 1 ? from_bits<T>(r[c.b]) : T(0), \

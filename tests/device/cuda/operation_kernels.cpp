@@ -10,34 +10,20 @@ using ir::Op;
 
 namespace {
 
-struct Row {
-  Op op;
-  char domain;
-};
-
-bool takes(char domain, Type type) {
-  return domain == 'F' ? is_float(type) : domain == 'A' || domain == 'N' || is_integer(type);
-}
-
-std::vector<Row> elementary_rows(Type type) {
-  static constexpr char F = 'F', I = 'I', L = 'L', N = 'N', A = 'A';
-  (void)N, (void)A;
-  std::vector<Row> rows;
-  const auto add = [&](Op op, char domain) {
-    const bool unsigned_only = op == Op::umulhi;
-    if (takes(domain, type) && !(unsigned_only && type != Type::u32 && type != Type::u64))
-      rows.push_back({op, domain});
-  };
-#define LOCKSTEP_OP(name, arity, domain, ...) add(Op::name, domain);
-#include "lockstep/ir/ops.def"
-  (void)F, (void)I, (void)L;
+std::vector<Op> elementary_rows(Type type) {
+  std::vector<Op> rows;
+  for (int op = 0; op < int(Op::count_); ++op) {
+    const bool unsigned_only = Op(op) == Op::umulhi;
+    if (ir::is_elementary(Op(op)) && ir::takes(Op(op), type) && !(unsigned_only && is_signed(type)))
+      rows.push_back(Op(op));
+  }
   return rows;
 }
 
-std::vector<Row> math_rows() {
-  std::vector<Row> rows;
-#define LOCKSTEP_MATH(name, ...) rows.push_back({Op::name, 'F'});
-#include "lockstep/ir/ops.def"
+std::vector<Op> math_rows() {
+  std::vector<Op> rows;
+  for (int op = 0; op < int(Op::count_); ++op)
+    if (ir::is_math(Op(op))) rows.push_back(Op(op));
   return rows;
 }
 
@@ -51,7 +37,7 @@ Id as_u64(Builder& b, Id value) {
   }
 }
 
-OperationKernel build(std::string kernel_name, Type type, std::vector<Row> rows, bool conversions) {
+OperationKernel build(std::string kernel_name, Type type, std::vector<Op> rows, bool conversions) {
   auto slots = std::make_shared<std::vector<Slot>>();
   const auto trace = [=](Builder& b) {
     slots->clear();
@@ -74,11 +60,11 @@ OperationKernel build(std::string kernel_name, Type type, std::vector<Row> rows,
       slots->push_back({std::move(slot), b.type(value)});
       b.emit(Op::store, Type::none, {b.convert(f.index_type, place), as_u64(b, value)}, 3);
     };
-    for (const Row& row : rows) {
-      const int n_operands = ir::arity(row.op);
-      write(std::string(ir::name(row.op)), n_operands == 1   ? b.op(row.op, {v[0]})
-                                           : n_operands == 2 ? b.op(row.op, {v[0], v[1]})
-                                                             : b.op(row.op, {v[0], v[1], v[2]}));
+    for (const Op op : rows) {
+      const int n_operands = ir::arity(op);
+      write(std::string(ir::name(op)), n_operands == 1   ? b.op(op, {v[0]})
+                                       : n_operands == 2 ? b.op(op, {v[0], v[1]})
+                                                         : b.op(op, {v[0], v[1], v[2]}));
     }
     if (!conversions) return;
     for (Type to : kNumberTypes)

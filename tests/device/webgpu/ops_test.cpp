@@ -15,14 +15,11 @@ using ir::Op;
 struct Row {
   Op op;
   int arity;
-  char domain, result;
   const char* name;
 };
 std::vector<Row> rows() {
-  constexpr char F = 'F', I = 'I', L = 'L', N = 'N', A = 'A', T = 'T', B = 'B';
-  (void)N, (void)A;
   return {
-#define LOCKSTEP_OP(name, arity, domain, result, ...) {Op::name, arity, domain, result, #name},
+#define LOCKSTEP_OP(name, arity, ...) {Op::name, arity, #name},
 #include "lockstep/ir/ops.def"
   };
 }
@@ -31,12 +28,10 @@ template <class V>
 uint64_t evaluate(Op op, V a, V b, V c) {
   namespace m = ir::meaning;
   switch (op) {
-#define LOCKSTEP_OP(name, arity, domain, result, ...)                                         \
-  case Op::name:                                                                              \
-    if constexpr ((#domain[0] == 'F' && std::is_floating_point_v<V>) ||                       \
-                  (#domain[0] == 'I' && std::is_integral_v<V> && !std::is_same_v<V, bool>) || \
-                  (#domain[0] == 'L' && std::is_integral_v<V>))                               \
-      return m::to_bits(m::op_##name<V>(a, b, c));                                            \
+#define LOCKSTEP_OP(name, ...)                                     \
+  case Op::name:                                                   \
+    if constexpr (ir::takes(Op::name, lockstep::detail::kType<V>)) \
+      return m::to_bits(m::op_##name<V>(a, b, c));                 \
     break;
 #include "lockstep/ir/ops.def"
     default: break;
@@ -122,9 +117,7 @@ TEST(WebgpuOps, EqualTheirDefinition) {
   LOCKSTEP_OPEN_ADAPTER(device);
   for (const Row& row : rows())
     for (Type type : {Type::f32, Type::i32, Type::u32, Type::boolean}) {
-      const bool fits = (row.domain == 'F' && type == Type::f32) || (row.domain == 'I' && is_integer(type)) ||
-                        (row.domain == 'L' && (is_integer(type) || type == Type::boolean));
-      if (!fits || (row.op == Op::umulhi && type != Type::u32)) continue;
+      if (!ir::takes(row.op, type) || (row.op == Op::umulhi && type != Type::u32)) continue;
       SCOPED_TRACE(std::string(row.name) + " " + std::string(name(type)));
       const auto in = inputs(type, row.arity);
       const Shape shape{int64_t(in[0].size())};
@@ -146,10 +139,10 @@ TEST(WebgpuOps, EqualTheirDefinition) {
                                m::from_bits<V>(in[2][i]));
         }));
         if (want == result[i]) continue;
-        if (row.result == 'T' && type == Type::f32 && is_nan(want) && is_nan(result[i])) continue;
+        const bool gives_f32 = ir::result_type(row.op, type) == Type::f32;
+        if (gives_f32 && is_nan(want) && is_nan(result[i])) continue;
         // WGSL lets subnormal numbers become zero on the way in and out.
-        bool flush = type == Type::f32 && row.result == 'T' &&
-                     (subnormal(want) || (want & 0x7fffffffu) == 0x00800000u);
+        bool flush = gives_f32 && (subnormal(want) || (want & 0x7fffffffu) == 0x00800000u);
         for (int k = 0; k < row.arity; ++k) flush |= type == Type::f32 && subnormal(in[size_t(k)][i]);
         if (flush) {
           ++flushed;
