@@ -24,7 +24,8 @@ LAYERS = {
     "urban": 11, "pde": 11, "flow": 11, "forecast": 11, "solve": 11,
 }
 # Public headers belong to the layer that implements them; all others are open to every layer.
-PUBLIC_LAYERS = {"urban.hpp": "urban", "pde.hpp": "pde", "flow.hpp": "flow", "forecast.hpp": "forecast", "solve.hpp": "solve"}
+PUBLIC_LAYERS = {"urban.hpp": "urban", "pde.hpp": "pde", "flow.hpp": "flow", "forecast.hpp": "forecast", "solve.hpp": "solve",
+                 "optimize.hpp": "optimize"}
 # A folder's cases are a library of their own above its code: they need the runners and a device.
 CASE_FILES = ("cases.cpp", "cases.hpp")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

@@ -10,6 +10,7 @@
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/kernel/math.hpp"
 #include "lockstep/kernel/vec.hpp"
+#include "lockstep/optimize.hpp"
 #include "lockstep/pde.hpp"
 #include "lockstep/pde/examples.hpp"
 #include "lockstep/primitives.hpp"

@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <deque>
 
 #include "lockstep/error.hpp"
+#include "lockstep/optimize.hpp"
 #include "lockstep/pde/examples.hpp"
 
 namespace lockstep::pde {
@@ -14,77 +13,71 @@ namespace {
 
 using Vector = std::vector<double>;
 
-double dot(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-/// Limited-memory BFGS with backtracking; keeps the last ten pairs.
-class Minimiser {
+/// A window's loss over its unknown levels, which lie one after the other in the point.
+class WindowLoss final : public optimize::VectorObjective {
  public:
-  using Evaluate = std::function<double(const Vector& x, Vector& gradient)>;
+  struct Part {
+    Buffer field, gradient;  // of a level
+  };
+  WindowLoss(const Device& device, const Buffer& start, const BoundLoss& loss, const std::vector<Part>& parts)
+      : VectorObjective(device, start), loss_(loss), parts_(parts) {}
 
-  /// Returns the steps taken; `loss` receives the final value.
-  static int run(const Evaluate& evaluate, Vector& x, int iterations, double tolerance, double& first,
-                 double& loss) {
-    Vector g(x.size()), next_g(x.size()), next(x.size());
-    first = loss = evaluate(x, g);
-    std::deque<std::pair<Vector, Vector>> pairs;
-    int step = 0;
-    for (; step < iterations && loss > tolerance * first; ++step) {
-      Vector direction = two_loops(pairs, g);
-      double slope = dot(direction, g);
-      if (!(slope < 0)) {  // not a descent: start again from the gradient
-        pairs.clear();
-        for (size_t i = 0; i < x.size(); ++i) direction[i] = -g[i];
-        slope = -dot(g, g);
-        if (slope == 0) break;
-      }
-      // The first direction has no scale: one that would remove the loss if it fell linearly.
-      double length = pairs.empty() ? loss / -slope : 1;
-      double value = 0;
-      int trial = 0;
-      for (; trial < 20; ++trial, length *= 0.4) {
-        for (size_t i = 0; i < x.size(); ++i) next[i] = x[i] + length * direction[i];
-        value = evaluate(next, next_g);
-        if (value <= loss + 1e-4 * length * slope) break;
-      }
-      if (trial == 20) break;
-      Vector s(x.size()), y(x.size());
-      for (size_t i = 0; i < x.size(); ++i) s[i] = next[i] - x[i], y[i] = next_g[i] - g[i];
-      if (dot(s, y) > 1e-14 * dot(y, y)) pairs.emplace_back(std::move(s), std::move(y));
-      if (pairs.size() > 10) pairs.pop_front();
-      x.swap(next);
-      g.swap(next_g);
-      loss = value;
-    }
-    return step;
+  void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+    each_part(x, [&](const Buffer& numbers, const Part& part) { device().copy(numbers, part.field); });
+    loss_.run();
+    each_part(gradient,
+              [&](const Buffer& numbers, const Part& part) { device().copy(part.gradient, numbers); });
+    const double loss = loss_.loss();
+    device().write(value, &loss, sizeof(loss));
   }
+  /// The levels of the point, not of the last trial.
+  void take() {
+    each_part(point(), [&](const Buffer& numbers, const Part& part) { device().copy(numbers, part.field); });
+  }
+  bool recordable() const override { return false; }  // the loss's terms are weighted on the host
 
  private:
-  static Vector two_loops(const std::deque<std::pair<Vector, Vector>>& pairs, const Vector& g) {
-    Vector q = g;
-    std::vector<double> alpha(pairs.size());
-    for (size_t k = pairs.size(); k-- > 0;) {
-      const auto& [s, y] = pairs[k];
-      alpha[k] = dot(s, q) / dot(s, y);
-      for (size_t i = 0; i < q.size(); ++i) q[i] -= alpha[k] * y[i];
+  template <class F>
+  void each_part(const Buffer& whole, F work) const {
+    int64_t at = 0;
+    for (const Part& part : parts_) {
+      work(whole.rows(at, part.field.elements()).reshape(part.field.shape()), part);
+      at += part.field.elements();
     }
-    if (!pairs.empty()) {
-      const auto& [s, y] = pairs.back();
-      const double scale = dot(s, y) / dot(y, y);
-      for (double& v : q) v *= scale;
-    }
-    for (size_t k = 0; k < pairs.size(); ++k) {
-      const auto& [s, y] = pairs[k];
-      const double beta = dot(y, q) / dot(s, y);
-      for (size_t i = 0; i < q.size(); ++i) q[i] += (alpha[k] - beta) * s[i];
-    }
-    for (double& v : q) v = -v;
-    return q;
   }
+
+  const BoundLoss& loss_;
+  const std::vector<Part>& parts_;
 };
+
+/// Start values of a field, component by component.
+Vector start_of(const Example& example, const std::string& name) {
+  const Mesh& mesh = example.mesh;
+  Vector start;
+  for (int c = 0; c < example.system.components(name); ++c)
+    for (int64_t z = 0; z < mesh.cells[2]; ++z)
+      for (int64_t y = 0; y < mesh.cells[1]; ++y)
+        for (int64_t x = 0; x < mesh.cells[0]; ++x)
+          start.push_back(example.start(name, c, (double(x) + 0.5) / double(mesh.cells[0]),
+                                        (double(y) + 0.5) / double(mesh.cells[1]),
+                                        (double(z) + 0.5) / double(mesh.cells[2])));
+  return start;
+}
+
+/// Buffers of all fields and levels, every level as the example starts.
+TrajectoryInputs make_inputs(const Device& device, const Example& example, int levels) {
+  TrajectoryInputs inputs;
+  inputs.parameters = example.parameters;
+  for (const std::string& name : example.fields) {
+    const Vector start = start_of(example, name);
+    Shape shape;
+    if (const int c = example.system.components(name); c > 1) shape.push_back(c);
+    for (int a = example.system.dimensions() - 1; a >= 0; --a) shape.push_back(example.mesh.cells[size_t(a)]);
+    for (int n = 0; n < levels; ++n)
+      inputs.fields[name].push_back(device.upload(std::span<const double>(start), shape));
+  }
+  return inputs;
+}
 
 }  // namespace
 
@@ -94,96 +87,54 @@ TrainResult train(const Device& device, const Example& example, const TrainOptio
     throw InputError(fmt::format("{} levels, {} windows, {} iterations", options.levels, options.windows,
                                  options.iterations),
                      "pde train", "3 levels, 1 window, 1 iteration or more");
-  const Mesh& mesh = example.mesh;
-  const size_t count = size_t(mesh.count());
-  const Loss loss(example.system, mesh);
-  const auto is_constant = [&](const std::string& name) {
-    return std::find(example.constant.begin(), example.constant.end(), name) != example.constant.end();
-  };
-  std::map<std::string, int> components;
-  for (const std::string& name : example.fields) components[name] = example.system.components(name);
-
-  std::map<std::string, std::vector<Vector>> data;  // by field and level
-  for (const std::string& name : example.fields) {
-    Vector start;
-    for (int c = 0; c < components[name]; ++c)
-      for (int64_t z = 0; z < mesh.cells[2]; ++z)
-        for (int64_t y = 0; y < mesh.cells[1]; ++y)
-          for (int64_t x = 0; x < mesh.cells[0]; ++x)
-            start.push_back(example.start(name, c, (double(x) + 0.5) / double(mesh.cells[0]),
-                                          (double(y) + 0.5) / double(mesh.cells[1]),
-                                          (double(z) + 0.5) / double(mesh.cells[2])));
-    data[name].assign(size_t(options.levels), start);
-  }
-  TrajectoryInputs inputs;
-  inputs.parameters = example.parameters;
-  for (const std::string& name : example.fields)
-    for (int n = 0; n < options.levels; ++n) {
-      const int c = components[name];
-      Shape shape;
-      if (c > 1) shape.push_back(c);
-      for (int a = example.system.dimensions() - 1; a >= 0; --a) shape.push_back(mesh.cells[size_t(a)]);
-      inputs.fields[name].push_back(device.allocate<double>(shape));
-    }
+  const Loss loss(example.system, example.mesh);
+  const TrajectoryInputs inputs = make_inputs(device, example, options.levels);
   LossOptions loss_options;
   for (const std::string& name : example.fields)
-    if (!is_constant(name)) loss_options.wanted.push_back(name);
+    if (std::find(example.constant.begin(), example.constant.end(), name) == example.constant.end())
+      loss_options.wanted.push_back(name);
   const BoundLoss bound = loss.bind_trajectory(device, inputs, loss_options);
-
-  const auto each_unknown = [&](const std::function<void(const std::string&, int, size_t)>& f) {
-    size_t at = 0;
-    for (const std::string& name : loss_options.wanted)
-      for (int n = 2; n < options.levels; ++n) {
-        f(name, n, at);
-        at += count * size_t(components[name]);
-      }
-    return at;
-  };
-  const size_t unknowns = each_unknown([](const std::string&, int, size_t) {});
-  const auto upload = [&](const std::string& name, int n) {
-    const Vector& v = data[name][size_t(n)];
-    device.write(inputs.fields[name][size_t(n)], v.data(), int64_t(v.size() * sizeof(double)));
-  };
-  const auto evaluate = [&](const Vector& x, Vector& gradient) {
-    each_unknown([&](const std::string& name, int n, size_t at) {
-      Vector& v = data[name][size_t(n)];
-      std::copy(x.begin() + std::ptrdiff_t(at), x.begin() + std::ptrdiff_t(at + v.size()), v.begin());
-      upload(name, n);
-    });
-    bound.run();
-    each_unknown([&](const std::string& name, int n, size_t at) {
-      const Vector g = device.download<double>(bound.gradient(name, n));
-      std::copy(g.begin(), g.end(), gradient.begin() + std::ptrdiff_t(at));
-    });
-    return bound.loss();
-  };
+  std::vector<WindowLoss::Part> parts;
+  int64_t unknowns = 0;
+  for (const std::string& name : loss_options.wanted)
+    for (int n = 2; n < options.levels; ++n) {
+      parts.push_back({inputs.fields.at(name)[size_t(n)], bound.gradient(name, n)});
+      unknowns += parts.back().field.elements();
+    }
 
   TrainResult result;
-  Vector x(unknowns);
+  const Buffer start = device.allocate<double>({unknowns});
   for (int window = 0; window < options.windows; ++window) {
-    for (const std::string& name : example.fields)
-      for (int n = 0; n < 2; ++n) upload(name, n);
-    if (window == 0)
-      for (const std::string& name : example.constant)
-        for (int n = 2; n < options.levels; ++n) upload(name, n);
-    each_unknown([&](const std::string& name, int, size_t at) {
-      const Vector& known = data[name][1];
-      std::copy(known.begin(), known.end(), x.begin() + std::ptrdiff_t(at));
-    });
-    double first = 0, last = 0;
-    result.iterations += Minimiser::run(evaluate, x, options.iterations, options.tolerance, first, last);
-    result.losses_first.push_back(first);
-    result.losses_last.push_back(last);
-    Vector unused(unknowns);
-    evaluate(x, unused);  // the levels of the best point, not of the last trial
+    int64_t at = 0;  // every unknown level starts as the last known one
+    for (const std::string& name : loss_options.wanted)
+      for (int n = 2; n < options.levels; ++n) {
+        const Buffer& known = inputs.fields.at(name)[1];
+        device.copy(known, start.rows(at, known.elements()).reshape(known.shape()));
+        at += known.elements();
+      }
+    WindowLoss objective(device, start, bound, parts);
+    double first = 0;
+    optimize::Options search;
+    search.max_iterations = options.iterations;
+    search.value_tolerance = search.gradient_tolerance = search.step_tolerance = 0;
+    search.callback = [&](const optimize::Iteration& row) {
+      if (row.iteration == 1) first = row.value + row.value_change;
+      return row.value > options.tolerance * first;
+    };
+    const optimize::Result found = optimize::minimize(objective, search);
+    result.iterations += found.iterations;
+    result.losses_first.push_back(found.first_value);
+    result.losses_last.push_back(found.value);
+    objective.take();
     for (const std::string& name : loss_options.wanted) {
-      auto& levels = data[name];
-      levels[0] = levels[size_t(options.levels - 2)];
-      levels[1] = levels[size_t(options.levels - 1)];
+      const std::vector<Buffer>& levels = inputs.fields.at(name);
+      device.copy(levels[size_t(options.levels - 2)], levels[0]);
+      device.copy(levels[size_t(options.levels - 1)], levels[1]);
     }
     if (progress) progress();
   }
-  for (const std::string& name : example.fields) result.fields[name] = data[name][1];
+  for (const std::string& name : example.fields)
+    result.fields[name] = device.download<double>(inputs.fields.at(name)[1]);
   return result;
 }
 

@@ -5,11 +5,12 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
+#include "optimize/lbfgs_memory.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/kind_cases.hpp"
 #include "solve/linear/linear_solver.hpp"
-#include "solve/minimize/lbfgs_memory.hpp"
+#include "solve/minimize/evaluator_objective.hpp"
 #include "solve/reference.hpp"
 #include "verify/inputs.hpp"
 
@@ -70,13 +71,19 @@ constexpr int kHistory = 10;
 CaseRun bind_lbfgs(const std::shared_ptr<Evaluator>& evaluator) {
   const Device device = evaluator->device();
   const Evaluator::State& s = evaluator->internals();
-  const auto memory = std::make_shared<LbfgsMemory>(*evaluator, kHistory, false);
+  struct Held {
+    EvaluatorObjective objective;
+    optimize::LbfgsMemory memory;
+    explicit Held(Evaluator& e) : objective(e), memory(objective, kHistory, false) {}
+  };
+  const auto held = std::make_shared<Held>(*evaluator);
+  const std::shared_ptr<optimize::LbfgsMemory> memory(held, &held->memory);
   double cost = evaluator->value_and_gradient();
   memory->begin();
   for (int k = 0; k <= kHistory; ++k) {
-    LbfgsTrial trial = memory->advance();
-    for (double t = 0.5; !(trial.cost < cost) && t > 1e-4; t *= 0.5) trial = memory->trial(t);
-    cost = trial.cost;
+    optimize::LbfgsTrial trial = memory->advance();
+    for (double t = 0.5; !(trial.value < cost) && t > 1e-4; t *= 0.5) trial = memory->trial(t);
+    cost = trial.value;
     memory->accept();
   }
   const auto copy_of = [&](const Buffer& from) {
@@ -96,7 +103,8 @@ CaseRun bind_lbfgs(const std::shared_ptr<Evaluator>& evaluator) {
           },
           [=] {
             std::vector<double> older = download_numbers(device, memory->numbers());
-            older.resize(kLbfgsOlder);  // the rest depends on the device's types; it makes the next step
+            older.resize(
+                optimize::kLbfgsOlder);  // the rest depends on the device's types; it makes the next step
             return std::vector<Array>{device.download(memory->step()), Array::of(older)};
           }};
 }
@@ -186,7 +194,9 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
   const Storage real = form.precision == Precision::f64 ? Storage::f64 : Storage::f32;
   const Form values{compute, storage_of(compute), real, storage_of(compute)};
   std::vector<Kernel> kernels;
-  if (form.work == Work::lbfgs) {  // f32 as devices without f64 have it; by products: mixed
+  if (form.work == Work::lbfgs) {
+    using namespace optimize;
+    // f32 as devices without f64 have it; by products: mixed
     const LbfgsLayout layout{kHistory, false, real, storage_of(compute), values.state, 0, 0};
     kernels = {lbfgs_products(layout, LbfgsPass::trial), lbfgs_accept(layout), lbfgs_squares(layout, false),
                lbfgs_totals(layout)};

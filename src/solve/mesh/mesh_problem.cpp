@@ -12,7 +12,6 @@
 #include "solve/mesh/parameterize.hpp"
 #include "solve/mesh/terms.hpp"
 #include "solve/minimize/checkpoint.hpp"
-#include "solve/model/problem.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {
@@ -24,11 +23,6 @@ std::optional<Developability> developability(const std::string& name) {
   const auto it = std::find(names.begin(), names.end(), name);
   if (it == names.end()) return std::nullopt;
   return Developability(it - names.begin());
-}
-
-bool has_residuals(const Problem& problem) {
-  const std::vector<Batch>& batches = problem.state().batches;
-  return std::any_of(batches.begin(), batches.end(), [](const Batch& b) { return !b.topology->energy; });
 }
 
 // Inner vertices by valence.
@@ -113,7 +107,7 @@ MeshProblem::MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions
     std::copy(handle.target.begin(), handle.target.end(), start_.begin() + 3 * handle.vertex);
   }
   build();
-  if (options_.loss.kind != RobustLoss::Kind::none && !has_residuals(problem_))
+  if (options_.loss.kind != RobustLoss::Kind::none && !has_residuals_)
     throw InputError(fmt::format("a robust loss of energy '{}'", options_.energy), "mesh robust",
                      "an energy of residuals, or attachments");
 }
@@ -152,7 +146,7 @@ void MeshProblem::build() {
 
 void MeshProblem::add(TermType type, int slots, std::span<const int32_t> indices,
                       std::span<const double> data) {
-  if (!type.energy) type.loss = options_.loss;
+  if (!type.energy) type.loss = options_.loss, has_residuals_ = true;
   problem_.add_terms(type, std::vector<BlockSet>(size_t(slots), points_), indices, data);
 }
 
@@ -277,7 +271,7 @@ void MeshProblem::add_arap() {
     }
   }
   TermType type = arap_term();
-  type.loss = options_.loss;
+  type.loss = options_.loss, has_residuals_ = true;
   problem_.add_terms(type, {points_, points_, rotations}, indices, data);
   std::fill(used_.begin(), used_.end(), uint8_t(1));
 }

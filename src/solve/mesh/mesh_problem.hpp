@@ -80,6 +80,7 @@ class MeshProblem {
   EnergyDefaults defaults_;
   std::vector<double> start_;  // positions with handles in place
   std::vector<uint8_t> used_;  // vertices in a term
+  bool has_residuals_ = false;
   Problem problem_;
   BlockSet points_;
 };

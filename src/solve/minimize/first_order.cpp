@@ -3,16 +3,23 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "optimize/vectors.hpp"
+#include "solve/minimize/evaluator_objective.hpp"
 #include "solve/minimize/run.hpp"
-#include "solve/minimize/vector_ops.hpp"
 
 namespace lockstep::solve {
 namespace {
 
 constexpr int kInterval = 50;
-constexpr double kBeta1 = 0.9, kBeta2 = 0.999;  // as in adam_step()
+
+optimize::Method method_of(Method method) {
+  return method == Method::sgd    ? optimize::Method::sgd
+         : method == Method::adam ? optimize::Method::adam
+                                  : optimize::Method::adamw;
+}
 
 class FirstOrder final : public Minimizer {
  public:
@@ -24,29 +31,22 @@ class FirstOrder final : public Minimizer {
 
   double restore(const Snapshot& snapshot) override {
     run_.evaluate([&] {
-      step_ = run_.vector(), first_ = run_.vector(), second_ = run_.vector(), point_ = run_.vector();
       cost_ = best_cost_ = run_.evaluator().value_and_gradient();
       gradient_max_ = run_.gradient_max();
-      reader_ = std::make_unique<StepReader>(run_.evaluator());
-      steps_ = 0;
-      // Decay pulls numbers that are their own tangent coordinates; others have no place to decay to.
-      if (run_.options().method == Method::adamw &&
-          run_.evaluator().ambient_size() == run_.evaluator().tangent_size())
-        to_device(device(), run_.evaluator().state(), point_);
+      objective_.emplace(run_.evaluator());
+      state_.emplace(*objective_, method_of(run_.options().method));
+      reader_.emplace(*objective_);
       if (snapshot.vectors.size() == 4) {
-        to_device(device(), snapshot.vectors[0], first_);
-        to_device(device(), snapshot.vectors[1], second_);
-        to_device(device(), snapshot.vectors[2], point_);
+        state_->restore(device(), std::span(snapshot.vectors).first(3), int64_t(snapshot.scalars[0]));
         best_ = snapshot.vectors[3];
-        steps_ = int64_t(snapshot.scalars[0]), best_cost_ = snapshot.scalars[1];
+        best_cost_ = snapshot.scalars[1];
       }
     });
     return cost_;
   }
   void save(Snapshot& snapshot) override {
-    snapshot.scalars = {double(steps_), best_cost_};
-    for (const Buffer* buffer : {&first_, &second_, &point_})
-      snapshot.vectors.push_back(to_host(device(), *buffer));
+    snapshot.scalars = {double(state_->steps()), best_cost_};
+    snapshot.vectors = state_->vectors(device());
     snapshot.vectors.push_back(best_);
   }
 
@@ -54,30 +54,21 @@ class FirstOrder final : public Minimizer {
     const Options& options = run_.options();
     const double before = cost_;
     double length = 0;
-    run_.solve([&] {
-      ++steps_;
-      if (options.method == Method::sgd) {
-        momentum_step(device(), run_.evaluator().gradient(), first_, step_, options.momentum,
-                      options.learning_rate);
-      } else {
-        const double decay =
-            options.method == Method::adamw ? options.learning_rate * options.weight_decay : 0;
-        adam_step(device(), run_.evaluator().gradient(), first_, second_, point_, step_,
-                  options.learning_rate, 1 / (1 - std::pow(kBeta1, double(steps_))),
-                  1 / (1 - std::pow(kBeta2, double(steps_))), decay);
-      }
-    });
+    optimize::Options step_options;
+    step_options.learning_rate = options.learning_rate;
+    step_options.momentum = options.momentum, step_options.weight_decay = options.weight_decay;
+    run_.solve([&] { state_->next(*objective_, step_options); });
     run_.evaluate([&] {
       Evaluator& evaluator = run_.evaluator();
-      if (run_.bounded()) run_.project(step_);
-      const StepNumbers numbers = reader_->try_gradient(step_);
-      if (!(numbers.cost < before) && before <= best_cost_) best_ = evaluator.state(), best_cost_ = before;
+      if (run_.bounded()) run_.project(state_->step());
+      const optimize::StepNumbers numbers = reader_->evaluate(state_->step());
+      if (!(numbers.value < before) && before <= best_cost_) best_ = evaluator.state(), best_cost_ = before;
       evaluator.accept();
       length = numbers.step_norm;
-      cost_ = numbers.cost;
+      cost_ = numbers.value;
       best_cost_ = std::min(best_cost_, std::isfinite(cost_) ? cost_ : best_cost_);
       gradient_max_ = run_.bounded() ? run_.gradient_max() : numbers.gradient_max;
-      state_norm_ = numbers.state_norm;
+      state_norm_ = numbers.point_norm;
     });
     row.cost = cost_;
     row.cost_change = before - cost_;
@@ -102,11 +93,11 @@ class FirstOrder final : public Minimizer {
   const Device& device() { return run_.device(); }
 
   Run& run_;
-  std::unique_ptr<StepReader> reader_;
-  Buffer step_, first_, second_, point_;
+  std::optional<EvaluatorObjective> objective_;
+  std::optional<optimize::FirstOrderState> state_;
+  std::optional<optimize::StepReader> reader_;
   std::vector<double> best_;  // where best_cost_ is less than cost_
   double cost_ = 0, best_cost_ = 0, gradient_max_ = 0, state_norm_ = 0;
-  int64_t steps_ = 0;
 };
 
 }  // namespace

@@ -2,16 +2,22 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/primitives.hpp"
-#include "solve/minimize/lbfgs_memory.hpp"
-#include "solve/minimize/line_search.hpp"
+#include "optimize/lbfgs_memory.hpp"
+#include "solve/minimize/evaluator_objective.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/minimize/vector_ops.hpp"
 
 namespace lockstep::solve {
 namespace {
+
+using optimize::LbfgsMemory;
+using optimize::LbfgsTrial;
+using optimize::LinePoint;
+using optimize::LineResult;
 
 constexpr int kInterval = 50;
 constexpr int64_t kMostScaled = 10'000;  // unknowns up to which the diagonal of J^T J is worth its
@@ -26,7 +32,8 @@ class Lbfgs final : public Minimizer {
   double restore(const Snapshot& snapshot) override {
     run_.evaluate([&] {
       scaled_ = evaluator().tangent_size() <= kMostScaled && !run_.has_energies();
-      memory_ = std::make_unique<LbfgsMemory>(evaluator(), run_.options().lbfgs_history, scaled_);
+      objective_.emplace(evaluator());
+      memory_ = std::make_unique<LbfgsMemory>(*objective_, run_.options().lbfgs_history, scaled_);
       if (run_.bounded()) direction_ = run_.vector(), masked_ = run_.vector();
       if (scaled_ && snapshot.vectors.empty()) find_diagonal();
       cost_ = evaluator().value_and_gradient();
@@ -73,7 +80,7 @@ class Lbfgs final : public Minimizer {
     }
     open_ = true;
     if (run_.bounded()) settle();  // which components the bounds hold depends on the state
-    cost_ = trial_.cost;
+    cost_ = trial_.value;
     gradient_max_ = run_.bounded() ? run_.gradient_max() : trial_.gradient_max;
     row.accepted = true;
     row.step_norm = trial_.step_norm;
@@ -88,7 +95,7 @@ class Lbfgs final : public Minimizer {
     } else if (std::abs(before - cost_) < options.function_tolerance * std::abs(before)) {
       end = Termination::function_tolerance;
     } else if (row.step_norm <=
-               options.parameter_tolerance * (trial_.state_norm + options.parameter_tolerance)) {
+               options.parameter_tolerance * (trial_.point_norm + options.parameter_tolerance)) {
       end = Termination::parameter_tolerance;
     }
     return leave(row, before, end);
@@ -122,16 +129,8 @@ class Lbfgs final : public Minimizer {
   }
 
   LineResult search(const LinePoint& start) {
-    WolfeConditions conditions;
-    if (evaluator().real() == Storage::f32 && run_.options().precision == Precision::f32)
-      conditions.rounding = 1e-6;
-    bool first = true;
-    const auto phi = [&](double t) {
-      if (!first) trial_ = memory_->trial(t);  // the first was made with the direction
-      first = false;
-      return LinePoint{t, trial_.cost, trial_.slope / t};
-    };
-    return strong_wolfe(phi, start, 1, conditions);
+    const bool narrow = evaluator().real() == Storage::f32 && run_.options().precision == Precision::f32;
+    return memory_->search(start, narrow ? 1e-6 : optimize::WolfeConditions().rounding, trial_);
   }
   /// Between bounds: the step is cut at them and halved until the cost falls enough.
   LineResult shorten(const LinePoint& start) {
@@ -162,6 +161,7 @@ class Lbfgs final : public Minimizer {
   }
 
   Run& run_;
+  std::optional<EvaluatorObjective> objective_;
   std::unique_ptr<LbfgsMemory> memory_;
   LbfgsTrial trial_;           // the last one
   Buffer direction_, masked_;  // with bounds: the direction, the gradient without what is held

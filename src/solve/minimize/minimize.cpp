@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
+#include "optimize/lbfgs_kernels.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
-#include "solve/minimize/lbfgs_kernels.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
 
@@ -50,7 +50,7 @@ void check_options(const Options& options) {
                                     {"learning_rate", options.learning_rate}})
     if (!(value > 0) || !std::isfinite(value)) refuse(fmt::format("{} {}", what, value), "a positive number");
   if (options.batch_size < 0) refuse(fmt::format("batch_size {}", options.batch_size), "0 or more");
-  if (options.lbfgs_history < 1 || options.lbfgs_history > LbfgsLayout::kMostHistory)
+  if (options.lbfgs_history < 1 || options.lbfgs_history > optimize::LbfgsLayout::kMostHistory)
     refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 to 1000");
   if (options.max_linear_iterations < 1)
     refuse(fmt::format("max_linear_iterations {}", options.max_linear_iterations), "1 or more");

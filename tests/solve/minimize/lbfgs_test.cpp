@@ -5,13 +5,15 @@
 #include <deque>
 
 #include "lockstep/error.hpp"
+#include "optimize/lbfgs_memory.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/minimize/lbfgs_memory.hpp"
+#include "solve/minimize/evaluator_objective.hpp"
 #include "solve/minimize/problems.hpp"
 
 namespace lockstep::solve {
 namespace {
 
+using optimize::LbfgsLayout;
 using test::Instance;
 using Vector = std::vector<double>;
 
@@ -76,7 +78,8 @@ void expect_directions_of_two_loops(const std::string& device_name, int history,
   const Device device = Device::open(device_name);
   Instance net = test::net(7);
   Evaluator evaluator(net.problem, device, precision);
-  LbfgsMemory memory(evaluator, history, scaled);
+  EvaluatorObjective objective(evaluator);
+  optimize::LbfgsMemory memory(objective, history, scaled);
   TwoLoops loops{size_t(history), {}, {}};
   if (scaled) {
     evaluator.linearize();
@@ -90,12 +93,12 @@ void expect_directions_of_two_loops(const std::string& device_name, int history,
   for (int k = 0; k < 18; ++k) {
     const Vector gradient = download_numbers(device, evaluator.gradient());
     const Vector expected = loops.direction(gradient);
-    LbfgsTrial trial = memory.advance();
+    optimize::LbfgsTrial trial = memory.advance();
     expect_near(download_numbers(device, memory.step()), expected, tolerance);
     EXPECT_EQ(trial.pairs, int(loops.pairs.size()));
     EXPECT_NEAR(trial.start_slope, dot(gradient, expected), 1e-3 * std::abs(dot(gradient, expected)));
     EXPECT_LT(trial.start_slope, 0);
-    if (k % 4 == 3 || !(trial.cost < cost)) {
+    if (k % 4 == 3 || !(trial.value < cost)) {
       trial = memory.trial(0.25);
       const Vector step = download_numbers(device, memory.step());
       for (size_t c = 0; c < step.size(); ++c)
@@ -108,10 +111,10 @@ void expect_directions_of_two_loops(const std::string& device_name, int history,
     double largest = 0;
     for (const double g : next) largest = std::max(largest, std::abs(g));
     EXPECT_EQ(trial.gradient_max, largest);
-    if (!(trial.cost < cost)) break;
-    cost = trial.cost;
+    if (!(trial.value < cost)) break;
+    cost = trial.value;
     memory.accept();
-    EXPECT_NEAR(trial.state_norm, evaluator.state_norm(), 1e-6 * trial.state_norm);
+    EXPECT_NEAR(trial.point_norm, evaluator.state_norm(), 1e-6 * trial.point_norm);
     Vector change = next;
     for (size_t c = 0; c < change.size(); ++c) {
       change[c] -= gradient[c];

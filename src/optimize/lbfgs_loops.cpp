@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "solve/evaluate/batch_kernels.hpp"
-#include "solve/minimize/lbfgs_trace.hpp"
+#include "optimize/kernel_cache.hpp"
+#include "optimize/lbfgs_trace.hpp"
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 namespace {
 
 using namespace lbfgs;
 
 template <class T>
 std::string named(const LbfgsLayout& l, const std::string& what) {
-  return fmt::format("solve.lbfgs.{}.{}.{}{}", what, name(lockstep::detail::kType<T>), l.history,
+  return fmt::format("optimize.lbfgs.{}.{}.{}{}", what, name(lockstep::detail::kType<T>), l.history,
                      l.scaled ? ".scaled" : "");
 }
 
@@ -154,4 +154,4 @@ Kernel lbfgs_loop(const LbfgsLayout& l, LbfgsLoop pass) {
   });
 }
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "lockstep/kernel/kernel.hpp"
-#include "solve/minimize/lbfgs_kernels.hpp"
+#include "optimize/lbfgs_kernels.hpp"
 
-namespace lockstep::solve::lbfgs {
+namespace lockstep::optimize::lbfgs {
 
 constexpr int kLanes = 256;
 constexpr int kSlot = 0, kPairs = 1;  // head of the memory
@@ -28,7 +28,7 @@ Val<A> inverse_scale(const Val<T>& d) {
 
 template <class T, class A>
 std::string named(const LbfgsLayout& l, const char* what, const std::string& variant = "") {
-  return fmt::format("solve.lbfgs.{}.{}.{}.{}{}{}", what, name(lockstep::detail::kType<T>),
+  return fmt::format("optimize.lbfgs.{}.{}.{}.{}{}{}", what, name(lockstep::detail::kType<T>),
                      name(lockstep::detail::kType<A>), l.history, l.scaled ? ".scaled" : "", variant);
 }
 
@@ -62,4 +62,4 @@ Taken<A> take(const LbfgsLayout& l, const Grid<A, 1>& numbers, const InOut<A, 1>
   return {kept, pending, older, older + more, (pending + more) % l.slots(), sy, yy};
 }
 
-}  // namespace lockstep::solve::lbfgs
+}  // namespace lockstep::optimize::lbfgs

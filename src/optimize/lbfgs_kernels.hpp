@@ -7,7 +7,7 @@
 
 #include "lockstep/device.hpp"
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 
 // Places of the numbers that a trial leaves: two of their own, then one for each row of partial sums. g is
 // the gradient at the trial, s the step to it, y the change of the gradient, W the inverse of the scaling
@@ -29,7 +29,7 @@ struct LbfgsLayout {
   int history = 1;
   bool scaled = false;
   Storage real = Storage::f32, sums = Storage::f64, state = Storage::f32;
-  int64_t size = 0, ambient = 0;
+  int64_t size = 0, numbers_of_point = 0;  // of the gradient; of the point
 
   /// Whether directions come from products alone. Where sums have no more digits than the vectors, the
   /// products' errors would show in directions of ill-conditioned problems: the loops run on vectors.
@@ -53,8 +53,8 @@ struct LbfgsLayout {
     return (count + chunk(count, unroll) - 1) / chunk(count, unroll);
   }
   int64_t columns() const {
-    return std::max(
-        {chunks(size, kDirectionUnroll), chunks(size, kProductsUnroll), chunks(ambient, kProductsUnroll)});
+    return std::max({chunks(size, kDirectionUnroll), chunks(size, kProductsUnroll),
+                     chunks(numbers_of_point, kProductsUnroll)});
   }
 };
 
@@ -84,4 +84,4 @@ Kernel lbfgs_squares(const LbfgsLayout& layout, bool masked);
 /// Sums of the rows of partial sums, beside the cost and the number of pairs.
 Kernel lbfgs_totals(const LbfgsLayout& layout);
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

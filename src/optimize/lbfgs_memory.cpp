@@ -1,17 +1,23 @@
-#include "solve/minimize/lbfgs_memory.hpp"
+#include "optimize/lbfgs_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "solve/evaluate/evaluator_state.hpp"
+#include "optimize/vectors.hpp"
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 
-LbfgsMemory::LbfgsMemory(Evaluator& evaluator, int history, bool scaled) : evaluator_(evaluator) {
-  const Evaluator::State& s = evaluator.internals();
-  layout_ = {history, scaled, s.values.real, s.values.cost, s.values.state, s.tangent, s.ambient};
+LbfgsMemory::LbfgsMemory(Objective& objective, int history, bool scaled) : objective_(objective) {
+  const Buffer point = objective.point(), gradient = objective.gradient();
+  layout_ = {history,
+             scaled,
+             gradient.storage(),
+             objective.value().storage(),
+             point.storage(),
+             gradient.elements(),
+             point.elements()};
   const Device& d = device();
   // Rows begin at multiples of 128 bytes, an odd number of these apart: not all in the same set of a cache.
   const int64_t line = 128 / size_of(layout_.real), lines = (layout_.size + line - 1) / line | 1;
@@ -30,14 +36,14 @@ LbfgsMemory::LbfgsMemory(Evaluator& evaluator, int history, bool scaled) : evalu
 }
 
 void LbfgsMemory::begin() {
-  device().copy(evaluator_.gradient(), earlier_);
+  device().copy(objective_.gradient(), earlier_);
   begin_again();
 }
 
 void LbfgsMemory::begin_again() {
-  device().copy(earlier_, evaluator_.gradient());
+  device().copy(earlier_, objective_.gradient());
   for (const Buffer& b : {step_, memory_, numbers_}) device().clear(b);
-  launch_products(evaluator_.gradient(), LbfgsPass::trial);
+  launch_products(objective_.gradient(), LbfgsPass::trial);
   launch_totals();
 }
 
@@ -79,19 +85,17 @@ void LbfgsMemory::launch_products(const Buffer& gradient, LbfgsPass pass) {
 
 void LbfgsMemory::launch_totals() {
   device().launch(lbfgs_totals(layout_), {layout_.rows()}, partial_.rows(0, layout_.rows()),
-                  evaluator_.internals().cost, memory_, numbers_);
+                  objective_.value(), memory_, numbers_);
 }
 
 void LbfgsMemory::launch_trial(LbfgsPass pass) {
   constexpr int kUnroll = LbfgsLayout::kProductsUnroll;
-  const Evaluator::State& s = evaluator_.internals();
-  s.launch_retract(step_);
-  s.launch_gradient(s.candidate, false);
-  s.sum_cost();
-  device().launch(lbfgs_squares(layout_, s.any_fixed), {LbfgsLayout::chunks(layout_.ambient, kUnroll)},
-                  s.candidate, s.any_fixed ? s.free_numbers : s.candidate, partial_,
-                  LbfgsLayout::chunk(layout_.ambient, kUnroll));
-  launch_products(s.gradient, pass);
+  objective_.launch(step_);
+  const Buffer trial = objective_.trial(), counted = objective_.counted();
+  device().launch(lbfgs_squares(layout_, bool(counted)),
+                  {LbfgsLayout::chunks(layout_.numbers_of_point, kUnroll)}, trial, counted ? counted : trial,
+                  partial_, LbfgsLayout::chunk(layout_.numbers_of_point, kUnroll));
+  launch_products(objective_.gradient(), pass);
   launch_totals();
   probed_ = pass == LbfgsPass::probe;
 }
@@ -99,13 +103,13 @@ void LbfgsMemory::launch_trial(LbfgsPass pass) {
 LbfgsTrial LbfgsMemory::read() const {
   const std::vector<double> n = download_numbers(device(), numbers_);
   LbfgsTrial out;
-  out.cost = n[kLbfgsCost];
+  out.value = n[kLbfgsCost];
   out.start_slope = n[kLbfgsStartSlope];
   out.slope = n[kLbfgsGS];
   out.step_norm = std::sqrt(n[kLbfgsSS]);
   out.gradient_max =
       std::isnan(n[kLbfgsGWG]) ? std::numeric_limits<double>::quiet_NaN() : n[kLbfgsGradientMax];
-  out.state_norm = std::sqrt(n[kLbfgsStateSquare]);
+  out.point_norm = std::sqrt(n[kLbfgsStateSquare]);
   out.pairs = int(n[kLbfgsPairs]);
   return out;
 }
@@ -118,6 +122,8 @@ LbfgsTrial LbfgsMemory::advance() {
   };
   if (recorded_) {
     device().replay(graph_);
+  } else if (!objective_.recordable()) {
+    work();
   } else {
     work();  // compiles every kernel and fills every scratch buffer before the recording
     graph_ = device().record(work);
@@ -139,17 +145,28 @@ LbfgsTrial LbfgsMemory::trial(double t) {
 }
 
 void LbfgsMemory::accept() {
-  Evaluator::State& s = evaluator_.internals();
   if (probed_) {
-    launch_products(s.gradient, LbfgsPass::trial);
+    launch_products(objective_.gradient(), LbfgsPass::trial);
     launch_totals();
     probed_ = false;
   }
   constexpr int kUnroll = LbfgsLayout::kProductsUnroll;
-  const int64_t most = std::max(layout_.size, layout_.ambient);
-  device().launch(lbfgs_accept(layout_), {LbfgsLayout::chunks(most, kUnroll)}, s.gradient, earlier_,
-                  s.candidate, s.x, LbfgsLayout::chunk(most, kUnroll));
-  s.jacobian_current = false;
+  const int64_t most = std::max(layout_.size, layout_.numbers_of_point);
+  device().launch(lbfgs_accept(layout_), {LbfgsLayout::chunks(most, kUnroll)}, objective_.gradient(),
+                  earlier_, objective_.trial(), objective_.point(), LbfgsLayout::chunk(most, kUnroll));
+  objective_.accepted();
+}
+
+LineResult LbfgsMemory::search(const LinePoint& start, double rounding, LbfgsTrial& last) {
+  WolfeConditions conditions;
+  conditions.rounding = rounding;
+  bool first = true;
+  const auto phi = [&](double t) {
+    if (!first) last = trial(t);  // the first was made with the direction
+    first = false;
+    return LinePoint{t, last.value, last.slope / t};
+  };
+  return strong_wolfe(phi, start, 1, conditions);
 }
 
 int LbfgsMemory::find_direction(const Buffer& gradient) {
@@ -182,14 +199,14 @@ void LbfgsMemory::save(std::vector<double>& scalars, std::vector<std::vector<dou
 void LbfgsMemory::restore(const std::vector<double>& scalars,
                           const std::vector<std::vector<double>>& vectors) {
   const auto put = [&](const double* from, const Buffer& to) {
-    device().copy(
-        upload_numbers(device(), to.storage(), std::span(from, size_t(to.elements())), {to.elements()}),
-        to.reshape({to.elements()}));
+    const Buffer staged = device().allocate(to.storage(), {to.elements()});
+    write_numbers(device(), std::span(from, size_t(to.elements())), staged);
+    device().copy(staged, to.reshape({to.elements()}));
   };
   if (layout_.scaled && !vectors.empty()) put(vectors.back().data(), diagonal_);
   const size_t expected = size_t(1 + layout_.memory() + layout_.numbers());
   if (scalars.size() != expected || scalars[0] != layout_.history) return begin();
-  device().copy(evaluator_.gradient(), earlier_);
+  device().copy(objective_.gradient(), earlier_);
   put(scalars.data() + 1, memory_);
   put(scalars.data() + 1 + layout_.memory(), numbers_);
   const int slots = layout_.slots(), pairs = int(scalars[2]);
@@ -200,4 +217,4 @@ void LbfgsMemory::restore(const std::vector<double>& scalars,
   }
 }
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

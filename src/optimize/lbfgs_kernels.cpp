@@ -1,4 +1,4 @@
-#include "solve/minimize/lbfgs_kernels.hpp"
+#include "optimize/lbfgs_kernels.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "solve/evaluate/batch_kernels.hpp"
-#include "solve/minimize/lbfgs_trace.hpp"
+#include "optimize/kernel_cache.hpp"
+#include "optimize/lbfgs_trace.hpp"
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 namespace {
 
 using namespace lbfgs;
@@ -362,7 +362,7 @@ Kernel products_kernel(const LbfgsLayout& l, LbfgsPass pass) {
 
 template <class T, class A>
 Kernel squares_kernel(bool masked) {
-  return kernel(fmt::format("solve.lbfgs.squares.{}.{}{}", name(lockstep::detail::kType<T>),
+  return kernel(fmt::format("optimize.lbfgs.squares.{}.{}{}", name(lockstep::detail::kType<T>),
                             name(lockstep::detail::kType<A>), masked ? ".masked" : ""),
                 [masked](Group<1> g, Grid<T, 1> x, Grid<T, 1> mask, Out<A, 2> partial, Param<i32> length) {
                   Var<A> sum = A(0);
@@ -383,13 +383,13 @@ Kernel squares_kernel(bool masked) {
 template <class T>
 Kernel step_kernel() {
   return kernel(
-      fmt::format("solve.lbfgs.step.{}", name(lockstep::detail::kType<T>)),
+      fmt::format("optimize.lbfgs.step.{}", name(lockstep::detail::kType<T>)),
       [](At<1> at, Grid<T, 1> direction, Out<T, 1> step, Param<T> t) { step[at] = t * direction[at]; });
 }
 
 template <class T, class S>
 Kernel accept_kernel() {
-  return kernel(fmt::format("solve.lbfgs.accept.{}.{}", name(lockstep::detail::kType<T>),
+  return kernel(fmt::format("optimize.lbfgs.accept.{}.{}", name(lockstep::detail::kType<T>),
                             name(lockstep::detail::kType<S>)),
                 [](Group<1> g, Grid<T, 1> gradient, Out<T, 1> earlier, Grid<S, 1> candidate, Out<S, 1> state,
                    Param<i32> length) {
@@ -410,7 +410,7 @@ Kernel accept_kernel() {
 
 template <class A>
 Kernel totals_kernel() {
-  return kernel(fmt::format("solve.lbfgs.totals.{}", name(lockstep::detail::kType<A>)),
+  return kernel(fmt::format("optimize.lbfgs.totals.{}", name(lockstep::detail::kType<A>)),
                 [](Group<1> g, Grid<A, 2> partial, Grid<A, 1> cost, Grid<A, 1> memory, Out<A, 1> numbers) {
                   Var<A> sum = A(0), largest = A(0);
                   for_(Val<i32>(0), partial.size(1), kLanes, [&](Val<i32> first) {
@@ -486,4 +486,4 @@ Kernel lbfgs_totals(const LbfgsLayout& l) {
                        [&] { return l.sums == Storage::f64 ? totals_kernel<f64>() : totals_kernel<f32>(); });
 }
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

@@ -4,31 +4,32 @@
 
 #include <vector>
 
-#include "solve/evaluate/evaluator.hpp"
-#include "solve/minimize/lbfgs_kernels.hpp"
+#include "lockstep/optimize.hpp"
+#include "optimize/lbfgs_kernels.hpp"
+#include "optimize/line_search.hpp"
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 
 /// What decides on a trial.
 struct LbfgsTrial {
-  double cost = 0;
-  double start_slope = 0;  // derivative of the cost along the direction where it starts
+  double value = 0;
+  double start_slope = 0;  // derivative of the value along the direction where it starts
   double slope = 0;        // gradient at the trial times the whole step
   double step_norm = 0;
   double gradient_max = 0;  // NaN where a component is
-  double state_norm = 0;    // of the blocks that are not fixed
+  double point_norm = 0;    // of the numbers that count
   int pairs = 0;            // that the direction was formed of
 };
 
-/// Of the state's storage and device an evaluator has. A direction belongs to the accepted point: the
-/// evaluator's state with the gradient that begin() or accept() found in the evaluator.
+/// A direction belongs to the accepted point: the objective's point() with the gradient that begin() or accept()
+/// found in the objective.
 class LbfgsMemory {
  public:
   /// `history` pairs, 1 to LbfgsLayout::kMostHistory. `scaled`: the first inverse Hessian is a multiple of
   /// that of diagonal(), else of the identity.
-  LbfgsMemory(Evaluator& evaluator, int history, bool scaled);
+  LbfgsMemory(Objective& objective, int history, bool scaled);
 
-  /// Forgets all pairs; the evaluator's gradient must be that at its state.
+  /// Forgets all pairs; the objective's gradient must be that at its point.
   void begin();
   /// The same at a point whose last trials were not accepted: the gradient is taken back.
   void begin_again();
@@ -47,7 +48,11 @@ class LbfgsMemory {
   const Buffer& step() const { return step_; }
   const Buffer& diagonal() const { return diagonal_; }
 
-  /// Everything that directions depend on, beside the state; restored bit by bit. At a point that was
+  /// A strong Wolfe search along the direction of the last advance(), which left `trial`; the last trial is left
+  /// there. `rounding`: relative error of a value.
+  LineResult search(const LinePoint& start, double rounding, LbfgsTrial& trial);
+
+  /// Everything that directions depend on, beside the point; restored bit by bit. At a point that was
   /// accepted. `restore` begins anew where the numbers are of another history.
   void save(std::vector<double>& scalars, std::vector<std::vector<double>>& vectors) const;
   void restore(const std::vector<double>& scalars, const std::vector<std::vector<double>>& vectors);
@@ -57,7 +62,7 @@ class LbfgsMemory {
   const Buffer& products() const { return memory_; }
 
  private:
-  const Device& device() const { return evaluator_.device(); }
+  const Device& device() const { return objective_.device(); }
   void launch_direction(const Buffer& gradient);
   void launch_loops(const Buffer& gradient);
   void launch_products(const Buffer& gradient, LbfgsPass pass);
@@ -65,7 +70,7 @@ class LbfgsMemory {
   void launch_trial(LbfgsPass pass);
   LbfgsTrial read() const;
 
-  Evaluator& evaluator_;
+  Objective& objective_;
   LbfgsLayout layout_;
   Buffer s_, y_;             // (slots, size)
   Buffer earlier_;           // gradient at the accepted point
@@ -77,4 +82,4 @@ class LbfgsMemory {
   bool probed_ = false;  // the last trial left no products with the older pairs
 };
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

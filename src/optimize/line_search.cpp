@@ -1,10 +1,10 @@
-#include "solve/minimize/line_search.hpp"
+#include "optimize/line_search.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 namespace {
 
 /// Least point of the cubic through both ends; the middle where there is none well inside of them.
@@ -108,4 +108,4 @@ LineResult strong_wolfe(const std::function<LinePoint(double)>& phi, const LineP
   return Search(phi, start, conditions).run(first);
 }
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

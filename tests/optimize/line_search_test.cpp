@@ -1,12 +1,12 @@
 // The strong Wolfe search on functions of one variable.
-#include "solve/minimize/line_search.hpp"
+#include "optimize/line_search.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 namespace {
 
 using Function = std::function<LinePoint(double)>;
@@ -83,4 +83,4 @@ TEST(StrongWolfe, TrustsTheSlopeWithinRounding) {
 }
 
 }  // namespace
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-namespace lockstep::solve {
+namespace lockstep::optimize {
 
 /// A point of phi(t): the step length, the value and the derivative there.
 struct LinePoint {
@@ -32,4 +32,4 @@ struct LineResult {
 LineResult strong_wolfe(const std::function<LinePoint(double)>& phi, const LinePoint& start, double first,
                         const WolfeConditions& conditions = {});
 
-}  // namespace lockstep::solve
+}  // namespace lockstep::optimize

@@ -1,0 +1,112 @@
+// Minimising a function of a vector whose value and gradient are computed on a device: L-BFGS with a strong
+// Wolfe search, SGD with momentum, Adam, AdamW. Vectors stay on the device; the host reads a few numbers a
+// trial.
+//
+//   struct Bowl final : optimize::VectorObjective {
+//     using VectorObjective::VectorObjective;
+//     void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override { … }
+//   };
+//   Bowl bowl(device, device.upload(start));
+//   const optimize::Result result = optimize::minimize(bowl);
+//   device.download<double>(bowl.point());                       // the minimiser
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/device.hpp"
+
+namespace lockstep::optimize {
+
+/// A function with an accepted point. Buffers are f32 or f64, of one dimension, and stay the same ones.
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  virtual const Device& device() const = 0;
+  virtual Buffer point() const = 0;  // (n) accepted
+  virtual Buffer trial() const = 0;  // (n) that launch() made
+  virtual Buffer gradient()
+      const = 0;                     // (m) of what launch() evaluated; steps are of this storage and length
+  virtual Buffer value() const = 0;  // (1)
+  /// (n) of the point's storage, 1 for numbers that count in the point's length and 0 for others; empty: all.
+  virtual Buffer counted() const { return {}; }
+  /// trial = point + step (on a manifold: moved by it), value and gradient there; launches only.
+  virtual void launch(const Buffer& step) = 0;
+  /// Whether launch() may be recorded into a graph once it has run.
+  virtual bool recordable() const { return true; }
+  /// The trial was copied to the point.
+  virtual void accepted() {}
+};
+
+/// A function of plain numbers: the vectors are here, the function is launch_at().
+class VectorObjective : public Objective {
+ public:
+  /// `start` (n), f32 or f64, becomes the point; `value` is of storage `value_storage`.
+  VectorObjective(const Device& device, const Buffer& start, Storage value_storage);
+  VectorObjective(const Device& device, const Buffer& start)
+      : VectorObjective(device, start, start.storage()) {}
+
+  /// Value (1) and gradient (n) at x (n); launches only.
+  virtual void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) = 0;
+
+  const Device& device() const final { return device_; }
+  Buffer point() const final { return point_; }
+  Buffer trial() const final { return trial_; }
+  Buffer gradient() const final { return gradient_; }
+  Buffer value() const final { return value_; }
+  void launch(const Buffer& step) final;
+
+ private:
+  Device device_;
+  Buffer point_, trial_, gradient_, value_;
+};
+
+enum class Method : uint8_t { lbfgs, sgd, adam, adamw };
+enum class Termination : uint8_t {
+  value_tolerance,
+  gradient_tolerance,
+  step_tolerance,
+  max_iterations,
+  stopped,     // by the callback
+  no_descent,  // no step lowers the value
+  failure,     // value or gradient are not finite
+};
+std::string_view name(Method method);
+std::string_view name(Termination termination);
+
+struct Iteration {
+  int iteration = 0;
+  double value = 0, value_change = 0;  // after the iteration; before minus after
+  double gradient_max = 0, step_norm = 0;
+  int trials = 0;  // evaluations
+};
+
+struct Options {
+  Method method = Method::lbfgs;
+  int max_iterations = 100;
+  double value_tolerance = 1e-9;      // |change| / |value|
+  double gradient_tolerance = 1e-12;  // largest |component|
+  double step_tolerance = 1e-12;      // |step| / (|x| + itself)
+  int history = 10;                   // pairs of lbfgs, 1 to 1000
+  double learning_rate = 1e-2;        // sgd, adam, adamw
+  double momentum = 0;                // sgd
+  double weight_decay = 0;            // adamw, where steps and points have the same coordinates
+  /// Called after each iteration; false stops.
+  std::function<bool(const Iteration&)> callback;
+};
+
+struct Result {
+  double first_value = 0, value = 0, gradient_max = 0;
+  int iterations = 0, evaluations = 0;
+  Termination termination = Termination::failure;
+  std::vector<Iteration> trace;
+};
+
+/// Minimises from the objective's point and leaves the best one there. Throws InputError for options out of range
+/// and for a start whose value is not finite.
+Result minimize(Objective& objective, const Options& options = {});
+
+}  // namespace lockstep::optimize

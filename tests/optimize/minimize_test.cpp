@@ -1,0 +1,241 @@
+// Minimisers over device vectors: known minima, and first-order steps against the formulas in plain C++.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "lockstep/error.hpp"
+#include "lockstep/kernel/kernel.hpp"
+#include "lockstep/optimize.hpp"
+#include "lockstep/primitives.hpp"
+
+namespace lockstep::optimize {
+namespace {
+
+template <class T>
+std::vector<double> widened(const Device& device, const Buffer& buffer) {
+  const std::vector<T> values = device.download<T>(buffer);
+  return {values.begin(), values.end()};
+}
+template <class T>
+Buffer uploaded(const Device& device, const std::vector<double>& values) {
+  const std::vector<T> narrow(values.begin(), values.end());
+  return device.upload(narrow);
+}
+
+/// Rosenbrock's function in n variables, pairs of (x, y): sum of 100 (y - x^2)^2 + (1 - x)^2; least 0 at 1.
+template <class T>
+struct Rosenbrock final : VectorObjective {
+  Rosenbrock(const Device& device, int pairs)
+      : VectorObjective(device, uploaded<T>(device, start(pairs))),
+        terms_(device.allocate(lockstep::detail::kStorage<T>, {2 * pairs})) {}
+  static std::vector<double> start(int pairs) {
+    std::vector<double> x;
+    for (int k = 0; k < pairs; ++k) x.insert(x.end(), {-1.2 + 0.1 * k, 1.0});
+    return x;
+  }
+  void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+    static const Kernel work =
+        kernel(std::is_same_v<T, f64> ? "test.rosenbrock.f64" : "test.rosenbrock.f32",
+               [](At<1> at, Grid<T, 1> p, Out<T, 1> g, Out<T, 1> terms) {
+                 const Val<i32> k = at.x, first = k - k % 2;
+                 const Val<T> u = p[first], v = p[first + 1], bend = v - u * u, rest = T(1) - u;
+                 const Val<bool> is_first = k % 2 == 0;
+                 g[at] = select(is_first, T(-400) * u * bend - T(2) * rest, T(200) * bend);
+                 terms[at] = select(is_first, T(100) * bend * bend, rest * rest);
+               });
+    device().launch(work, {x.elements()}, x, gradient, terms_);
+    primitives::reduce(device(), primitives::Reduce::sum, terms_, value);
+  }
+  Buffer terms_;
+};
+
+/// 1/2 sum d_k (x_k - k)^2 with d_k from 1 to 1000.
+template <class T>
+struct Quadratic final : VectorObjective {
+  static constexpr int kSize = 50;
+  explicit Quadratic(const Device& device)
+      : VectorObjective(device, uploaded<T>(device, std::vector<double>(kSize, 3))),
+        terms_(device.allocate(lockstep::detail::kStorage<T>, {kSize})) {
+    std::vector<double> d;
+    for (int k = 0; k < kSize; ++k) d.push_back(std::pow(1000, k / double(kSize - 1)));
+    stiffness_ = uploaded<T>(device, d);
+  }
+  void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+    static const Kernel work = kernel(std::is_same_v<T, f64> ? "test.quadratic.f64" : "test.quadratic.f32",
+                                      [](At<1> at, Grid<T, 1> p, Grid<T, 1> d, Out<T, 1> g, Out<T, 1> terms) {
+                                        const Val<i32> k = at.x;
+                                        const Val<T> away = p[at] - cast<T>(k);
+                                        g[at] = d[at] * away;
+                                        terms[at] = T(0.5) * d[at] * away * away;
+                                      });
+    device().launch(work, {x.elements()}, x, stiffness_, gradient, terms_);
+    primitives::reduce(device(), primitives::Reduce::sum, terms_, value);
+  }
+  Buffer terms_, stiffness_;
+};
+
+TEST(Optimize, LbfgsFindsTheMinimumOfRosenbrock) {
+  for (const char* name : {"cpu", "interp"}) {
+    SCOPED_TRACE(name);
+    const Device device = Device::open(name);
+    for (const int pairs : {1, 7}) {
+      Rosenbrock<f64> f(device, pairs);
+      Options options;
+      options.max_iterations = 200;
+      options.value_tolerance = 0;
+      int calls = 0;
+      options.callback = [&](const Iteration& row) { return row.iteration == ++calls; };
+      const Result result = minimize(f, options);
+      EXPECT_TRUE(result.termination == Termination::gradient_tolerance ||
+                  result.termination == Termination::step_tolerance)
+          << optimize::name(result.termination);
+      EXPECT_LT(result.value, 1e-20);
+      EXPECT_LT(result.value, result.first_value);
+      EXPECT_EQ(result.iterations, int(result.trace.size()));
+      EXPECT_EQ(calls, result.iterations);
+      EXPECT_GE(result.evaluations, result.iterations);
+      for (const double x : widened<double>(device, f.point())) EXPECT_NEAR(x, 1, 1e-9);
+    }
+    Rosenbrock<f32> narrow(device, 3);
+    Options options;
+    options.max_iterations = 300;
+    options.value_tolerance = 0;
+    const Result result = minimize(narrow, options);
+    EXPECT_LT(result.value, 1e-8);
+    for (const double x : widened<float>(device, narrow.point())) EXPECT_NEAR(x, 1, 1e-3);
+  }
+}
+
+TEST(Optimize, LbfgsFindsTheMinimumOfAQuadraticForm) {
+  const Device device = Device::open("cpu");
+  for (const int history : {1, 5, 20}) {
+    Quadratic<f64> f(device);
+    Options options;
+    options.history = history;
+    options.max_iterations = 2000;
+    options.value_tolerance = 0;
+    options.gradient_tolerance = 1e-9;
+    const Result result = minimize(f, options);
+    EXPECT_EQ(result.termination, Termination::gradient_tolerance) << history;
+    EXPECT_LE(result.gradient_max, 1e-9);
+    const std::vector<double> x = widened<double>(device, f.point());
+    for (size_t k = 0; k < x.size(); ++k) EXPECT_NEAR(x[k], double(k), 1e-8) << history;
+  }
+}
+
+/// The textbook's step of each method from gradients of the quadratic form.
+struct Plain {
+  Method method;
+  Options options;
+  std::vector<double> x, m, v, d;
+  int steps = 0;
+
+  explicit Plain(Method method_, const Options& options_)
+      : method(method_), options(options_), x(Quadratic<f64>::kSize, 3), m(x.size()), v(x.size()) {
+    for (size_t k = 0; k < x.size(); ++k) d.push_back(std::pow(1000, double(k) / double(x.size() - 1)));
+  }
+  void step() {
+    ++steps;
+    for (size_t k = 0; k < x.size(); ++k) {
+      const double g = d[k] * (x[k] - double(k)), rate = options.learning_rate;
+      if (method == Method::sgd) {
+        m[k] = options.momentum * m[k] + g;
+        x[k] -= rate * m[k];
+        continue;
+      }
+      m[k] = 0.9 * m[k] + 0.1 * g;
+      v[k] = 0.999 * v[k] + 0.001 * g * g;
+      const double mean = m[k] / (1 - std::pow(0.9, steps)), square = v[k] / (1 - std::pow(0.999, steps));
+      const double decay = method == Method::adamw ? rate * options.weight_decay * x[k] : 0;
+      x[k] -= rate * mean / (std::sqrt(square) + 1e-8) + decay;
+    }
+  }
+  double value() const {
+    double sum = 0;
+    for (size_t k = 0; k < x.size(); ++k) sum += 0.5 * d[k] * (x[k] - double(k)) * (x[k] - double(k));
+    return sum;
+  }
+};
+
+TEST(Optimize, FirstOrderStepsAreTheFormulas) {
+  const Device device = Device::open("cpu");
+  for (const Method method : {Method::sgd, Method::adam, Method::adamw}) {
+    SCOPED_TRACE(name(method));
+    Options options;
+    options.method = method;
+    options.max_iterations = 60;
+    options.learning_rate = method == Method::sgd ? 1e-4 : 0.05;
+    options.momentum = 0.7, options.weight_decay = 0.3;
+    Quadratic<f64> wide(device);
+    Quadratic<f32> narrow(device);
+    const Result result = minimize(wide, options), single = minimize(narrow, options);
+    Plain plain(method, options);
+    ASSERT_EQ(result.iterations, 60);
+    EXPECT_EQ(result.termination, Termination::max_iterations);
+    EXPECT_NEAR(result.first_value, plain.value(), 1e-9 * plain.value());
+    for (const Iteration& row : result.trace) {
+      plain.step();
+      EXPECT_NEAR(row.value, plain.value(), 1e-11 * plain.value()) << row.iteration;
+    }
+    const std::vector<double> x = widened<double>(device, wide.point()),
+                              y = widened<float>(device, narrow.point());
+    for (size_t k = 0; k < x.size(); ++k) {
+      EXPECT_NEAR(x[k], plain.x[k], 1e-11 * (1 + std::abs(plain.x[k])));
+      EXPECT_NEAR(y[k], plain.x[k], 1e-4 * (1 + std::abs(plain.x[k])));
+    }
+    EXPECT_LT(single.value, single.first_value);
+  }
+}
+
+TEST(Optimize, TheBestPointIsLeft) {
+  const Device device = Device::open("cpu");
+  Quadratic<f64> f(device);
+  Options options;
+  options.method = Method::sgd;
+  options.learning_rate = 1e-2;  // stiff coordinates diverge
+  options.max_iterations = 40;
+  const Result result = minimize(f, options);
+  EXPECT_GT(result.trace.back().value, result.first_value);
+  EXPECT_LE(result.value, result.first_value);
+  const std::vector<double> x = widened<double>(device, f.point());
+  double sum = 0;
+  for (size_t k = 0; k < x.size(); ++k)
+    sum += 0.5 * std::pow(1000, double(k) / 49) * (x[k] - double(k)) * (x[k] - double(k));
+  EXPECT_NEAR(sum, result.value, 1e-10 * sum);
+}
+
+TEST(Optimize, RefusesBadInput) {
+  const Device device = Device::open("cpu");
+  Quadratic<f64> f(device);
+  const auto refused = [&](auto change) {
+    Options options;
+    change(options);
+    EXPECT_THROW(minimize(f, options), InputError);
+  };
+  refused([](Options& o) { o.history = 0; });
+  refused([](Options& o) { o.history = 1001; });
+  refused([](Options& o) { o.max_iterations = -1; });
+  refused([](Options& o) { o.value_tolerance = NAN; });
+  refused([](Options& o) { o.learning_rate = 0; });
+  refused([](Options& o) { o.momentum = -1; });
+  struct Infinite final : VectorObjective {
+    using VectorObjective::VectorObjective;
+    void launch_at(const Buffer&, const Buffer& gradient, const Buffer& value) override {
+      primitives::fill(device(), gradient, 1);
+      primitives::fill(device(), value, INFINITY);
+    }
+  };
+  Infinite nowhere(device, uploaded<f64>(device, {1, 2}));
+  EXPECT_THROW(minimize(nowhere), InputError);
+  const std::vector<int32_t> whole{1, 2};
+  EXPECT_THROW(Infinite(device, device.upload(whole)), InputError);
+  EXPECT_THROW(Infinite(device, uploaded<f64>(device, {1, 2}), Storage::f32), InputError);
+  Options stopped;
+  stopped.callback = [](const Iteration& row) { return row.iteration < 2; };
+  EXPECT_EQ(minimize(f, stopped).termination, Termination::stopped);
+}
+
+}  // namespace
+}  // namespace lockstep::optimize
