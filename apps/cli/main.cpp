@@ -97,6 +97,9 @@ std::vector<std::string> names_of(const CLI::App& app, bool options) {
     refuse_unknown(rest.empty() ? std::string(e.what()) : rest.front(), app);
   }
   if (dynamic_cast<const CLI::RequiredError*>(&e)) {
+    // A misspelt option is often the one that is missing.
+    for (const std::string& word : root.remaining(true))
+      if (word.starts_with("--") && word.size() > 2) refuse_unknown(word, app);
     const auto children = names_of(app, false);
     if (!children.empty())
       throw InputError("no command", path, fmt::format("one of {}", fmt::join(children, ", ")));

@@ -77,8 +77,9 @@ void Session::collect() {
   int64_t fallback_count = 0;
   for (const StageRecord& record : summary_.stages()) {
     fallback_count += record.fallbacks;
-    Telemetry::global().record(
-        record, {{"gpu_fallback_count", record.fallbacks}, {"gpu_stage_time_ms", record.seconds * 1e3}});
+    const bool gpu = record.device.starts_with("cuda") || record.device.starts_with("webgpu");
+    Telemetry::global().record(record, {{"gpu_fallback_count", record.fallbacks},
+                                        {"gpu_stage_time_ms", gpu ? record.seconds * 1e3 : 0.0}});
   }
   Telemetry::global().event("run", {{"seconds", summary_.seconds()},
                                     {"numerics", options_.numerics},

@@ -39,14 +39,19 @@ struct Raster {
 /// DSM (0 = no plant).
 enum class CanopyHeights { above_ground, absolute };
 
+/// How the heights of the DSM are given: absolute, or above the ground that the DEM tells.
+enum class DsmHeights { absolute, above_ground };
+
 /// What a city is made of. All grids have the shape of `dsm`; empty ones are absent.
 struct CityInput {
-  Raster dsm;  ///< ground and buildings, absolute height (m). Missing pixels give missing results and cast no
-               ///< shadow.
-  Raster dem;  ///< ground alone, absolute height (m)
+  /// Ground and buildings (m), absolute unless `dsm_heights` says otherwise. Missing pixels give missing
+  /// results and cast no shadow.
+  Raster dsm;
+  Raster dem;  ///< ground alone, absolute height (m); added to a DSM above ground
   Raster cdsm;  ///< top of the canopy (m); missing pixels mean no plant
   Raster tdsm;  ///< height up to which a plant is trunk only (m); absent: trunk_ratio · canopy height
   double pixel_size_m = 1.0;
+  DsmHeights dsm_heights = DsmHeights::absolute;
   CanopyHeights canopy_heights = CanopyHeights::above_ground;
   double trunk_ratio = 0.25;
 };
@@ -88,8 +93,9 @@ struct SunPosition {
 SunPosition sun_position(const UtcTime& time, const Observer& observer);
 
 /// Parses "2015-06-21T12:00" or "2015-06-21T12:00:30" as local time `utc_offset_h` hours ahead of universal
-/// time. Throws InputError on other text.
-UtcTime parse_local_time(std::string_view text, double utc_offset_h);
+/// time. The text may end with its offset, "Z" or "+05:45". Throws InputError on other text, without any
+/// offset, and where two offsets differ.
+UtcTime parse_local_time(std::string_view text, std::optional<double> utc_offset_h = {});
 
 enum class SkyPatches { p145, p153, p305, p609 };
 
@@ -129,8 +135,17 @@ struct WallShadows {
   Raster shadow;
 };
 
+/// Length of the lines that find a wall's direction: nine metres, as UMEP, or nine pixels, as other tools.
+enum class WallFilter { metres, pixels };
+
+/// Which of the neighbouring angles counts whose lines cover equally many wall pixels: the middle one, which
+/// has no bias, or the first, as published.
+enum class WallTies { middle, first };
+
 struct WallOptions {
   double minimum_height_m = 3.0;  ///< lower steps are no walls
+  WallFilter filter = WallFilter::metres;
+  WallTies ties = WallTies::middle;
 };
 
 struct SkyOptions {
@@ -175,14 +190,17 @@ struct SkyViewFactors {
   const Raster& operator[](std::string_view name) const;  ///< by name of kSkyViewNames; throws InputError
 };
 
-/// How a raster that does not fit the device at once is cut into tiles. Results do not depend on it, to the
+/// How a raster that does not fit the memory at once is cut into tiles. Results do not depend on it, to the
 /// bit.
 struct TileOptions {
-  int64_t side =
-      0;            ///< pixels of a tile's side; 0 = by the rule of docs/urban.md from limits and free memory
+  /// Pixels of a tile's side; 0 = by the rule of docs/urban.md from limits and free memory.
+  int64_t side = 0;
   int workers = 0;  ///< tiles in flight; 0 = 2 on a GPU, 1 on the CPU
-  /// Finished tiles are kept here and taken over by a later call with the same inputs; empty = nothing is
-  /// kept.
+  /// Host memory that the process may come to use (bytes); 0 = 0.8 of what the machine or the container has
+  /// free.
+  int64_t memory_bytes = 0;
+  /// Finished tiles are kept here and taken over by a later call of the same computation with the same inputs
+  /// and options; empty = nothing is kept. One process at a time.
   std::filesystem::path resume_folder;
   /// Called now and then, from any worker, with finished and all parts of the work.
   std::function<void(int64_t done, int64_t total)> on_progress;
@@ -190,26 +208,29 @@ struct TileOptions {
 
 /// What the tiles of one computation did.
 struct TileReport {
-  int64_t side = 0;                  ///< pixels
-  int64_t tiles = 0;                 ///< of the raster
-  int64_t resumed = 0;               ///< taken over from the resume folder
-  int workers = 0;                   ///< the limit of tiles in flight
-  int queue_depth_peak = 0;          ///< tiles that were in flight at a time
-  int64_t predicted_bytes = 0;       ///< device memory, as the rule foresaw: all tiles in flight
-  std::vector<double> tile_seconds;  ///< from the start of each computed tile to its result on the host
-  double stitch_seconds = 0;         ///< copying cores into the whole grids
+  int64_t side = 0;                        ///< pixels
+  int64_t tiles = 0;                       ///< of the raster
+  int64_t resumed = 0;                     ///< taken over from the resume folder
+  int workers = 0;                         ///< the limit of tiles in flight
+  int queue_depth_peak = 0;                ///< tiles that were in flight at a time
+  int64_t predicted_bytes = 0;             ///< device memory, as the rule foresaw: all tiles in flight
+  int64_t predicted_host_bytes = 0;        ///< host memory of the process at its peak, as the rule foresaw
+  std::vector<double> tile_seconds;        ///< of each computed tile: copies and kernels
+  std::vector<double> turnaround_seconds;  ///< of each computed tile: until its result is stored and delivered
+  double stitch_seconds = 0;               ///< delivering cores: copying or writing them
   double seconds = 0;
 };
 
 /// Shadows of one direction. Stage "urban.shadow".
 /// Throws InputError for bad grids or a direction at or below the horizon.
 Shadows compute_shadows(Context& context, const CityInput& city, const Direction& sun,
-                        const RayOptions& rays = {}, const TileOptions& tiles = {});
+                        const RayOptions& rays = {}, const TileOptions& tiles = {},
+                        TileReport* report = nullptr);
 
 /// Heights and directions of walls. Stage "urban.walls". The limit counts as published: 3 m in UMEP, 1 m in
 /// solweig.
 Walls compute_walls(Context& context, const CityInput& city, const WallOptions& options = {},
-                    const TileOptions& tiles = {});
+                    const TileOptions& tiles = {}, TileReport* report = nullptr);
 
 struct ShadowsWithWalls {
   Shadows shadows;
@@ -219,10 +240,10 @@ struct ShadowsWithWalls {
 /// Shadows of one direction on the ground and on walls (as compute_walls gives them). Stage "urban.shadow".
 ShadowsWithWalls compute_wall_shadows(Context& context, const CityInput& city, const Walls& walls,
                                       const Direction& sun, const RayOptions& rays = {},
-                                      const TileOptions& tiles = {});
+                                      const TileOptions& tiles = {}, TileReport* report = nullptr);
 
 /// Sky view factors of the whole city. Stage "urban.svf", one run a tile. `report` receives what the tiles
-/// did; a line "urban.svf.tiles" of telemetry holds the same.
+/// did, here and above; a line "<stage>.tiles" of telemetry holds the same.
 SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& city,
                                         const SkyOptions& options = {}, const TileOptions& tiles = {},
                                         TileReport* report = nullptr);
@@ -237,9 +258,119 @@ struct SkyTile {
 };
 
 /// As compute_sky_view_factors, handing tiles to `sink` as they are finished, one call at a time, in any
-/// order. Memory does not grow with the raster beyond its inputs.
+/// order. Memory grows with the raster by its inputs alone.
 void stream_sky_view_factors(Context& context, const CityInput& city, const SkyOptions& options,
                              const TileOptions& tiles, const std::function<void(const SkyTile&)>& sink,
                              TileReport* report = nullptr);
+
+// ---- Whole runs, from files to files: what the command line, Python and other programs call. ----
+
+/// The rasters of a city: GeoTIFF or whatever GDAL reads, or `.npy`. All of one grid.
+struct CityFiles {
+  std::filesystem::path dsm, dem, cdsm, tdsm;  ///< only the first is needed; the DEM for a DSM above ground
+  std::optional<double> pixel_size_m;          ///< for rasters without georeference
+  std::optional<int> band;                     ///< of the DSM's file, from 1 on; the first if not given
+  DsmHeights dsm_heights = DsmHeights::absolute;
+  CanopyHeights canopy_heights = CanopyHeights::above_ground;
+  double trunk_ratio = 0.25;
+};
+
+enum class GridFormat { tif, npy };
+
+/// The folder of results. It is made if missing, and locked while a run writes to it.
+struct OutputOptions {
+  std::filesystem::path folder;
+  GridFormat format = GridFormat::tif;
+  bool pictures = true;  ///< a PNG beside each grid
+};
+
+struct WallRunOptions {
+  CityFiles city;
+  OutputOptions output;
+  WallOptions walls;
+  TileOptions tiles;
+};
+
+struct ShadowRunOptions {
+  CityFiles city;
+  OutputOptions output;
+  std::optional<Direction> sun;        ///< clockwise from the grid's north; or `time`
+  std::string time;                    ///< as parse_local_time takes it
+  std::optional<double> utc_offset_h;  ///< of `time`, unless the text has it
+  std::optional<double> latitude_deg, longitude_deg;  ///< both or none: the raster's centre
+  bool find_walls = false;                            ///< or from files, both or none
+  std::filesystem::path wall_height, wall_aspect;
+  WallOptions walls;
+  RayOptions rays;
+  TileOptions tiles;
+};
+
+struct SkyRunOptions {
+  CityFiles city;
+  OutputOptions output;
+  SkyOptions sky;
+  TileOptions tiles;   ///< its resume_folder is not used
+  bool resume = true;  ///< keep finished tiles in the folder of results until the run ends
+};
+
+struct SampleRunOptions {
+  OutputOptions output;
+  int64_t rows = 512, cols = 512;
+  double pixel_size_m = 1.0;
+  uint64_t seed = 1;
+  int epsg = 3006;  ///< of the GeoTIFFs
+  std::function<void(int64_t done, int64_t total)> on_progress;
+};
+
+/// A grid that a run wrote. Without any value, minimum, maximum and mean are NaN.
+struct OutputGrid {
+  std::string name;
+  std::filesystem::path file, picture;  ///< no picture: empty
+  double minimum = 0, maximum = 0, mean = 0;
+  int64_t missing = 0;
+};
+
+/// What all runs tell.
+struct RunResult {
+  int64_t rows = 0, cols = 0;
+  double pixel_size_m = 0;      ///< as the raster has it
+  double projection_scale = 1;  ///< its projection's: pixels are pixel_size_m / projection_scale on the ground
+  std::vector<OutputGrid> outputs;
+  std::vector<std::filesystem::path> left_over;  ///< results of an earlier run that this one did not replace
+  std::vector<StageRecord> host_stages;          ///< "read" and "write"; the context has the others
+  TileReport tiles;
+};
+
+using WallRunResult = RunResult;
+
+/// Where the sun stands at a time and place.
+struct SunAtTime {
+  double latitude_deg = 0, longitude_deg = 0;
+  double azimuth_deg = 0;      ///< from true north
+  double convergence_deg = 0;  ///< of the grid's north, clockwise from true north
+};
+
+struct ShadowRunResult : RunResult {
+  Direction sun;                 ///< azimuth from the grid's north; at or below 0° everything lies in shade
+  std::optional<SunAtTime> place;  ///< of a run by time
+};
+
+struct SkyRunResult : RunResult {
+  int patches = 0;
+  ZenithRule zenith = ZenithRule::umep;
+  std::filesystem::path states;  ///< the packed sky states, if kept
+};
+
+struct SampleRunResult : RunResult {
+  uint64_t seed = 0;
+};
+
+/// Reads the city, computes with stages, fallback, tiles and telemetry inside, and writes grids and pictures.
+/// All throw InputError for bad files and options, and UnsupportedError where a module or memory is wanting.
+WallRunResult run(Context& context, const WallRunOptions& options);
+ShadowRunResult run(Context& context, const ShadowRunOptions& options);
+SkyRunResult run(Context& context, const SkyRunOptions& options);
+/// Makes the sample city; needs no device.
+SampleRunResult run(const SampleRunOptions& options);
 
 }  // namespace lockstep::urban

@@ -9,9 +9,9 @@
 #include "lockstep/verify.hpp"
 #include "urban/city/random_city.hpp"
 #include "urban/rays/kernels.hpp"
-#include "urban/rays/shadows.hpp"
 #include "urban/reference.hpp"
 #include "urban/sky/sky.hpp"
+#include "urban/sun/shadows.hpp"
 #include "urban/walls/walls.hpp"
 
 namespace lockstep {
@@ -253,6 +253,11 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
 
 constexpr double kWallLimit = 2.0;
 
+WallScene wall_scene(const Device& device, const City& city) {
+  const int side = wall_template_side(city.pixel_size_m, WallFilter::metres);
+  return upload_walls(device, {}, city, whole_tile(city), wall_templates(side));
+}
+
 Case wall_height_case() {
   Case c = urban_case("urban.walls.height", kRaySizes, bench_sizes());
   c.kernels = [] { return std::vector{kernels::wall_height()}; };
@@ -270,8 +275,7 @@ Case wall_height_case() {
       return std::vector{Array::of(padded)};
     };
     p.bind = [=](const Device& device) {
-      const WallScene scene =
-          upload_walls(device, {}, *city, whole_tile(*city), wall_templates(city->pixel_size_m));
+      const WallScene scene = wall_scene(device, *city);
       return CaseRun{[=] { find_wall_heights(device, {}, *city, scene, kWallLimit); },
                      [=] { return std::vector{device.download(scene.walls)}; }};
     };
@@ -280,27 +284,31 @@ Case wall_height_case() {
   return c;
 }
 
-Case wall_aspect_case() {
-  Case c = urban_case("urban.walls.aspect", kRaySizes, bench_sizes());
-  c.kernels = [] {
+Case wall_aspect_case(WallTies ties) {
+  const bool middle = ties == WallTies::middle;
+  Case c = urban_case(middle ? "urban.walls.aspect" : "urban.walls.aspect.first", kRaySizes,
+                      middle ? bench_sizes() : std::vector<std::string>{});
+  c.kernels = [=] {
     std::vector<Kernel> list;
-    for (double px : {4.0, 2.0, 1.0}) list.push_back(wall_aspect_kernel(wall_template_side(px)));
+    for (double px : {4.0, 2.0, 1.0})
+      list.push_back(wall_aspect_kernel(wall_template_side(px, WallFilter::metres), ties));
     return list;
   };
   c.webgpu = c.reference = Bound::absolute(3e-4);  // degrees; atan2 of the slope rounds differently
-  c.make = [](const std::string& size, uint64_t seed) {
+  c.make = [=](const std::string& size, uint64_t seed) {
     const City_ city = shared_city(size, seed, false);
+    WallOptions options;
+    options.ties = ties;
     CaseProblem p;
     p.bytes = 12.0 * static_cast<double>(city->pixels());
     p.reference = [=] {
-      return std::vector{core_array(
-          *city, reference::wall_aspect<float>(*city, reference::wall_height<float>(*city, kWallLimit)))};
+      const auto walls = reference::wall_height<float>(*city, kWallLimit);
+      return std::vector{core_array(*city, reference::wall_aspect<float>(*city, walls, options))};
     };
     p.bind = [=](const Device& device) {
-      const WallScene scene =
-          upload_walls(device, {}, *city, whole_tile(*city), wall_templates(city->pixel_size_m));
+      const WallScene scene = wall_scene(device, *city);
       find_wall_heights(device, {}, *city, scene, kWallLimit);
-      return CaseRun{[=] { find_wall_aspects(device, {}, *city, scene); },
+      return CaseRun{[=] { find_wall_aspects(device, {}, *city, scene, ties); },
                      [=] { return std::vector{device.download(scene.aspect)}; }};
     };
     return p;
@@ -362,7 +370,7 @@ void add_urban_cases(CaseRegistry& registry) {
   registry.add(sky_case("urban.svf.patches305", SkyPart::all, true, SkyPatches::p305));
   registry.add(sky_case("urban.svf.patches609", SkyPart::all, true, SkyPatches::p609));
   registry.add(wall_height_case());
-  registry.add(wall_aspect_case());
+  for (WallTies ties : {WallTies::middle, WallTies::first}) registry.add(wall_aspect_case(ties));
   for (bool plants : {false, true}) registry.add(wall_shade_case(plants));
 }
 

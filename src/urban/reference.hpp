@@ -147,11 +147,14 @@ Real slope_aspect(const City& city, int64_t row, int64_t col) {
   return angle * static_cast<Real>(180 / std::numbers::pi);
 }
 
-/// The way walls face. The first angle whose line covers the most wall pixels counts; the side of higher
-/// ground lies behind.
+/// The way walls face. The angle whose line covers the most wall pixels counts; the side of higher ground lies
+/// behind. Where all angles are equal there is no line; by the first of them, an answer of exactly north counts
+/// as none.
 template <class Real>
-std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls) {
-  const WallTemplates templates = wall_templates(city.pixel_size_m);
+std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls,
+                              const WallOptions& options = {}) {
+  const WallTemplates templates = wall_templates(wall_template_side(city.pixel_size_m, options.filter));
+  const bool middle = options.ties == WallTies::middle;
   const int n = templates.side, half = n / 2;
   const size_t area = static_cast<size_t>(n * n);
   std::vector<Real> aspect(walls.size(), Real(0));
@@ -160,8 +163,9 @@ std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls) 
     for (int64_t col = 0; col < city.cols; ++col) {
       const size_t p = static_cast<size_t>(row * city.cols + col);
       if (!(walls[p] > 0)) continue;
+      bool found = false;
       if (row >= first && col >= first && row < city.rows - first - 2 && col < city.cols - first - 2) {
-        int best = 0, angle = 0;
+        std::vector<int> counts;
         for (int h = 0; h < kWallAngles; ++h) {
           int covered = 0;
           for (size_t k = 0; k < area; ++k) {
@@ -169,8 +173,13 @@ std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls) 
             if (templates.lines[static_cast<size_t>(h) * area + k])
               covered += walls[static_cast<size_t>((row + dr) * city.cols + col + dc)] > 0;
           }
-          if (covered > best) best = covered, angle = h;
+          counts.push_back(covered);
         }
+        AngleRun run = best_angles(counts);
+        if (!middle)
+          run.first = run.last =
+              static_cast<int>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+        const int angle = run.nearest();
         double one = 0, two = 0;
         for (size_t k = 0; k < area; ++k) {
           const int64_t dr = static_cast<int64_t>(k) / n - half, dc = static_cast<int64_t>(k) % n - half;
@@ -180,9 +189,10 @@ std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls) 
           if (side == 1) one += height;
           if (side == 2) two += height;
         }
-        aspect[p] = static_cast<Real>(wall_direction(angle, one > two));
+        aspect[p] = static_cast<Real>(wall_direction(run.middle(), one > two));
+        found = middle ? run.last - run.first < kWallAngles - 1 : aspect[p] != 0;
       }
-      if (aspect[p] == 0) aspect[p] = slope_aspect<Real>(city, row, col);
+      if (!found) aspect[p] = slope_aspect<Real>(city, row, col);
     }
   return aspect;
 }

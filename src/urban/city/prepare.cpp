@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "lockstep/error.hpp"
 
@@ -38,75 +40,81 @@ void check(const CityInput& input) {
     throw InputError(fmt::format("trunk ratio {}", input.trunk_ratio), "city", "0 to 1");
   if (!input.tdsm.empty() && input.cdsm.empty())
     throw InputError("trunk heights without canopy heights", "tdsm", "a CDSM too");
+  if (input.dsm_heights == DsmHeights::above_ground && input.dem.empty())
+    throw InputError("a DSM above ground without the ground", "dem", "the height of the ground");
 }
 
-float lowest_of(const Raster& raster) {
+/// Missing pixels become NaN, heights above ground absolute.
+void make_absolute(CityInput& input) {
+  const bool add = input.dsm_heights == DsmHeights::above_ground;
+  for (size_t p = 0; p < input.dsm.values.size(); ++p) {
+    float& height = input.dsm.values[p];
+    if (is_missing(input.dsm, height) || (add && is_missing(input.dem, input.dem.values[p])))
+      height = std::numeric_limits<float>::quiet_NaN();
+    else if (add)
+      height += input.dem.values[p];
+  }
+}
+
+float lowest_of(const std::vector<float>& values) {
   float lowest = std::numeric_limits<float>::infinity();
-  for (float value : raster.values)
-    if (!is_missing(raster, value)) lowest = std::min(lowest, value);
+  for (float value : values)
+    if (!std::isnan(value)) lowest = std::min(lowest, value);
   return lowest;
 }
 
 /// Absolute heights from plants given above ground or absolute; 0 where there is none.
-void add_vegetation(const CityInput& input, City& city) {
+void add_vegetation(CityInput& input, City& city) {
   const bool absolute = input.canopy_heights == CanopyHeights::absolute;
-  const size_t pixels = city.dsm.size();
-  city.canopy.assign(pixels, 0.0f);
-  city.trunk.assign(pixels, 0.0f);
+  const bool trunks_given = !input.tdsm.empty();
+  city.canopy = std::move(input.cdsm.values);
+  city.trunk = std::move(input.tdsm.values);
+  city.trunk.resize(city.canopy.size());
   const float ratio = static_cast<float>(input.trunk_ratio);
-  const auto height = [&](const Raster& raster, size_t p, float ground) {
-    const float value = raster.values[p];
+  const auto height = [&](const Raster& raster, float value, float ground) {
     if (is_missing(raster, value) || value == 0.0f) return 0.0f;
     if (!absolute) return value > 0.0f ? value + ground : 0.0f;
     const float top = value + city.shift;
     return top == ground ? 0.0f : std::max(top, 0.0f);
   };
   bool any = false;
-  for (size_t p = 0; p < pixels; ++p) {
+  for (size_t p = 0; p < city.canopy.size(); ++p) {
     const float ground = city.dsm[p];
+    const float canopy = std::exchange(city.canopy[p], 0.0f), trunk = std::exchange(city.trunk[p], 0.0f);
     if (ground == kNoHeight) continue;
-    const float top = height(input.cdsm, p, ground);
-    city.canopy[p] = top;
+    const float top = city.canopy[p] = height(input.cdsm, canopy, ground);
     if (top == 0.0f) continue;
     any = true;
-    if (!input.tdsm.empty()) {
-      city.trunk[p] = std::min(height(input.tdsm, p, ground), top);
+    if (trunks_given) {
+      city.trunk[p] = std::min(height(input.tdsm, trunk, ground), top);
     } else {
-      const float above = (absolute ? top - ground : input.cdsm.values[p]) * ratio;
+      const float above = (absolute ? top - ground : canopy) * ratio;
       city.trunk[p] = above > 0 ? std::min(above + ground, top) : 0.0f;
     }
   }
-  if (!any) {
-    city.canopy.clear();
-    city.trunk.clear();
-  }
+  if (!any) city.canopy = city.trunk = {};
 }
 
 }  // namespace
 
-City prepare_city(const CityInput& input) {
+City prepare_city(CityInput input) {
   check(input);
+  make_absolute(input);
   City city;
   city.rows = input.dsm.rows;
   city.cols = input.dsm.cols;
   city.pixel_size_m = input.pixel_size_m;
-  const float lowest = lowest_of(input.dsm);
+  city.dsm = std::move(input.dsm.values);
+  const float lowest = lowest_of(city.dsm);
   if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");
   city.shift = lowest < 0 ? -lowest : 0.0f;
-  city.dsm.resize(input.dsm.values.size());
-  for (size_t p = 0; p < city.dsm.size(); ++p) {
-    const float value = input.dsm.values[p];
-    const bool missing = is_missing(input.dsm, value);
-    city.dsm[p] = missing ? kNoHeight : value + city.shift;
+  for (float& height : city.dsm) {
+    const bool missing = std::isnan(height);
+    height = missing ? kNoHeight : height + city.shift;
     city.missing += missing;
   }
-  if (!input.dem.empty()) {
-    city.dem.resize(city.dsm.size());
-    for (size_t p = 0; p < city.dem.size(); ++p) {
-      const float value = input.dem.values[p];
-      city.dem[p] = is_missing(input.dem, value) ? kNoHeight : value + city.shift;
-    }
-  }
+  city.dem = std::move(input.dem.values);
+  for (float& height : city.dem) height = is_missing(input.dem, height) ? kNoHeight : height + city.shift;
   if (!input.cdsm.empty()) add_vegetation(input, city);
   city.lowest = lowest + city.shift;
   city.highest = city.lowest;

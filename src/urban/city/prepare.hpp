@@ -37,8 +37,9 @@ struct City {
   double relief_m() const { return static_cast<double>(highest) - static_cast<double>(lowest); }
 };
 
-/// Throws InputError where shapes differ, the pixel size is not positive, or no pixel holds a height.
-City prepare_city(const CityInput& input);
+/// Turns the grids into those of a city in place: moved in, they need no further memory. Throws InputError
+/// where shapes differ, the pixel size is not positive, or no pixel holds a height.
+City prepare_city(CityInput input);
 
 /// 1 on ground, 0 on buildings (2 m or more above the DEM). Needs a DEM.
 std::vector<uint8_t> ground_mask(const City& city);

@@ -1,9 +1,11 @@
 #include "urban/city/sample_city.hpp"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numbers>
 
 #include "lockstep/error.hpp"
@@ -64,9 +66,9 @@ struct Tree {
 constexpr double kStreetAngle = 14 * std::numbers::pi / 180;
 constexpr double kSmallestBlock = 50, kHouseLength = 22;
 
-class City {
+class CityPlan {
  public:
-  City(double width, double height, uint64_t seed) : random_(seed * 0x2545f4914f6cdd1du + 11) {
+  CityPlan(double width, double height, uint64_t seed) : random_(seed * 0x2545f4914f6cdd1du + 11) {
     // Streets are turned, so the plan must cover the turned rectangle.
     const double reach = std::hypot(width, height) / 2 + 40;
     phase_ = random_.uniform(0, 6);
@@ -85,23 +87,39 @@ class City {
 
   /// Height of a building above its ground, 0 between buildings.
   double building(Point p) const {
-    for (const Block& block : blocks_) {
-      if (block.area.contains(p)) return building_in(block, p);
+    const Part* part = &parts_.front();
+    while (part->first >= 0) {
+      const double at = part->across ? p.u : p.v;
+      if (at >= part->street_begin && at < part->street_end) return 0;
+      part = &parts_[static_cast<size_t>(at < part->street_begin ? part->first : part->second)];
     }
-    return 0;
+    if (part->block < 0) return 0;
+    const Block& block = blocks_[static_cast<size_t>(part->block)];
+    return block.area.contains(p) ? building_in(block, p) : 0;
   }
   const std::vector<Tree>& trees() const { return trees_; }
 
  private:
-  void divide(const Rectangle& area, int level) {
+  /// A node of the plan: two parts with a street between them, or one block, or neither.
+  struct Part {
+    bool across = false;
+    double street_begin = 0, street_end = 0;
+    int64_t first = -1, second = -1, block = -1;
+  };
+
+  /// Returns the number of the part.
+  int64_t divide(const Rectangle& area, int level) {
+    const size_t number = parts_.size();
+    parts_.emplace_back();
     const bool across = area.width() > area.height();
     const double length = across ? area.width() : area.height();
     if (length < 2 * kSmallestBlock || (level > 3 && length < 130 && random_.chance(0.75))) {
-      if (area.width() < 20 || area.height() < 20) return;
+      if (area.width() < 20 || area.height() < 20) return static_cast<int64_t>(number);
+      parts_[number].block = static_cast<int64_t>(blocks_.size());
       Block block;
       block.area = area;
       blocks_.push_back(block);
-      return;
+      return static_cast<int64_t>(number);
     }
     // The first cuts are avenues with trees on both sides.
     const double street = level < 3 ? random_.uniform(18, 24) : random_.uniform(9, 13);
@@ -110,8 +128,14 @@ class City {
     (across ? first.u1 : first.v1) = cut - street / 2;
     (across ? second.u0 : second.v0) = cut + street / 2;
     if (level < 3) plant_avenue(area, across, cut, street);
-    divide(first, level + 1);
-    divide(second, level + 1);
+    Part part;
+    part.across = across;
+    part.street_begin = cut - street / 2;
+    part.street_end = cut + street / 2;
+    part.first = divide(first, level + 1);
+    part.second = divide(second, level + 1);
+    parts_[number] = part;
+    return static_cast<int64_t>(number);
   }
 
   void plant_avenue(const Rectangle& area, bool across, double cut, double street) {
@@ -231,13 +255,15 @@ class City {
 
   Random random_;
   double phase_ = 0, relief_ = 5;
+  std::vector<Part> parts_;
   std::vector<Block> blocks_;
   std::vector<Tree> trees_;
 };
 
 }  // namespace
 
-CityInput make_sample_city(const SampleCityOptions& options) {
+CityInput make_sample_city(const SampleCityOptions& options,
+                           const std::function<void(int64_t done, int64_t total)>& on_progress) {
   if (options.rows < 1 || options.cols < 1) {
     throw InputError(fmt::format("{} x {} pixels", options.rows, options.cols), "sample city",
                      "at least one row and column");
@@ -248,7 +274,7 @@ CityInput make_sample_city(const SampleCityOptions& options) {
   }
   const double width = static_cast<double>(options.cols) * options.pixel_size_m;
   const double height = static_cast<double>(options.rows) * options.pixel_size_m;
-  const City city(width, height, options.seed);
+  const CityPlan city(width, height, options.seed);
   const double cosine = std::cos(kStreetAngle), sine = std::sin(kStreetAngle);
   const auto point_of = [&](int64_t row, int64_t col) {
     const double east = (static_cast<double>(col) + 0.5) * options.pixel_size_m - width / 2;
@@ -260,8 +286,10 @@ CityInput make_sample_city(const SampleCityOptions& options) {
   input.pixel_size_m = options.pixel_size_m;
   input.dsm = Raster(options.rows, options.cols);
   input.dem = input.cdsm = input.tdsm = input.dsm;
-  std::vector<bool> built(input.dsm.values.size());
-  for (int64_t row = 0; row < options.rows; ++row) {
+  std::vector<uint8_t> built(input.dsm.values.size());
+  std::mutex counting;
+  int64_t done = 0;
+  tbb::parallel_for(int64_t{0}, options.rows, [&](int64_t row) {
     for (int64_t col = 0; col < options.cols; ++col) {
       const Point p = point_of(row, col);
       const double ground = city.ground(p), building = city.building(p);
@@ -271,7 +299,9 @@ CityInput make_sample_city(const SampleCityOptions& options) {
       input.dsm.at(row, col) = centimetres(ground + building);
       built[static_cast<size_t>(row * options.cols + col)] = building > 0;
     }
-  }
+    const std::lock_guard lock(counting);
+    if (on_progress) on_progress(++done, options.rows);
+  });
   for (const Tree& tree : city.trees()) {
     const double east = cosine * tree.at.u - sine * tree.at.v, north = sine * tree.at.u + cosine * tree.at.v;
     const double col_at = (east + width / 2) / options.pixel_size_m,

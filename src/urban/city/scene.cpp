@@ -8,6 +8,11 @@ namespace lockstep::urban {
 
 Tile whole_tile(const City& city) { return {0, 0, city.rows, city.cols, 0, 0, city.rows, city.cols}; }
 
+Buffer allocate_window(const Device& device, const Tile& tile) {
+  return allocate_in_room<float>(device, {PaddedShape(tile.window_rows, tile.window_cols).elements()},
+                                 PaddedShape(tile.room_window_rows, tile.room_window_cols).elements());
+}
+
 Buffer upload_window(const Device& device, const Stream& stream, const City& city,
                      const std::vector<float>& grid, const Tile& tile, const PaddedShape& shape) {
   std::vector<float> padded(static_cast<size_t>(shape.elements()), kNoHeight);
@@ -16,7 +21,7 @@ Buffer upload_window(const Device& device, const Stream& stream, const City& cit
         &grid[static_cast<size_t>((tile.window_row + row) * city.cols + tile.window_col)];
     std::copy(from, from + shape.cols, &padded[static_cast<size_t>(shape.index(row, 0))]);
   }
-  const Buffer buffer = device.allocate<float>({shape.elements()});
+  const Buffer buffer = allocate_window(device, tile);
   device.write(buffer, padded.data(), buffer.bytes(), stream);
   return buffer;
 }
@@ -27,15 +32,14 @@ Scene upload_scene(const Device& device, const Stream& stream, const City& city,
   scene.shape = PaddedShape(tile.window_rows, tile.window_cols);
   scene.plants = city.has_vegetation();
   scene.highest = city.highest;
-  const Shape flat{scene.shape.elements()};
   scene.dsm = upload_window(device, stream, city, city.dsm, tile, scene.shape);
-  scene.near_dsm = device.allocate<float>(flat);
-  scene.far = device.allocate<float>(flat);
-  scene.scratch = device.allocate<float>(flat);
+  scene.near_dsm = allocate_window(device, tile);
+  scene.far = allocate_window(device, tile);
+  scene.scratch = allocate_window(device, tile);
   if (scene.plants) {
     scene.canopy = upload_window(device, stream, city, city.canopy, tile, scene.shape);
     scene.trunk = upload_window(device, stream, city, city.trunk, tile, scene.shape);
-    scene.near_canopy = device.allocate<float>(flat);
+    scene.near_canopy = allocate_window(device, tile);
   }
   return scene;
 }

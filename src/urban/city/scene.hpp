@@ -28,6 +28,22 @@ struct Scene {
 /// Bytes of device memory a padded pixel, with everything a scene holds.
 constexpr uint64_t scene_bytes(bool plants) { return plants ? 28 : 16; }
 
+/// A buffer of `shape` in memory for at least `room` elements.
+template <class E>
+Buffer allocate_in_room(const Device& device, const Shape& shape, int64_t room) {
+  const int64_t elements = shape.elements();
+  if (room <= elements) return device.allocate<E>(shape);
+  return device.allocate<E>({room}).rows(0, elements).reshape(shape);
+}
+/// The same for `planes` core grids of a tile.
+template <class E>
+Buffer allocate_core(const Device& device, int64_t planes, const Tile& tile) {
+  return allocate_in_room<E>(device, {planes, tile.rows, tile.cols},
+                             planes * tile.room_rows * tile.room_cols);
+}
+/// A padded window of a tile.
+Buffer allocate_window(const Device& device, const Tile& tile);
+
 /// Allocates and copies in the order of a stream.
 template <class E>
 Buffer upload_on(const Device& device, const Stream& stream, const std::vector<E>& data) {

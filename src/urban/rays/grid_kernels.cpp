@@ -137,13 +137,14 @@ const Kernel& wall_height() {
   return k;
 }
 
-Kernel wall_aspect(int side) {
-  return kernel("urban.walls.aspect." + std::to_string(side), [side](At<2> at, Heights dsm, Heights walls,
-                                                                     Grid<i32, 1> table, Field out, Int row0,
-                                                                     Int col0, Int pitch, Int first_row,
-                                                                     Int last_row, Int first_col,
-                                                                     Int last_col, Int north, Int south,
-                                                                     Int west, Int east, Real pixel_size) {
+Kernel wall_aspect(int side, WallTies ties) {
+  const bool middle = ties == WallTies::middle;
+  const std::string name = std::string("urban.walls.aspect.") + (middle ? "" : "first.");
+  return kernel(name + std::to_string(side), [side, middle](At<2> at, Heights dsm, Heights walls,
+                                                            Grid<i32, 1> table, Field out, Int row0, Int col0,
+                                                            Int pitch, Int first_row, Int last_row,
+                                                            Int first_col, Int last_col, Int north, Int south,
+                                                            Int west, Int east, Real pixel_size) {
     const int words = template_words(side), half = side / 2;
     const Val<i32> row = at.y + row0, col = at.x + col0, p = padded_index(row, col, pitch);
     const auto height = [&](const Val<i32>& q) {
@@ -151,6 +152,7 @@ Kernel wall_aspect(int side) {
       return select(h < 0.5f * kNoHeight, Val<f32>(0.0f), h);
     };
     Var<f32> aspect(0.0f);
+    Var<i32> found(0);
     if_(walls[p] > 0.0f, [&] {
       const Val<bool> inner = (row >= first_row) & (row <= last_row) & (col >= first_col) & (col <= last_col);
       if_(inner, [&] {
@@ -163,7 +165,8 @@ Kernel wall_aspect(int side) {
           const Val<u32> bit = select(walls[q] > 0.0f, Val<u32>(1u), Val<u32>(0u)) << cast<u32>(k & 31);
           around[k >> 5] = Val<u32>(around[k >> 5]) | bit;
         });
-        Var<i32> best(0), angle(0);
+        // The run of angles around the first best one; `tail`: the first angle of the last run of best ones.
+        Var<i32> best(0), first(0), last(0), tail(0), before(0);
         for_(0, kWallAngles, [&](const Val<i32>& h) {
           Var<i32> covered(0);
           for_(0, words, [&](const Val<i32>& w) {
@@ -171,9 +174,32 @@ Kernel wall_aspect(int side) {
           });
           if_(Val<i32>(covered) > Val<i32>(best), [&] {
             best = covered;
-            angle = h;
+            first = h;
+            if (middle) {
+              last = h;
+              tail = h;
+            }
           });
+          if (middle) {
+            if_(Val<i32>(covered) == Val<i32>(best), [&] {
+              if_(Val<i32>(last) == h - 1, [&] { last = h; });
+              if_(Val<i32>(before) < Val<i32>(best), [&] { tail = h; });
+            });
+            before = covered;
+          }
         });
+        Var<i32> angle(Val<i32>(first)), halves(Val<i32>(first) * 2);
+        if (middle) {
+          // Where all angles are equal there is no line.
+          found = select(Val<i32>(last) - Val<i32>(first) < kWallAngles - 1, Val<i32>(1), Val<i32>(0));
+          // A run that ends at 179 goes on at 0.
+          const Val<bool> around_north = (Val<i32>(first) == 0) & (Val<i32>(before) == Val<i32>(best)) &
+                                         (Val<i32>(tail) > Val<i32>(last));
+          const Val<i32> begin = select(around_north, Val<i32>(tail), Val<i32>(first));
+          const Val<i32> end = select(around_north, Val<i32>(last) + kWallAngles, Val<i32>(last));
+          halves = (begin + end) % (2 * kWallAngles);
+          angle = Val<i32>(halves) / 2;
+        }
         const Val<i32> masks = Val<i32>(angle) * (3 * words) + words;
         ExactSum one, two;
         for_(0, side * side, [&](const Val<i32>& k) {
@@ -188,10 +214,10 @@ Kernel wall_aspect(int side) {
         // Compare high + low without losing either.
         const Val<f32> apart =
             (Val<f32>(one.high) - Val<f32>(two.high)) + (Val<f32>(one.low) - Val<f32>(two.low));
-        const Val<i32> turned = 270 - Val<i32>(angle) - select(apart > 0.0f, Val<i32>(180), Val<i32>(0));
-        aspect = cast<f32>(select(turned < 0, turned + 360, turned));
+        const Val<i32> turned = 540 - Val<i32>(halves) - select(apart > 0.0f, Val<i32>(360), Val<i32>(0));
+        aspect = cast<f32>(select(turned < 0, turned + 720, turned)) * 0.5f;
       });
-      if_(Val<f32>(aspect) == 0.0f, [&] {
+      if_(middle ? Val<i32>(found) == 0 : Val<f32>(aspect) == 0.0f, [&] {
         // Slope of the ground, one-sided at the raster's border.
         const auto rise = [&](const Val<i32>& at_axis, const Int& low, const Int& high,
                               const Val<i32>& stride) {

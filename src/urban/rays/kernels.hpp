@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lockstep/kernel/kernel.hpp"
+#include "lockstep/urban.hpp"
 
 namespace lockstep::urban::kernels {
 
@@ -52,7 +53,7 @@ const Kernel& wall_height();
 /// Wall aspects of a core. (At<2>, padded dsm, padded walls, table, out aspect, i32 row, col, pitch, i32
 /// first_row, last_row, first_col, last_col, i32 north, south, west, east, f32 pixel size). Table: per angle
 /// the packed bits of the line, of side one and of side two.
-Kernel wall_aspect(int side);
+Kernel wall_aspect(int side, WallTies ties);
 
 /// Words that hold side × side bits.
 constexpr int template_words(int side) { return (side * side + 31) / 32; }

@@ -1,12 +1,9 @@
 // The parts of the stage "urban.svf", for its cases and for the tiles.
 #pragma once
 
-#include <functional>
-#include <vector>
-
-#include "lockstep/context.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/sky/sky_plan.hpp"
+#include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
 
@@ -27,9 +24,9 @@ void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
 void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
               const SkyBuffers& buffers);
 
-/// Computes all tiles; `sink` gets each core with its 15 grids, one after the other, and its states (null
-/// unless kept), one call at a time.
-void run_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
-             const std::function<void(const Tile&, const float*, const uint32_t*)>& sink, TileReport* report);
+/// Computes all tiles: the 15 grids in the order of kSkyViewNames, and the states if they are to be kept.
+///
+TileReport stream_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
+                      const TileSink& sink);
 
 }  // namespace lockstep::urban

@@ -2,9 +2,12 @@
 // NREL/TP-560-34302, revised 2008. Section numbers below are the report's.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <numbers>
+#include <optional>
 #include <string>
 
 #include "lockstep/error.hpp"
@@ -166,10 +169,40 @@ SunPosition sun_position(const UtcTime& time, const Observer& observer) {
   return sun;
 }
 
-UtcTime parse_local_time(std::string_view text, double utc_offset_h) {
+namespace {
+
+/// The offset that ends a time, "Z" or "+05:45", is cut off; none: nothing.
+std::optional<double> take_offset(std::string& text) {
+  if (text.ends_with('Z')) {
+    text.pop_back();
+    return 0;
+  }
+  const size_t sign = text.find_first_of("+-", std::min(text.size(), text.find('T')));
+  if (sign == text.npos) return {};
+  int hours = 0, minutes = 0, used = 0;
+  const std::string offset = text.substr(sign + 1);
+  const bool read = std::sscanf(offset.c_str(), "%2d:%2d%n", &hours, &minutes, &used) == 2 && used == 5 &&
+                    offset.size() == 5 && std::isdigit(static_cast<unsigned char>(offset[0])) &&
+                    std::isdigit(static_cast<unsigned char>(offset[3]));
+  if (!read || hours > 24 || minutes > 59)
+    throw InputError(fmt::format("offset '{}'", text.substr(sign)), "time", "Z, or such as +02:00");
+  const double value = hours + minutes / 60.0;
+  const bool west = text[sign] == '-';
+  text.resize(sign);
+  return west ? -value : value;
+}
+
+}  // namespace
+
+UtcTime parse_local_time(std::string_view text, std::optional<double> utc_offset_h) {
   UtcTime time;
   int hour = 0, minute = 0, used = 0;
-  const std::string copy(text);
+  std::string copy(text);
+  const std::optional<double> own = take_offset(copy);
+  if (own && utc_offset_h && std::abs(*own - *utc_offset_h) > 1e-9)
+    throw InputError(fmt::format("offset {} beside that of '{}'", *utc_offset_h, text), "time",
+                     "one offset from universal time");
+  const std::optional<double> offset = own ? own : utc_offset_h;
   const bool read = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d%n", &time.year, &time.month, &time.day,
                                 &hour, &minute, &used) == 5;
   const char* rest = copy.c_str() + used;
@@ -177,10 +210,13 @@ UtcTime parse_local_time(std::string_view text, double utc_offset_h) {
   const bool whole =
       read && (*rest == '\0' || (std::sscanf(rest, ":%2d%n", &second, &more) == 1 && rest[more] == '\0'));
   if (!whole || hour < 0 || hour > 24 || minute < 0 || minute > 59 || second < 0 || second > 60)
-    throw InputError(fmt::format("time '{}'", text), "--at", "YYYY-MM-DDTHH:MM or YYYY-MM-DDTHH:MM:SS");
-  if (!(std::abs(utc_offset_h) <= 24))
-    throw InputError(fmt::format("offset {}", utc_offset_h), "--utc-offset", "hours between -24 and 24");
-  time.hour = hour - utc_offset_h;
+    throw InputError(fmt::format("time '{}'", text), "time",
+                     "YYYY-MM-DDTHH:MM or YYYY-MM-DDTHH:MM:SS, then perhaps its offset, Z or +02:00");
+  if (!offset)
+    throw InputError("a local time without its offset", "time", "one from universal time, such as +02:00");
+  if (!(std::abs(*offset) <= 24))
+    throw InputError(fmt::format("offset {}", *offset), "utc offset", "hours between -24 and 24");
+  time.hour = hour - *offset;
   time.minute = minute;
   time.second = second;
   return time;

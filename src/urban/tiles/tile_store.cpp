@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <string_view>
 
 #include "core/atomic_file.hpp"
-#include "core/hash.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -14,33 +12,51 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view kManifest = "manifest.txt";
-constexpr std::string_view kHeading = "lockstep urban tiles 1";
-constexpr size_t kChecksumBytes = sizeof(Hash128);
+constexpr std::string_view kHeading = "lockstep urban tiles 2";
+
+/// What stands before a tile's data.
+struct TileHead {
+  Hash128 key, checksum;
+};
 
 bool is_tile(const fs::path& path) { return path.extension() == ".tile"; }
 
+fs::path made(fs::path folder) {
+  if (folder.empty()) return folder;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder))
+    throw InputError(fmt::format("folder cannot be made: {}", error.message()), folder.string(),
+                     "a folder for tiles");
+  return folder;
+}
+
 }  // namespace
 
-TileStore::TileStore(fs::path folder, std::string key) : folder_(std::move(folder)), key_(std::move(key)) {
+TileStore::TileStore(fs::path folder, std::string_view key)
+    : folder_(made(std::move(folder))), key_(hash128(key)) {
   if (folder_.empty()) return;
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error || !fs::is_directory(folder_))
-    throw InputError(fmt::format("folder cannot be made: {}", error.message()), folder_.string(),
-                     "a folder for tiles");
+  lock_ = FolderLock(folder_);
   std::ifstream manifest(folder_ / kManifest);
   std::string heading, word, key_there;
   int64_t side = 0;
   if (std::getline(manifest, heading) && heading == kHeading &&
-      manifest >> word >> key_there >> word >> side && key_there == key_ && side > 0)
+      manifest >> word >> key_there >> word >> side && key_there == to_hex(key_) && side > 0)
     side_ = side;
+  holds_others_ = side_ == 0 && holds_tiles();
 }
 
 void TileStore::begin(int64_t side) {
   if (!active() || side == side_) return;
   remove_tiles();
   side_ = side;
-  write_file(folder_ / kManifest, fmt::format("{}\nkey {}\nside {}\n", kHeading, key_, side_));
+  write_file(folder_ / kManifest, fmt::format("{}\nkey {}\nside {}\n", kHeading, to_hex(key_), side_));
+}
+
+bool TileStore::holds_tiles() const {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
+    if (is_tile(entry.path())) return true;
+  return false;
 }
 
 void TileStore::remove_tiles() const {
@@ -54,21 +70,22 @@ fs::path TileStore::file(const Tile& tile) const {
 
 void TileStore::save(const Tile& tile, std::span<const std::byte> data) const {
   if (!active()) return;
-  const Hash128 checksum = hash128(data);
+  const TileHead head{key_, hash128(data)};
   AtomicFile out(file(tile));
-  out.write(std::as_bytes(std::span(&checksum, 1)));
+  out.write(std::as_bytes(std::span(&head, 1)));
   out.write(data);
   out.commit();
 }
 
 bool TileStore::load(const Tile& tile, std::span<std::byte> data) const {
   std::error_code error;
-  if (!active() || fs::file_size(file(tile), error) != data.size() + kChecksumBytes || error) return false;
+  if (!active() || fs::file_size(file(tile), error) != data.size() + sizeof(TileHead) || error) return false;
   std::ifstream in(file(tile), std::ios::binary);
-  Hash128 checksum;
-  in.read(reinterpret_cast<char*>(&checksum), sizeof(checksum));
+  TileHead head;
+  in.read(reinterpret_cast<char*>(&head), sizeof head);
+  if (!in || head.key != key_) return false;
   in.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()));
-  return in && hash128(data) == checksum;
+  return in && hash128(data) == head.checksum;
 }
 
 }  // namespace lockstep::urban

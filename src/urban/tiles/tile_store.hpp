@@ -5,38 +5,45 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string>
+#include <string_view>
 
+#include "core/folder_lock.hpp"
+#include "core/hash.hpp"
 #include "urban/tiles/tiling.hpp"
 
 namespace lockstep::urban {
 
-/// A folder with a manifest (what the tiles belong to, and their side) and one file a finished tile. Files
-/// appear whole or not at all; one that is short or belongs to other inputs counts as absent. An empty folder
-/// name stores nothing.
+/// A folder with a manifest and one file a finished tile. Each file appears whole or not at all, and carries
+/// the key of its computation and a checksum: one that is short, damaged or of another key counts as absent.
+/// An empty folder name stores nothing.
 class TileStore {
  public:
-  /// `key` names the inputs and options; tiles of another key are not taken over.
-  /// Throws InputError if the folder cannot be made.
-  TileStore(std::filesystem::path folder, std::string key);
+  /// `key` names all that a tile's bits depend on but the tile itself: inputs, options, numerics, device
+  /// family, versions. Throws InputError if the folder cannot be made or another process holds it.
+  TileStore(std::filesystem::path folder, std::string_view key);
 
   bool active() const { return !folder_.empty(); }
-  /// Side of the tiles that the folder already holds; 0 if none.
+  /// Side of the tiles of this key that the folder already holds; 0 if none.
   int64_t side() const { return side_; }
-  /// Starts with tiles of this side; earlier ones of another key or side are removed.
+  /// The folder holds tiles, but of another key.
+  bool holds_others() const { return holds_others_; }
+  /// Starts with tiles of this side; those of another key or side are removed.
   void begin(int64_t side);
 
   void save(const Tile& tile, std::span<const std::byte> data) const;
-  /// Reads a stored tile; false where there is none of that size, or a damaged one.
+  /// Reads a stored tile; false where there is none of that size and key, or a damaged one.
   bool load(const Tile& tile, std::span<std::byte> data) const;
 
  private:
   std::filesystem::path file(const Tile& tile) const;
   void remove_tiles() const;
+  bool holds_tiles() const;
 
   std::filesystem::path folder_;
-  std::string key_;
+  FolderLock lock_;
+  Hash128 key_;
   int64_t side_ = 0;
+  bool holds_others_ = false;
 };
 
 }  // namespace lockstep::urban

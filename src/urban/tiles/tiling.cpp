@@ -9,51 +9,84 @@
 namespace lockstep::urban {
 namespace {
 
-struct Extent {
-  int64_t core_rows, core_cols, window_rows, window_cols;
-};
+constexpr uint64_t kWindowValue = sizeof(float);  // of the widest window buffer, and of what is copied to it
+/// A CPU device rounds allocations up by at most an eighth.
+constexpr double kRounding = 1.125;
 
 /// The largest core and window among the tiles of a side.
-Extent largest(int64_t side, int64_t rows, int64_t cols, const Reach& reach, int64_t pad) {
-  Extent e;
-  e.core_rows = std::min(side, rows);
-  e.core_cols = std::min(side, cols);
-  e.window_rows = std::min(rows, e.core_rows + reach.north + reach.south) + 2 * pad;
-  e.window_cols = std::min(cols, e.core_cols + reach.west + reach.east) + 2 * pad;
-  return e;
-}
+struct Largest {
+  int64_t core_rows, core_cols, window_rows, window_cols;
+
+  Largest(int64_t side, int64_t rows, int64_t cols, const Reach& reach, int64_t pad)
+      : core_rows(std::min(side, rows)),
+        core_cols(std::min(side, cols)),
+        window_rows(std::min(rows, core_rows + reach.north + reach.south) + 2 * pad),
+        window_cols(std::min(cols, core_cols + reach.west + reach.east) + 2 * pad) {}
+  uint64_t core() const { return static_cast<uint64_t>(core_rows * core_cols); }
+  uint64_t window() const { return static_cast<uint64_t>(window_rows * window_cols); }
+};
 
 bool fits(int64_t side, int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget) {
-  const Extent e = largest(side, rows, cols, reach, budget.pad);
-  const double window = static_cast<double>(e.window_rows) * static_cast<double>(e.window_cols);
-  const double core = static_cast<double>(e.core_rows) * static_cast<double>(e.core_cols);
-  const int in_flight = side >= std::max(rows, cols) ? 1 : budget.in_flight;
-  const double all = static_cast<double>(tile_bytes(side, rows, cols, reach, budget)) * in_flight;
-  const double longest = std::max(window * static_cast<double>(budget.widest_window_bytes),
-                                  core * static_cast<double>(budget.widest_core_bytes));
-  return all <= kUsableMemory * static_cast<double>(budget.free_bytes) &&
-         longest <= static_cast<double>(budget.max_buffer_bytes);
+  const Largest e(side, rows, cols, reach, budget.pad);
+  const double in_flight = tiles_in_flight(side, rows, cols, budget);
+  const double device = in_flight * static_cast<double>(tile_device_bytes(side, rows, cols, reach, budget));
+  const double host = in_flight * static_cast<double>(tile_host_bytes(side, rows, cols, reach, budget));
+  const uint64_t longest = std::max(e.window() * kWindowValue, e.core() * budget.cost.widest_core_bytes);
+  return (budget.device_is_host || device <= kUsableMemory * static_cast<double>(budget.device_bytes)) &&
+         host <= static_cast<double>(budget.host_bytes) && longest <= budget.max_buffer_bytes;
+}
+
+std::string needs(int64_t side, int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget) {
+  const uint64_t host = tile_host_bytes(side, rows, cols, reach, budget) >> 20;
+  if (budget.device_is_host) return fmt::format("{} MiB", host);
+  return fmt::format("{} MiB of the device and {} MiB of the host",
+                     tile_device_bytes(side, rows, cols, reach, budget) >> 20, host);
+}
+
+std::string has(const TileBudget& budget) {
+  std::string text;
+  if (!budget.device_is_host)
+    text = fmt::format("{} MiB of the device, ",
+                       static_cast<uint64_t>(kUsableMemory * static_cast<double>(budget.device_bytes)) >> 20);
+  return fmt::format("at most {}{} MiB of the host and buffers up to {} MiB", text, budget.host_bytes >> 20,
+                     budget.max_buffer_bytes >> 20);
 }
 
 }  // namespace
 
-uint64_t tile_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget) {
-  const Extent e = largest(side, rows, cols, reach, budget.pad);
-  return static_cast<uint64_t>(e.window_rows * e.window_cols) * budget.window_bytes +
-         static_cast<uint64_t>(e.core_rows * e.core_cols) * budget.core_bytes;
+uint64_t tile_device_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach,
+                           const TileBudget& budget) {
+  const Largest e(side, rows, cols, reach, budget.pad);
+  return e.window() * budget.cost.window_bytes + e.core() * budget.cost.core_bytes;
 }
 
-int64_t tile_side(int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget, int64_t wanted) {
+uint64_t tile_host_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach,
+                         const TileBudget& budget) {
+  const Largest e(side, rows, cols, reach, budget.pad);
+  const uint64_t own = e.window() * kWindowValue + e.core() * budget.cost.host_core_bytes;
+  if (!budget.device_is_host) return own;
+  const double device = static_cast<double>(tile_device_bytes(side, rows, cols, reach, budget));
+  return own + static_cast<uint64_t>(kRounding * device);
+}
+
+int tiles_in_flight(int64_t side, int64_t rows, int64_t cols, const TileBudget& budget) {
+  return side >= std::max(rows, cols) ? 1 : budget.in_flight;
+}
+
+int64_t tile_side(int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget, int64_t wanted,
+                  int64_t kept) {
   const int64_t whole = std::max(rows, cols);
   if (wanted < 0)
     throw InputError(fmt::format("tile side {}", wanted), "tile", "a positive number of pixels");
   if (wanted > 0) {
     const int64_t side = std::min(wanted, whole);
     if (fits(side, rows, cols, reach, budget)) return side;
-    throw UnsupportedError(fmt::format("tile of {} pixels needs {} MiB, {} at a time", side,
-                                       tile_bytes(side, rows, cols, reach, budget) >> 20, budget.in_flight),
-                           "tile", fmt::format("at most {} MiB free", budget.free_bytes >> 20));
+    throw UnsupportedError(
+        fmt::format("tile of {} pixels needs {}, {} at a time", side, needs(side, rows, cols, reach, budget),
+                    tiles_in_flight(side, rows, cols, budget)),
+        "tile", has(budget));
   }
+  if (kept > 0 && fits(std::min(kept, whole), rows, cols, reach, budget)) return std::min(kept, whole);
   if (fits(whole, rows, cols, reach, budget)) return whole;
   int64_t low = 0, high = whole / kTileGranule + 1;  // in granules: low fits (or is 0), high does not
   while (high - low > 1) {
@@ -62,10 +95,8 @@ int64_t tile_side(int64_t rows, int64_t cols, const Reach& reach, const TileBudg
   }
   if (low == 0) {
     UnsupportedError error(
-        fmt::format("smallest tile needs {} MiB", tile_bytes(kTileGranule, rows, cols, reach, budget) >> 20),
-        "tile",
-        fmt::format("at most {} MiB free and buffers up to {} MiB", budget.free_bytes >> 20,
-                    budget.max_buffer_bytes >> 20));
+        fmt::format("smallest tile needs {}", needs(kTileGranule, rows, cols, reach, budget)), "tile",
+        has(budget));
     error.with_hint("a shorter longest reach of rays makes tiles smaller");
     throw error;
   }
@@ -88,6 +119,19 @@ std::vector<Tile> make_tiles(int64_t rows, int64_t cols, int64_t side, const Rea
       t.window_cols = std::min(cols, col + t.cols + reach.east) - t.window_col;
       tiles.push_back(t);
     }
+  Tile room;
+  for (const Tile& t : tiles) {
+    room.room_rows = std::max(room.room_rows, t.rows);
+    room.room_cols = std::max(room.room_cols, t.cols);
+    room.room_window_rows = std::max(room.room_window_rows, t.window_rows);
+    room.room_window_cols = std::max(room.room_window_cols, t.window_cols);
+  }
+  for (Tile& t : tiles) {
+    t.room_rows = room.room_rows;
+    t.room_cols = room.room_cols;
+    t.room_window_rows = room.room_window_rows;
+    t.room_window_cols = room.room_window_cols;
+  }
   return tiles;
 }
 

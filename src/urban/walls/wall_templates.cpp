@@ -63,18 +63,19 @@ double nearest(const Square& square, int side, Source at) {
 
 }  // namespace
 
-int wall_template_side(double pixel_size_m) {
+int wall_template_side(double pixel_size_m, WallFilter filter) {
   if (!(pixel_size_m >= kSmallestWallPixel))
     throw InputError(fmt::format("pixels of {} m", pixel_size_m), "walls",
                      fmt::format("pixels of at least {} m", kSmallestWallPixel));
+  if (filter == WallFilter::pixels) return 9;
   const int side = static_cast<int>(std::floor((1 / pixel_size_m + 1e-10) * 9));
   if (side <= 2) return 3;
   return side % 2 == 0 ? side + 1 : side;
 }
 
-WallTemplates wall_templates(double pixel_size_m) {
+WallTemplates wall_templates(int side) {
   WallTemplates templates;
-  const int n = templates.side = wall_template_side(pixel_size_m);
+  const int n = templates.side = side;
   const size_t area = static_cast<size_t>(n) * static_cast<size_t>(n);
   const int middle = n / 2;
   Square line(area, 0.0), halves(area, 0.0);
@@ -96,17 +97,30 @@ WallTemplates wall_templates(double pixel_size_m) {
         sides[k] = static_cast<uint8_t>(nearest(halves, n, at));
         if ((h == 30 || h == 150) && col == n - 1) sides[k] = 0;
       }
-    // A half-way case that rounding error decides: the published grids have this pixel on the line.
-    if (h == 60) lines[middle * n + middle - 1] = 1;
+    // A half-way case that rounding error decides: the published grids, of nine pixels, have it on the line.
+    if (h == 60 && n == 9) lines[middle * n + middle - 1] = 1;
     if (270 - h == 225) lines[0] = lines[area - 1] = 1;
     if (270 - h == 135) lines[n - 1] = lines[area - static_cast<size_t>(n)] = 1;
   }
   return templates;
 }
 
-double wall_direction(int angle, bool higher_on_side_one) {
-  const int direction = 270 - angle - (higher_on_side_one ? 180 : 0);
+double wall_direction(double angle, bool higher_on_side_one) {
+  const double direction = 270 - angle - (higher_on_side_one ? 180 : 0);
   return direction < 0 ? direction + 360 : direction;
+}
+
+AngleRun best_angles(const std::vector<int>& counts) {
+  const int best = *std::max_element(counts.begin(), counts.end());
+  const int angles = static_cast<int>(counts.size());
+  AngleRun run;
+  while (counts[static_cast<size_t>(run.first)] != best) ++run.first;
+  run.last = run.first;
+  while (run.last + 1 < angles && counts[static_cast<size_t>(run.last + 1)] == best) ++run.last;
+  if (run.first > 0 || run.last == angles - 1) return run;
+  int before = 0;  // angles below 180 that go on below 0
+  while (counts[static_cast<size_t>(angles - 1 - before)] == best) ++before;
+  return before == 0 ? run : AngleRun{angles - before, run.last + angles};
 }
 
 }  // namespace lockstep::urban

@@ -3,17 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
 #include <mutex>
-#include <numeric>
+#include <utility>
 
 #include "lockstep/error.hpp"
 #include "lockstep/urban.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/rays/kernels.hpp"
-#include "urban/tiles/tile_runner.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -28,12 +27,13 @@ Range in_window(int64_t first, int64_t last, int64_t window_begin) {
 
 }  // namespace
 
-const Kernel& wall_aspect_kernel(int side) {
+const Kernel& wall_aspect_kernel(int side, WallTies ties) {
   static std::mutex mutex;
-  static std::map<int, Kernel> kernels;
+  static std::map<std::pair<int, WallTies>, Kernel> kernels;
   const std::lock_guard lock(mutex);
-  auto found = kernels.find(side);
-  if (found == kernels.end()) found = kernels.emplace(side, kernels::wall_aspect(side)).first;
+  auto found = kernels.find({side, ties});
+  if (found == kernels.end())
+    found = kernels.emplace(std::pair(side, ties), kernels::wall_aspect(side, ties)).first;
   return found->second;
 }
 
@@ -69,10 +69,10 @@ WallScene upload_walls(const Device& device, const Stream& stream, const City& c
   s.shape = PaddedShape(tile.window_rows, tile.window_cols);
   s.side = templates.side;
   s.dsm = upload_window(device, stream, city, city.dsm, tile, s.shape);
-  s.walls = device.allocate<f32>({s.shape.elements()});
+  s.walls = allocate_window(device, tile);
   device.clear(s.walls, stream);
   s.templates = upload_on(device, stream, pack_templates(templates));
-  s.aspect = device.allocate<f32>({tile.rows, tile.cols});
+  s.aspect = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
   return s;
 }
 
@@ -85,66 +85,61 @@ void find_wall_heights(const Device& device, const Stream& stream, const City& c
                    cols.last);
 }
 
-void find_wall_aspects(const Device& device, const Stream& stream, const City& city, const WallScene& s) {
+void find_wall_aspects(const Device& device, const Stream& stream, const City& city, const WallScene& s,
+                       WallTies ties) {
   const int64_t margin = (s.side + 1) / 2 - 1;
   const Range rows = in_window(margin, city.rows - margin - 3, s.tile.window_row);
   const Range cols = in_window(margin, city.cols - margin - 3, s.tile.window_col);
   const Range all_rows = in_window(0, city.rows - 1, s.tile.window_row);
   const Range all_cols = in_window(0, city.cols - 1, s.tile.window_col);
-  device.launch_on(stream, wall_aspect_kernel(s.side), {s.tile.rows, s.tile.cols}, s.dsm, s.walls,
+  device.launch_on(stream, wall_aspect_kernel(s.side, ties), {s.tile.rows, s.tile.cols}, s.dsm, s.walls,
                    s.templates, s.aspect, s.tile.row - s.tile.window_row, s.tile.col - s.tile.window_col,
                    s.shape.pitch, rows.first, rows.last, cols.first, cols.last, all_rows.first, all_rows.last,
                    all_cols.first, all_cols.last, static_cast<float>(city.pixel_size_m));
 }
 
-Walls compute_walls(Context& context, const CityInput& input, const WallOptions& options,
-                    const TileOptions& tiling) {
+TileReport stream_walls(Context& context, const City& city, const WallOptions& options,
+                        const TileOptions& tiles, const TileSink& sink) {
   if (!(options.minimum_height_m > 0))
     throw InputError(fmt::format("smallest wall of {} m", options.minimum_height_m), "walls",
                      "a positive height");
-  const City city = prepare_city(input);
-  const WallTemplates templates = wall_templates(city.pixel_size_m);
-  const TilePlan plan = plan_tiles(context, kWallStage, city, wall_reach(templates.side), {8, 4, 4}, tiling);
-  Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
-  std::vector<size_t> numbers(plan.tiles.size());
-  std::iota(numbers.begin(), numbers.end(), size_t{0});
-  std::mutex delivering;
-  int64_t done = 0;
-  TileReport report;
-  struct Result {
-    std::vector<float> walls, aspect;  // walls of the padded window
-    PaddedShape shape;
+  const WallTemplates templates = wall_templates(wall_template_side(city.pixel_size_m, options.filter));
+  TileJob job;
+  job.stage = kWallStage;
+  job.field_prefix = "walls_";
+  job.reach = wall_reach(templates.side);
+  job.cost = {8, 4, 4, 8};
+  job.planes = 2;
+  job.options = fmt::format("{} m, lines of {}, {} angle", options.minimum_height_m, templates.side,
+                            options.ties == WallTies::middle ? "middle" : "first");
+  job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
+                    const Advance&) {
+    const WallScene scene = upload_walls(device, stream, city, tile, templates);
+    find_wall_heights(device, stream, city, scene, options.minimum_height_m);
+    find_wall_aspects(device, stream, city, scene, options.ties);
+    const Buffer lines = scene.walls.reshape({scene.shape.padded_rows(), scene.shape.pitch})
+                             .rows(tile.row - tile.window_row + kPad, tile.rows);
+    std::vector<float> walls_of_lines(static_cast<size_t>(lines.elements()));
+    device.read(lines, walls_of_lines.data(), lines.bytes(), stream);
+    for (int64_t row = 0; row < tile.rows; ++row)
+      std::copy_n(
+          &walls_of_lines[static_cast<size_t>(row * scene.shape.pitch + tile.col - tile.window_col + kPad)],
+          tile.cols, result.plane(0) + row * tile.cols);
+    device.read(scene.aspect, result.plane(1), scene.aspect.bytes(), stream);
   };
-  for_each_tile(
-      numbers, plan.workers,
-      [&](size_t number) {
-        const Tile& tile = plan.tiles[number];
-        const Result result = context.stage(kWallStage, [&](const Device& device) {
-          const Stream stream = plan.workers > 1 ? device.stream() : Stream{};
-          const WallScene scene = upload_walls(device, stream, city, tile, templates);
-          find_wall_heights(device, stream, city, scene, options.minimum_height_m);
-          find_wall_aspects(device, stream, city, scene);
-          Result r{std::vector<float>(static_cast<size_t>(scene.shape.elements())),
-                   std::vector<float>(static_cast<size_t>(tile.core_pixels())), scene.shape};
-          device.read(scene.walls, r.walls.data(), scene.walls.bytes(), stream);
-          device.read(scene.aspect, r.aspect.data(), scene.aspect.bytes(), stream);
-          return r;
-        });
-        const std::lock_guard lock(delivering);
-        for (int64_t row = 0; row < tile.rows; ++row)
-          for (int64_t col = 0; col < tile.cols; ++col)
-            walls.height.at(tile.row + row, tile.col + col) = result.walls[static_cast<size_t>(
-                result.shape.index(tile.row - tile.window_row + row, tile.col - tile.window_col + col))];
-        stitch(tile, result.aspect.data(), walls.aspect);
-        ++done;
-        if (tiling.on_progress) tiling.on_progress(done, static_cast<int64_t>(plan.tiles.size()));
-      },
-      report);
-  for (int64_t p = 0; p < city.pixels(); ++p) {
-    if (!city.is_missing(p)) continue;
-    walls.height.values[static_cast<size_t>(p)] = walls.aspect.values[static_cast<size_t>(p)] =
-        std::numeric_limits<float>::quiet_NaN();
-  }
+  return run_tiles(context, city, job, tiles, sink);
+}
+
+Walls compute_walls(Context& context, const CityInput& input, const WallOptions& options,
+                    const TileOptions& tiles, TileReport* report) {
+  const City city = prepare_city(input);
+  Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
+  const TileReport done =
+      stream_walls(context, city, options, tiles, [&](const Tile& tile, const TileResult& result) {
+        stitch(tile, result.plane(0), walls.height);
+        stitch(tile, result.plane(1), walls.aspect);
+      });
+  if (report) *report = done;
   return walls;
 }
 

@@ -6,7 +6,7 @@
 #include "lockstep/device.hpp"
 #include "urban/city/prepare.hpp"
 #include "urban/rays/ray_table.hpp"
-#include "urban/tiles/tiling.hpp"
+#include "urban/tiles/run_tiles.hpp"
 #include "urban/walls/wall_templates.hpp"
 
 namespace lockstep::urban {
@@ -24,7 +24,7 @@ struct WallScene {
 };
 
 /// kernels::wall_aspect of this side, traced once.
-const Kernel& wall_aspect_kernel(int side);
+const Kernel& wall_aspect_kernel(int side, WallTies ties);
 
 /// Lines and sides as the kernel reads them: a row of 3 · template_words(side) words an angle.
 std::vector<int32_t> pack_templates(const WallTemplates& templates);
@@ -36,6 +36,11 @@ WallScene upload_walls(const Device& device, const Stream& stream, const City& c
                        const WallTemplates& templates);
 void find_wall_heights(const Device& device, const Stream& stream, const City& city, const WallScene& scene,
                        double minimum_m);
-void find_wall_aspects(const Device& device, const Stream& stream, const City& city, const WallScene& scene);
+void find_wall_aspects(const Device& device, const Stream& stream, const City& city, const WallScene& scene,
+                       WallTies ties);
+
+/// Computes all tiles; their planes are height and direction.
+TileReport stream_walls(Context& context, const City& city, const WallOptions& options,
+                        const TileOptions& tiles, const TileSink& sink);
 
 }  // namespace lockstep::urban

@@ -4,6 +4,7 @@
 #include "lockstep/device.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/sky/sky_plan.hpp"
+#include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
 
@@ -31,5 +32,10 @@ SunSide sun_side(double azimuth_deg);
 /// heights.
 void shade_walls(const Device& device, const Stream& stream, const Scene& scene, const ShadowBuffers& buffers,
                  const Buffer& walls, const Buffer& aspect, const SunSide& side, const Buffer& lit);
+
+/// Computes all tiles; their planes are those of Shadows, and with walls those of WallShadows. Without walls:
+/// null.
+TileReport stream_shadows(Context& context, const City& city, const Walls* walls, const Direction& sun,
+                          const RayOptions& rays, const TileOptions& tiles, const TileSink& sink);
 
 }  // namespace lockstep::urban

@@ -1,0 +1,13 @@
+// Memory of this process.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::platform {
+
+/// What is resident now (bytes); 0: not known.
+int64_t resident_bytes();
+/// The most that was resident at a time.
+int64_t peak_resident_bytes();
+
+}  // namespace lockstep::platform

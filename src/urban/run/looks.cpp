@@ -1,0 +1,73 @@
+#include "urban/run/looks.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep::urban {
+
+std::vector<NamedLook> wall_looks() {
+  return {
+      {"wall_height", {"Wall height", "m", io::ColorMap::heat, 0.0, {}, true}},
+      {"wall_aspect", {"Direction that walls face", "° from north", io::ColorMap::cycle, 0.0, 360.0, true}}};
+}
+
+std::vector<NamedLook> shadow_looks(const Direction& sun, bool walls) {
+  const std::string where =
+      fmt::format("sun {:.1f}° from north, {:.1f}° high", sun.azimuth_deg, sun.altitude_deg);
+  const auto light = [&](const std::string& title) {
+    return Look{fmt::format("{}: {}", title, where), "1 = sun", io::ColorMap::light, 0.0, 1.0, false};
+  };
+  std::vector<NamedLook> looks = {{"shadow_buildings", light("Shadows of buildings")},
+                                  {"shadow_vegetation", light("Shadows of plants")},
+                                  {"shadow_vegetation_before_buildings", light("Plants before buildings")}};
+  if (walls) {
+    looks.push_back({"wall_sun", {"Sunlit part of walls", "m", io::ColorMap::heat, 0.0, {}, true}});
+    looks.push_back({"wall_shadow", {"Shaded part of walls", "m", io::ColorMap::heat, 0.0, {}, true}});
+  }
+  return looks;
+}
+
+std::vector<NamedLook> sky_looks() {
+  std::vector<NamedLook> looks;
+  for (const std::string_view name : kSkyViewNames) {
+    std::string title = name.starts_with("svf_veg")    ? "Sky view past plants"
+                        : name.starts_with("svf_aveg") ? "Sky view past plants before buildings"
+                                                       : "Sky view factor";
+    for (const char* side : {"east", "south", "west", "north"})
+      if (name.ends_with(side)) title += fmt::format(", {} half", side);
+    looks.push_back({std::string(name), {title, "share of sky", io::ColorMap::sky, 0.0, 1.0, false}});
+  }
+  return looks;
+}
+
+std::vector<NamedLook> sample_looks() {
+  return {{"dsm", {"Ground and buildings", "m", io::ColorMap::terrain, {}, {}, false}},
+          {"dem", {"Ground", "m", io::ColorMap::terrain, {}, {}, false}},
+          {"cdsm", {"Canopy above ground", "m", io::ColorMap::canopy, 0.0, {}, true}},
+          {"tdsm", {"Trunk zone above ground", "m", io::ColorMap::canopy, 0.0, {}, true}}};
+}
+
+std::vector<std::string> names_of(const std::vector<NamedLook>& looks) {
+  std::vector<std::string> names;
+  for (const NamedLook& look : looks) names.push_back(look.name);
+  return names;
+}
+
+void begin(RunResult& result, const LoadedCity& city) {
+  result.rows = city.grid.rows;
+  result.cols = city.grid.cols;
+  result.pixel_size_m = city.grid.pixel_size();
+  result.projection_scale = city.scale;
+}
+
+std::vector<float> relief_of(const LoadedCity& city, const OutputOptions& options) {
+  if (!options.pictures || !Outputs::drawable(city.grid)) return {};
+  return city.input.dsm.values;
+}
+
+void finish(RunResult& result, Outputs& outputs, const std::vector<std::string>& family,
+            const std::vector<float>& relief) {
+  result.outputs = outputs.commit(relief, result.pixel_size_m);
+  result.left_over = outputs.left_over(family, result.outputs);
+}
+
+}  // namespace lockstep::urban

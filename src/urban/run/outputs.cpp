@@ -1,0 +1,160 @@
+#include "urban/run/outputs.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/log.hpp"
+#include "io/pictures/map_picture.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Grids above this size get no picture.
+constexpr int64_t kLargestPicture = int64_t{1} << 27;
+/// What is held of a grid that is not drawn (cells), and up to where grids are drawn several at a time.
+constexpr int64_t kPart = int64_t{1} << 22, kManyAtATime = int64_t{1} << 24;
+
+class Statistics {
+ public:
+  void take(const std::vector<float>& values) {
+    for (const float v : values) {
+      if (std::isnan(v)) {
+        ++missing_;
+        continue;
+      }
+      sum_ += static_cast<double>(v);
+      ++count_;
+      minimum_ = std::min<double>(minimum_, v);
+      maximum_ = std::max<double>(maximum_, v);
+    }
+  }
+  void fill(OutputGrid& grid) const {
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    grid.minimum = count_ ? minimum_ : none;
+    grid.maximum = count_ ? maximum_ : none;
+    grid.mean = count_ ? sum_ / static_cast<double>(count_) : none;
+    grid.missing = missing_;
+  }
+
+ private:
+  double sum_ = 0, minimum_ = std::numeric_limits<double>::infinity(), maximum_ = -minimum_;
+  int64_t count_ = 0, missing_ = 0;
+};
+
+FolderLock hold(const OutputOptions& options) {
+  const std::string where = options.folder.string();
+  std::error_code error;
+  if (fs::exists(options.folder, error) && !fs::is_directory(options.folder, error))
+    throw InputError("a file stands in the way", where, "a folder, or a name that is free");
+  fs::create_directories(options.folder, error);
+  if (error)
+    throw InputError("cannot make the folder: " + error.message(), where, "a place that can be written");
+  if (options.format != GridFormat::npy) {
+    if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty())
+      throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "--format tif",
+                             "GDAL (Debian 12: apt install libgdal32), or --format npy");
+  }
+  return FolderLock(options.folder);
+}
+
+}  // namespace
+
+Outputs::Outputs(const OutputOptions& options, const io::RasterGrid& grid, std::vector<NamedLook> grids)
+    : options_(options), grid_(grid), grids_(std::move(grids)), lock_(hold(options)) {
+  for (const NamedLook& named : grids_) writers_.push_back(io::RasterWriter::create(file(named.name), grid));
+}
+
+fs::path Outputs::file(std::string_view name) const {
+  return options_.folder / fmt::format("{}.{}", name, options_.format == GridFormat::npy ? "npy" : "tif");
+}
+
+void Outputs::take(const Tile& tile, const TileResult& result) {
+  tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) {
+    writers_[k]->write(tile.row, tile.col, tile.rows, tile.cols, result.plane(k));
+  });
+}
+
+void Outputs::take(size_t k, const std::vector<float>& values) {
+  writers_[k]->write(0, 0, grid_.rows, grid_.cols, values.data());
+}
+
+std::vector<OutputGrid> Outputs::commit(const std::vector<float>& relief, double pixel_size_m) {
+  tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) { writers_[k]->commit(); });
+  writers_.clear();
+  std::vector<OutputGrid> described(grids_.size());
+  const auto describe_one = [&](size_t k) { described[k] = describe(grids_[k], relief, pixel_size_m); };
+  if (grid_.rows * grid_.cols <= kManyAtATime)
+    tbb::parallel_for(size_t{0}, grids_.size(), describe_one);
+  else
+    for (size_t k = 0; k < grids_.size(); ++k) describe_one(k);
+  return described;
+}
+
+OutputGrid Outputs::describe(const NamedLook& named, const std::vector<float>& relief,
+                             double pixel_size_m) const {
+  OutputGrid out;
+  out.name = named.name;
+  out.file = file(named.name);
+  const bool drawn = options_.pictures && drawable(grid_);
+  if (options_.pictures && !drawn) logging::info("{} is too large for a picture", named.name);
+  const auto reader = io::RasterReader::open(out.file);
+  const int64_t rows = drawn ? grid_.rows : std::clamp<int64_t>(kPart / grid_.cols, 1, grid_.rows);
+  Statistics statistics;
+  std::vector<float> values;
+  for (int64_t row = 0; row < grid_.rows; row += rows) {
+    const int64_t count = std::min(rows, grid_.rows - row);
+    values.resize(static_cast<size_t>(count * grid_.cols));
+    reader->read(row, 0, count, grid_.cols, values.data());
+    statistics.take(values);
+  }
+  statistics.fill(out);
+  if (drawn) out.picture = draw(named, values, relief, pixel_size_m);
+  return out;
+}
+
+bool Outputs::drawable(const io::RasterGrid& grid) { return grid.rows * grid.cols <= kLargestPicture; }
+
+fs::path Outputs::draw(const NamedLook& named, const std::vector<float>& values,
+                       const std::vector<float>& relief, double pixel_size_m) const {
+  io::MapPictureOptions picture;
+  picture.title = named.look.title;
+  picture.unit = named.look.unit;
+  picture.map = named.look.map;
+  picture.minimum = named.look.minimum;
+  picture.maximum = named.look.maximum;
+  picture.hide_zero = named.look.hide_zero;
+  if (!relief.empty()) picture.relief = &relief;
+  picture.pixel_size = pixel_size_m;
+  const fs::path path = options_.folder / (named.name + ".png");
+  io::write_png(path, io::draw_map(values, grid_.rows, grid_.cols, picture));
+  return path;
+}
+
+std::vector<fs::path> Outputs::left_over(const std::vector<std::string>& family,
+                                         const std::vector<OutputGrid>& written) const {
+  std::vector<fs::path> found;
+  std::string names;
+  for (const std::string& name : family) {
+    const auto ours = std::find_if(written.begin(), written.end(),
+                                   [&](const OutputGrid& grid) { return grid.name == name; });
+    for (const char* suffix : {".tif", ".npy", ".png"}) {
+      const fs::path path = options_.folder / (name + suffix);
+      if (ours != written.end() && (path == ours->file || path == ours->picture)) continue;
+      std::error_code ignored;
+      if (!fs::exists(path, ignored)) continue;
+      found.push_back(path);
+      names += (names.empty() ? "" : ", ") + path.filename().string();
+    }
+  }
+  if (!found.empty()) logging::warning("{} in {} are of an earlier run", names, options_.folder.string());
+  return found;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,67 @@
+// The folder of results of a run: grids written tile by tile, described, drawn.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/folder_lock.hpp"
+#include "io/pictures/colormap.hpp"
+#include "io/rasters/raster.hpp"
+#include "lockstep/urban.hpp"
+#include "urban/tiles/run_tiles.hpp"
+
+namespace lockstep::urban {
+
+/// How a grid is to be shown.
+struct Look {
+  std::string title, unit;
+  io::ColorMap map = io::ColorMap::sky;
+  std::optional<double> minimum, maximum;
+  bool hide_zero = false;
+};
+
+struct NamedLook {
+  std::string name;
+  Look look;
+};
+
+/// A folder of results, held for this process. Grids are files that grow tile by tile and appear with commit().
+class Outputs {
+ public:
+  /// Throws InputError where the folder cannot be made or is held by another process, and UnsupportedError
+  /// where the format needs a module that is absent.
+  Outputs(const OutputOptions& options, const io::RasterGrid& grid, std::vector<NamedLook> grids);
+
+  const std::filesystem::path& folder() const { return options_.folder; }
+  std::filesystem::path file(std::string_view name) const;
+  /// Plane k of the result is grid k.
+  void take(const Tile& tile, const TileResult& result);
+  /// The whole of grid k.
+  void take(size_t k, const std::vector<float>& values);
+  /// Puts the grids in place, reads them back for their ranges and draws them over `relief` (m; empty: none).
+  std::vector<OutputGrid> commit(const std::vector<float>& relief, double pixel_size_m);
+  /// Files with the name of one of `family`, whatever their format, that this run did not write; said in a
+  /// line.
+  std::vector<std::filesystem::path> left_over(const std::vector<std::string>& family,
+                                               const std::vector<OutputGrid>& written) const;
+
+  /// Whether grids of this size are drawn.
+  static bool drawable(const io::RasterGrid& grid);
+
+ private:
+  OutputGrid describe(const NamedLook& grid, const std::vector<float>& relief, double pixel_size_m) const;
+  std::filesystem::path draw(const NamedLook& grid, const std::vector<float>& values,
+                             const std::vector<float>& relief, double pixel_size_m) const;
+
+  const OutputOptions options_;
+  const io::RasterGrid grid_;
+  const std::vector<NamedLook> grids_;
+  FolderLock lock_;
+  std::vector<std::unique_ptr<io::RasterWriter>> writers_;
+};
+
+}  // namespace lockstep::urban

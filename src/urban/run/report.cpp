@@ -1,0 +1,92 @@
+#include "urban/run/report.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "urban/tiles/run_tiles.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
+
+ordered_json to_json(const TileReport& report) {
+  return {{"side", report.side},
+          {"tiles", report.tiles},
+          {"resumed", report.resumed},
+          {"workers", report.workers},
+          {"queue_depth_peak", report.queue_depth_peak},
+          {"predicted_bytes", report.predicted_bytes},
+          {"predicted_host_bytes", report.predicted_host_bytes},
+          {"tile_seconds_median", percentile(report.tile_seconds, 0.5)},
+          {"tile_seconds_p95", percentile(report.tile_seconds, 0.95)},
+          {"stitch_seconds", report.stitch_seconds},
+          {"seconds", report.seconds}};
+}
+
+ordered_json head(const RunResult& result) {
+  ordered_json document = {{"rows", result.rows}, {"cols", result.cols}, {"pixel_size", result.pixel_size_m}};
+  if (result.projection_scale != 1) document["projection_scale"] = result.projection_scale;
+  return document;
+}
+
+void add_outputs(ordered_json& document, const RunResult& result) {
+  if (result.tiles.tiles > 0) document["tiles"] = to_json(result.tiles);
+  document["outputs"] = ordered_json::array();
+  for (const OutputGrid& grid : result.outputs)
+    document["outputs"].push_back({{"name", grid.name},
+                                   {"file", grid.file.string()},
+                                   {"picture", grid.picture.string()},
+                                   {"min", number(grid.minimum)},
+                                   {"max", number(grid.maximum)},
+                                   {"mean", number(grid.mean)},
+                                   {"missing", grid.missing}});
+  if (result.left_over.empty()) return;
+  document["left_over"] = ordered_json::array();
+  for (const auto& file : result.left_over) document["left_over"].push_back(file.string());
+}
+
+}  // namespace
+
+ordered_json to_json(const WallRunResult& result) {
+  ordered_json document = head(result);
+  add_outputs(document, result);
+  return document;
+}
+
+ordered_json to_json(const ShadowRunResult& result) {
+  ordered_json document = head(result);
+  double azimuth = result.sun.azimuth_deg;
+  if (result.place) {
+    azimuth = result.place->azimuth_deg;
+    document["place"] = {{"latitude", result.place->latitude_deg},
+                         {"longitude", result.place->longitude_deg},
+                         {"convergence", result.place->convergence_deg}};
+  }
+  document["sun"] = {{"azimuth", azimuth},
+                     {"grid_azimuth", result.sun.azimuth_deg},
+                     {"altitude", result.sun.altitude_deg},
+                     {"night", result.sun.altitude_deg <= 0}};
+  add_outputs(document, result);
+  return document;
+}
+
+ordered_json to_json(const SkyRunResult& result) {
+  ordered_json document = head(result);
+  document["patches"] = result.patches;
+  document["zenith"] = result.zenith == ZenithRule::open ? "open" : "umep";
+  if (!result.states.empty()) document["states"] = result.states.string();
+  add_outputs(document, result);
+  return document;
+}
+
+ordered_json to_json(const SampleRunResult& result) {
+  ordered_json document = head(result);
+  document["seed"] = result.seed;
+  add_outputs(document, result);
+  return document;
+}
+
+}  // namespace lockstep::urban

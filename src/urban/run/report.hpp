@@ -1,0 +1,15 @@
+// The results of runs as JSON, with the members that specs and scripts rely on.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "lockstep/urban.hpp"
+
+namespace lockstep::urban {
+
+nlohmann::ordered_json to_json(const WallRunResult& result);
+nlohmann::ordered_json to_json(const ShadowRunResult& result);
+nlohmann::ordered_json to_json(const SkyRunResult& result);
+nlohmann::ordered_json to_json(const SampleRunResult& result);
+
+}  // namespace lockstep::urban

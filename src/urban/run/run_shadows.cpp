@@ -1,0 +1,137 @@
+// A whole run: shadows of one position of the sun, on the ground and on walls.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/log.hpp"
+#include "lockstep/error.hpp"
+#include "urban/run/city_files.hpp"
+#include "urban/run/host_stages.hpp"
+#include "urban/run/looks.hpp"
+#include "urban/run/outputs.hpp"
+#include "urban/sun/shadows.hpp"
+#include "urban/walls/walls.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+void check(const ShadowRunOptions& options) {
+  const bool timed = !options.time.empty();
+  if (timed && options.sun)
+    throw InputError("both angles and a time", "--at", "--azimuth and --altitude, or --at");
+  if (!timed && !options.sun)
+    throw InputError("no position of the sun", "urban shadows", "--azimuth and --altitude, or --at");
+  if (!timed && options.utc_offset_h)
+    throw InputError("an offset without a time", "--utc-offset", "--at too");
+  if (!timed && options.latitude_deg) throw InputError("a place without a time", "--latitude", "--at too");
+  if (options.latitude_deg.has_value() != options.longitude_deg.has_value())
+    throw InputError("half a place", "--latitude", "--latitude and --longitude");
+  if (options.wall_height.empty() != options.wall_aspect.empty())
+    throw InputError("one wall grid alone", options.wall_height.empty() ? "--wall-aspect" : "--wall-height",
+                     "--wall-height and --wall-aspect");
+  if (!options.wall_height.empty() && options.find_walls)
+    throw InputError("walls twice", "--walls", "--walls, or --wall-height and --wall-aspect");
+  if (options.sun && options.sun->altitude_deg <= 0)
+    throw InputError(fmt::format("altitude {}", options.sun->altitude_deg), "--altitude",
+                     "above 0 and at most 90 degrees");
+}
+
+/// The sun's direction in the grid; its place by time, if that was asked for.
+void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRunResult& result) {
+  if (options.sun) {
+    result.sun = *options.sun;
+    return;
+  }
+  SunAtTime sun;
+  if (options.latitude_deg) {
+    sun.latitude_deg = *options.latitude_deg;
+    sun.longitude_deg = *options.longitude_deg;
+  } else if (city.grid.crs_wkt.empty()) {
+    throw InputError("the raster does not tell its place on Earth", city.dsm_file,
+                     "a CRS, or --latitude and --longitude");
+  } else {
+    const io::LonLat place = io::centre_lon_lat(city.grid);
+    sun.latitude_deg = place.lat;
+    sun.longitude_deg = place.lon;
+  }
+  Observer observer;
+  observer.latitude_deg = sun.latitude_deg;
+  observer.longitude_deg = sun.longitude_deg;
+  const SunPosition position = sun_position(parse_local_time(options.time, options.utc_offset_h), observer);
+  sun.azimuth_deg = position.azimuth_deg;
+  sun.convergence_deg = city.north.convergence_deg;
+  double azimuth = std::fmod(sun.azimuth_deg - sun.convergence_deg, 360.0);
+  if (azimuth < 0) azimuth += 360;
+  result.sun = {azimuth, position.altitude_deg};
+  result.place = sun;
+  logging::info("sun: {:.2f}° from true north, {:.2f}° from the grid's north, {:.2f}° high", sun.azimuth_deg,
+                azimuth, position.altitude_deg);
+}
+
+/// What the ground shows while the sun is down: the Earth stands in its way as a building does.
+void shade_all(const City& city, const Walls* walls, Outputs& outputs) {
+  constexpr float missing = std::numeric_limits<float>::quiet_NaN();
+  const int64_t step = std::clamp<int64_t>((int64_t{1} << 22) / city.cols, 1, city.rows);
+  for (int64_t row = 0; row < city.rows; row += step) {
+    Tile tile;
+    tile.row = row;
+    tile.rows = std::min(step, city.rows - row);
+    tile.cols = city.cols;
+    const TileResult result(tile, walls ? 5 : 3, 0);
+    for (int64_t k = 0; k < tile.core_pixels(); ++k) {
+      const int64_t p = row * city.cols + k;
+      const bool hole = city.is_missing(p);
+      const float wall = walls ? walls->height.values[static_cast<size_t>(p)] : 0.0f;
+      const float values[] = {0, 1, 1, 0, std::isfinite(wall) ? wall : 0.0f};
+      for (size_t plane = 0; plane < result.planes(); ++plane)
+        result.plane(plane)[k] = hole ? missing : values[plane];
+    }
+    outputs.take(tile, result);
+  }
+}
+
+/// Walls from their files, or found here.
+std::optional<Walls> find_walls(Context& context, const ShadowRunOptions& options, const LoadedCity& loaded,
+                                const City& city) {
+  if (!options.wall_height.empty())
+    return Walls{read_layer(options.wall_height, options.city, loaded),
+                 read_layer(options.wall_aspect, options.city, loaded)};
+  if (!options.find_walls) return {};
+  Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
+  stream_walls(context, city, options.walls, options.tiles, [&](const Tile& tile, const TileResult& grids) {
+    stitch(tile, grids.plane(0), walls.height);
+    stitch(tile, grids.plane(1), walls.aspect);
+  });
+  return walls;
+}
+
+}  // namespace
+
+ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
+  check(options);
+  ShadowRunResult result;
+  LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
+  begin(result, loaded);
+  find_sun(options, loaded, result);
+  const bool with_walls = options.find_walls || !options.wall_height.empty();
+  Outputs outputs(options.output, loaded.grid, shadow_looks(result.sun, with_walls));
+  const std::vector<float> relief = relief_of(loaded, options.output);
+  {
+    const City city = prepare_city(std::move(loaded.input));
+    const std::optional<Walls> walls = find_walls(context, options, loaded, city);
+    const Walls* const given = walls ? &*walls : nullptr;
+    if (result.sun.altitude_deg > 0)
+      result.tiles =
+          stream_shadows(context, city, given, result.sun, options.rays, options.tiles,
+                         [&](const Tile& tile, const TileResult& grids) { outputs.take(tile, grids); });
+    else
+      shade_all(city, given, outputs);
+  }
+  host_stage(result.host_stages, "write",
+             [&] { finish(result, outputs, names_of(shadow_looks(result.sun, true)), relief); });
+  return result;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,26 @@
+// A whole run: heights and directions of walls.
+#include "urban/run/city_files.hpp"
+#include "urban/run/host_stages.hpp"
+#include "urban/run/looks.hpp"
+#include "urban/run/outputs.hpp"
+#include "urban/walls/walls.hpp"
+
+namespace lockstep::urban {
+
+WallRunResult run(Context& context, const WallRunOptions& options) {
+  WallRunResult result;
+  LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
+  begin(result, loaded);
+  Outputs outputs(options.output, loaded.grid, wall_looks());
+  const std::vector<float> relief = relief_of(loaded, options.output);
+  {
+    const City city = prepare_city(std::move(loaded.input));
+    result.tiles =
+        stream_walls(context, city, options.walls, options.tiles,
+                     [&](const Tile& tile, const TileResult& grids) { outputs.take(tile, grids); });
+  }
+  host_stage(result.host_stages, "write", [&] { finish(result, outputs, names_of(wall_looks()), relief); });
+  return result;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,285 @@
+#include "urban/tiles/run_tiles.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "core/fields.hpp"
+#include "core/log.hpp"
+#include "core/telemetry.hpp"
+#include "device/cpu/memory.hpp"
+#include "lockstep/error.hpp"
+#include "urban/rays/ray_table.hpp"
+#include "urban/tiles/tile_store.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+/// To be raised with every change of a kernel or of what stands around it that changes a result's bits.
+constexpr int kAlgorithmVersion = 2;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool is_gpu(DeviceKind kind) { return kind == DeviceKind::cuda || kind == DeviceKind::webgpu; }
+
+/// Devices of one family give the same bits.
+std::string_view family(const Device& device) {
+  const DeviceKind kind = device.info().kind;
+  if (kind == DeviceKind::webgpu) return "webgpu";
+  if (device.numerics() == Numerics::exact) return "ieee";
+  return kind == DeviceKind::cuda ? "cuda" : kind == DeviceKind::cpu ? "cpu" : "interp";
+}
+
+std::string key_of(const Context& context, const City& city, const TileJob& job) {
+  std::string text = fmt::format("{} of lockstep {} version {}, {} numerics {}, {} x {} pixels of {} m: {}",
+                                 job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
+                                 context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
+                                 city.cols, city.pixel_size_m, job.options);
+  for (const std::vector<float>* grid : {&city.dsm, &city.canopy, &city.trunk})
+    text += " " + to_hex(hash128(std::as_bytes(std::span(*grid))));
+  return text;
+}
+
+/// The tiles of a raster and how many may be in flight.
+struct TilePlan {
+  int64_t side = 0;
+  int workers = 1;
+  std::vector<Tile> tiles;
+  uint64_t device_bytes = 0, host_bytes = 0;  // as foreseen, all tiles in flight
+};
+
+uint64_t host_bytes_for_tiles(const TileOptions& options) {
+  if (options.memory_bytes > 0)
+    return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - resident_bytes()));
+  return static_cast<uint64_t>(kUsableMemory * static_cast<double>(device::cpu::system_memory().free_bytes));
+}
+
+TilePlan plan_on(const Device& device, const City& city, const TileJob& job, const TileOptions& options,
+                 int64_t kept_side) {
+  const Limits& limits = device.info().limits;
+  constexpr uint64_t index_limit = uint64_t{1} << 33;  // kernels index padded windows of f32 with i32
+  TileBudget budget;
+  budget.cost = job.cost;
+  budget.device_is_host = !is_gpu(device.info().kind);
+  budget.device_bytes = static_cast<uint64_t>(std::max<int64_t>(0, device.memory().free_bytes));
+  budget.host_bytes = host_bytes_for_tiles(options);
+  budget.max_buffer_bytes = std::min<uint64_t>(
+      {index_limit, static_cast<uint64_t>(limits.buffer_bytes), static_cast<uint64_t>(limits.binding_bytes)});
+  budget.pad = kPad;
+  budget.in_flight = options.workers > 0 ? options.workers : budget.device_is_host ? 1 : 2;
+
+  TilePlan plan;
+  plan.side = tile_side(city.rows, city.cols, job.reach, budget, options.side, kept_side);
+  plan.tiles = make_tiles(city.rows, city.cols, plan.side, job.reach);
+  plan.workers = static_cast<int>(std::min<size_t>(static_cast<size_t>(budget.in_flight), plan.tiles.size()));
+  const uint64_t workers = static_cast<uint64_t>(plan.workers);
+  plan.device_bytes = workers * tile_device_bytes(plan.side, city.rows, city.cols, job.reach, budget);
+  plan.host_bytes = static_cast<uint64_t>(resident_bytes()) +
+                    workers * tile_host_bytes(plan.side, city.rows, city.cols, job.reach, budget);
+  return plan;
+}
+
+TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
+                    int64_t kept_side) {
+  if (options.workers < 0)
+    throw InputError(fmt::format("{} tile workers", options.workers), "tiles", "none or a positive number");
+  if (options.memory_bytes < 0)
+    throw InputError(fmt::format("{} bytes of memory", options.memory_bytes), "tiles", "a positive number");
+  const Device device = context.device();
+  const auto plan = [&](const Device& on) { return plan_on(on, city, job, options, kept_side); };
+  try {
+    return plan(device);
+  } catch (const UnsupportedError&) {
+    if (!is_gpu(device.info().kind)) throw;
+  }
+  return context.stage(job.stage, plan);
+}
+
+/// Calls `run(tile's number)` for every number, at most `workers` at a time; the first exception stops the
+/// rest and is thrown on. Returns how many were in flight at most.
+int for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run) {
+  std::atomic<size_t> next{0};
+  std::atomic<int> in_flight{0}, peak{0};
+  std::mutex failing;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (size_t k = next++; k < numbers.size(); k = next++) {
+      const int now = ++in_flight;
+      for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {}
+      try {
+        run(numbers[k]);
+      } catch (...) {
+        const std::lock_guard lock(failing);
+        if (!failure) failure = std::current_exception();
+        next = numbers.size();
+      }
+      --in_flight;
+    }
+  };
+  if (workers <= 1) {
+    work();
+  } else {
+    std::vector<std::jthread> threads;
+    for (int w = 0; w < workers; ++w) threads.emplace_back(work);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return peak;
+}
+
+void mask_missing(const City& city, const Tile& tile, const TileResult& result) {
+  if (city.missing == 0) return;
+  for (int64_t row = 0; row < tile.rows; ++row)
+    for (int64_t col = 0; col < tile.cols; ++col) {
+      if (!city.is_missing((tile.row + row) * city.cols + tile.col + col)) continue;
+      for (size_t k = 0; k < result.planes(); ++k)
+        result.plane(k)[row * tile.cols + col] = std::numeric_limits<float>::quiet_NaN();
+    }
+}
+
+double mean(const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+void record(const Context& context, const TileJob& job, const TileReport& report) {
+  Telemetry& telemetry = Telemetry::global();
+  if (!telemetry.enabled()) return;
+  StageRecord stage;
+  for (const StageRecord& r : context.stages())
+    if (r.stage == job.stage) stage = r;
+  const bool gpu = stage.device.starts_with("cuda") || stage.device.starts_with("webgpu");
+  const auto named = [&](std::string_view name) { return std::string(job.field_prefix).append(name); };
+  Fields fields = {{named("tile_wall_time_s"), mean(report.tile_seconds)},
+                   {named("tile_wall_time_p95_s"), percentile(report.tile_seconds, 0.95)},
+                   {named("stitch_copy_time_ms"), report.stitch_seconds * 1e3},
+                   {named("gpu_fallback_count"), stage.fallbacks},
+                   {"tile_turnaround_ms", mean(report.turnaround_seconds) * 1e3},
+                   {"tile_turnaround_p95_ms", percentile(report.turnaround_seconds, 0.95) * 1e3},
+                   {"gpu_stage_time_ms", gpu ? stage.seconds * 1e3 : 0.0},
+                   {"queue_depth_peak", report.queue_depth_peak},
+                   {"in_flight_limit", report.workers},
+                   {"tile_side", report.side},
+                   {"tiles", report.tiles},
+                   {"tiles_resumed", report.resumed},
+                   {"predicted_bytes", report.predicted_bytes},
+                   {"predicted_host_bytes", report.predicted_host_bytes},
+                   {"bytes_to_device", stage.bytes_to_device},
+                   {"bytes_from_device", stage.bytes_from_device},
+                   {"gpu_fallback_count", stage.fallbacks}};
+  if (job.patches > 0) {
+    const double done = static_cast<double>(job.patches) * static_cast<double>(report.tile_seconds.size());
+    fields.push_back({named("patch_progress_rate"), report.seconds > 0 ? done / report.seconds : 0.0});
+  }
+  telemetry.event(std::string(job.stage) + ".tiles", fields);
+}
+
+}  // namespace
+
+TileReport run_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
+                     const TileSink& sink) {
+  const auto start = Clock::now();
+  TileStore store(options.resume_folder,
+                  options.resume_folder.empty() ? std::string() : key_of(context, city, job));
+  if (store.holds_others())
+    logging::info("{}: tiles of other inputs, options or versions in {} are not taken over", job.stage,
+                  options.resume_folder.string());
+  const TilePlan plan = plan_tiles(context, city, job, options, store.side());
+  if (store.side() != 0 && store.side() != plan.side)
+    logging::info(
+        "{}: tiles of {} pixels are not taken over, for they do not fit or another side was asked for",
+        job.stage, store.side());
+  store.begin(plan.side);
+
+  TileReport report;
+  report.side = plan.side;
+  report.tiles = static_cast<int64_t>(plan.tiles.size());
+  report.workers = plan.workers;
+  report.predicted_bytes = static_cast<int64_t>(plan.device_bytes);
+  report.predicted_host_bytes = static_cast<int64_t>(plan.host_bytes);
+  const int64_t total = report.tiles * job.parts;
+  std::atomic<int64_t> done{0};
+  const auto advance = [&](int64_t parts) {
+    const int64_t now = done += parts;
+    if (options.on_progress) options.on_progress(std::min(now, total), total);
+  };
+  std::mutex delivering;
+  const auto deliver = [&](const Tile& tile, const TileResult& result) {
+    const std::lock_guard lock(delivering);
+    const auto begin = Clock::now();
+    sink(tile, result);
+    report.stitch_seconds += seconds_since(begin);
+  };
+
+  std::vector<size_t> open;
+  for (size_t k = 0; k < plan.tiles.size(); ++k) {
+    const Tile& tile = plan.tiles[k];
+    const TileResult stored(tile, job.planes, job.words);
+    if (!store.load(tile, stored.bytes())) {
+      open.push_back(k);
+      continue;
+    }
+    deliver(tile, stored);
+    ++report.resumed;
+    advance(job.parts);
+  }
+  if (report.resumed > 0)
+    logging::info("{}: {} of {} tiles are taken over from an earlier run", job.stage, report.resumed,
+                  report.tiles);
+  report.queue_depth_peak = for_each_tile(open, plan.workers, [&](size_t number) {
+    const Tile& tile = plan.tiles[number];
+    const auto begin = Clock::now();
+    int64_t counted = 0;
+    const TileResult result = context.stage(job.stage, [&](const Device& device) {
+      advance(-counted);  // a fallback starts the tile again
+      counted = 0;
+      TileResult core(tile, job.planes, job.words);
+      const Stream stream = plan.workers > 1 ? device.stream() : Stream{};
+      job.compute(device, stream, tile, core, [&](int parts) {
+        counted += parts;
+        advance(parts);
+      });
+      mask_missing(city, tile, core);
+      return core;
+    });
+    const double seconds = seconds_since(begin);
+    store.save(tile, result.bytes());
+    deliver(tile, result);
+    advance(job.parts - counted);
+    const std::lock_guard lock(delivering);
+    report.tile_seconds.push_back(seconds);
+    report.turnaround_seconds.push_back(seconds_since(begin));
+  });
+  report.seconds = seconds_since(start);
+  record(context, job, report);
+  return report;
+}
+
+void stitch(const Tile& tile, const float* core, Raster& whole) {
+  for (int64_t row = 0; row < tile.rows; ++row)
+    std::copy(core + row * tile.cols, core + (row + 1) * tile.cols, &whole.at(tile.row + row, tile.col));
+}
+
+double percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t whole = 0, resident = 0;
+  return file >> whole >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,77 @@
+// Runs a computation over the tiles of a city, a bounded number at a time, each as one run of a stage.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/urban.hpp"
+#include "urban/city/prepare.hpp"
+#include "urban/tiles/tiling.hpp"
+
+namespace lockstep::urban {
+
+/// A tile's core on the host, as it is stored: f32 planes, then u32 planes. Not initialised, for it is written
+/// whole.
+class TileResult {
+ public:
+  TileResult(const Tile& tile, int planes, int words)
+      : pixels_(static_cast<size_t>(tile.core_pixels())),
+        planes_(static_cast<size_t>(planes)),
+        words_(static_cast<size_t>(words)),
+        data_(std::make_unique_for_overwrite<uint32_t[]>(count())) {}
+
+  size_t planes() const { return planes_; }
+  float* plane(size_t k) const { return reinterpret_cast<float*>(data_.get()) + k * pixels_; }
+  /// Null where the computation keeps none.
+  uint32_t* words() const { return words_ ? data_.get() + planes_ * pixels_ : nullptr; }
+  std::span<std::byte> bytes() const { return std::as_writable_bytes(std::span(data_.get(), count())); }
+
+ private:
+  size_t count() const { return pixels_ * (planes_ + words_); }
+  size_t pixels_, planes_, words_;
+  std::unique_ptr<uint32_t[]> data_;
+};
+
+/// Counts finished parts of a tile.
+using Advance = std::function<void(int parts)>;
+
+/// One computation.
+struct TileJob {
+  std::string_view stage;
+  std::string_view field_prefix;  ///< of telemetry: "svf_"
+  Reach reach;
+  TileCost cost;
+  int planes = 0, words = 0;  ///< f32 and u32 core grids of the result
+  int parts = 1;              ///< of progress, a tile
+  int patches = 0;            ///< patches of the sky in a tile, for telemetry
+  std::string options;  ///< names every option and input beside the city: part of the key of stored tiles
+  /// Fills in the planes of a tile; those of missing pixels are masked afterwards. The stream is the tile's own
+  /// where several are in flight.
+  std::function<void(const Device&, const Stream&, const Tile&, const TileResult&, const Advance&)> compute;
+};
+
+/// Receives finished tiles, one call at a time, in any order.
+using TileSink = std::function<void(const Tile&, const TileResult&)>;
+
+/// Chooses the tiles by the rule of docs/urban.md, takes over stored ones, computes the others, and masks
+/// missing pixels (NaN in all f32 planes). Where not one tile fits a GPU, that is a failure of the stage, and
+/// the CPU's memory counts. Writes the line "<stage>.tiles" of telemetry.
+TileReport run_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
+                     const TileSink& sink);
+
+/// Cores copied into whole grids; not a pixel is written twice.
+void stitch(const Tile& tile, const float* core, Raster& whole);
+
+/// Element at the rounded place `share` · (n − 1) of the sorted values; 0 where there are none.
+double percentile(std::vector<double> values, double share);
+
+/// Memory of the process that is resident now (bytes).
+int64_t resident_bytes();
+
+}  // namespace lockstep::urban
