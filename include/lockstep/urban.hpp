@@ -215,6 +215,7 @@ struct TileReport {
   int queue_depth_peak = 0;                ///< tiles that were in flight at a time
   int64_t predicted_bytes = 0;             ///< device memory, as the rule foresaw: all tiles in flight
   int64_t predicted_host_bytes = 0;        ///< host memory of the process at its peak, as the rule foresaw
+  int64_t peak_host_bytes = 0;             ///< of the process until the tiles were done, as the system saw it
   std::vector<double> tile_seconds;        ///< of each computed tile: copies and kernels
   std::vector<double> turnaround_seconds;  ///< of each computed tile: until its result is stored and delivered
   double stitch_seconds = 0;               ///< delivering cores: copying or writing them

@@ -1,4 +1,5 @@
 """urban: files in, files out, and everything that can be wrong with them."""
+import fcntl
 import json
 import math
 import os
@@ -12,6 +13,15 @@ from program import PROGRAM, ProgramTest, npy, read_npy, run
 GRIDS = [prefix + half for prefix in ("svf", "svf_veg", "svf_aveg") for half in ("", "_east", "_south", "_west", "_north")]
 ASC = "ncols %d\nnrows %d\nxllcorner %s\nyllcorner 6400000\ncellsize %s\nNODATA_value -9999\n%s\n"
 GEOTIFF = "GDAL" not in run("urban", "sample", "--size", "8", "--no-pictures", "--out", "/tmp/.lockstep-cli-probe").stderr
+
+
+# Local time in Goteborg, azimuth and altitude (degrees) of the sun.
+SUNS = [
+    ("2015-06-21T12:00+02:00", 150.96099, 53.25811), ("2015-06-21T12:00:60+02:00", 151.32910, 53.32255),
+    ("2015-12-31T23:30-02:00", 49.37949, -47.74021), ("2016-12-31T23:59:60Z", 17.73320, -54.38321),
+    ("2024-02-29T15:30+05:30", 157.27328, 22.40902), ("2024-02-29T15:45:30+05:45", 157.40431, 22.43484),
+    ("2015-06-21T19:17:32Z", 307.81042, 5.00060), ("2015-06-21T20:09:27Z", 318.60124, 0.30090),
+    ("2015-06-21T20:30:37Z", 323.11657, -1.99879)]
 
 
 def block(size=24, height=12.0):
@@ -52,6 +62,72 @@ class Urban(ProgramTest):
         for name in ("wall_sun.npy", "wall_shadow.npy"):
             self.assertEqual(read_npy(self.path("a", name)), read_npy(self.path("b", name)))
 
+    def test_a_dsm_above_ground_on_its_dem(self):
+        slope = [[0.25 * c for c in range(24)] for _ in range(24)]
+        absolute = npy(self.path("absolute.npy"), [[a + b for a, b in zip(*rows)] for rows in zip(block(), slope)])
+        dem = npy(self.path("dem.npy"), slope)
+        sun = ["--azimuth", "90", "--altitude", "20", "--device", "cpu", "--format", "npy", "--pixel-size", "1", "--walls"]
+        self.json_of("urban", "shadows", "--dsm", absolute, *sun, "--out", self.path("a"))
+        self.json_of("urban", "shadows", *self.base, *sun, "--dem", dem, "--dsm-heights", "above-ground", "--out", self.path("b"))
+        self.json_of("urban", "shadows", *self.base, *sun, "--out", self.path("c"))
+        grids = [read_npy(self.path(out, "shadow_buildings.npy")) for out in "abc"]
+        self.assertEqual(grids[0], grids[1])
+        self.assertNotEqual(grids[0], grids[2])
+
+    def test_the_sun_of_a_time(self):
+        place = ["--latitude", "57.7", "--longitude", "11.97", "--out", self.path("o"), "--no-pictures"]
+        # Azimuth and altitude of pvlib's nrel_numpy (1010 mbar, 10 degrees, no delta T).
+        for time, azimuth, altitude in SUNS:
+            document = self.json_of("urban", "shadows", *self.base, "--at", time, *place)
+            self.assertAlmostEqual(document["sun"]["azimuth"], azimuth, delta=0.01, msg=time)
+            self.assertAlmostEqual(document["sun"]["altitude"], altitude, delta=0.01, msg=time)
+            self.assertEqual(document["sun"]["grid_azimuth"], document["sun"]["azimuth"], "no CRS, no convergence")
+            self.assertEqual(document["sun"]["night"], altitude <= 0)
+        same = self.json_of("urban", "shadows", *self.base, "--at", "2015-06-21T12:00", "--utc-offset", "2", *place)
+        self.assertAlmostEqual(same["sun"]["azimuth"], SUNS[0][1], delta=0.01)
+
+    def test_a_day_of_24_hours_with_its_night(self):
+        for hour in range(24):
+            out = self.path("h%d" % hour)
+            document = self.json_of("urban", "shadows", *self.base, "--at", "2015-03-20T%02d:00Z" % hour, "--latitude", "57.7", "--longitude", "11.97",
+                                    "--walls", "--no-pictures", "--out", out)
+            self.assertEqual(document["sun"]["night"], document["sun"]["altitude"] <= 0)
+            if document["sun"]["night"]:
+                self.assertEqual({v for row in read_npy(os.path.join(out, "shadow_buildings.npy")) for v in row}, {0.0})
+                self.assertEqual({v for row in read_npy(os.path.join(out, "wall_sun.npy")) for v in row}, {0.0})
+                self.assertEqual(max(v for row in read_npy(os.path.join(out, "wall_shadow.npy")) for v in row), 12.0)
+
+    def test_results_of_an_earlier_sun_are_named(self):
+        shadows = ["urban", "shadows", *self.base, "--azimuth", "180", "--altitude", "45", "--out", self.path("o")]
+        self.assertNotIn("left_over", self.json_of(*shadows, "--walls"))
+        later = self.json_of(*shadows, "--no-pictures")
+        names = {os.path.basename(name) for name in later["left_over"]}
+        self.assertLessEqual({"wall_sun.npy", "wall_shadow.npy", "wall_sun.png", "shadow_buildings.png"}, names)
+        self.assertNotIn("shadow_buildings.npy", names)
+        self.assertIn("wall_sun.npy", run(*shadows).stderr)
+
+    def test_one_run_at_a_time_in_a_folder(self):
+        os.makedirs(self.path("o"))
+        with open(self.path("o", ".lockstep.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write("4711")
+            lock.flush()
+            self.refuses("urban", "walls", *self.base, "--out", self.path("o"), saying="process 4711 is writing its results here [%s]" % self.path("o"))
+        self.assertEqual(run("urban", "walls", *self.base, "--out", self.path("o")).returncode, 0)
+        self.assertFalse([name for name in os.listdir(self.path("o")) if name.startswith(".")])
+
+    def test_memory_is_used_as_foreseen(self):
+        """Predicted and used peak of the process agree within 15 %, and both keep to --memory."""
+        self.json_of("urban", "sample", "--size", "1280", "--format", "npy", "--no-pictures", "--out", self.path("c"))
+        svf = ["urban", "svf", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--device", "cpu",
+               "--format", "npy", "--no-pictures", "--patches", "145", "--max-reach", "60", "--out", self.path("o")]
+        for limit in (None, 300, 220):
+            tiles = self.json_of(*svf, *(["--memory", "%dM" % limit] if limit else []))["tiles"]
+            self.assertAlmostEqual(tiles["peak_host_bytes"] / tiles["predicted_host_bytes"], 1, delta=0.15, msg=str(tiles))
+            if limit:
+                self.assertGreater(tiles["tiles"], 1)
+                self.assertLessEqual(tiles["peak_host_bytes"], 1.1 * limit * 2**20)
+
     def test_all_fifteen_grids_tiled_as_untiled(self):
         whole = self.json_of("urban", "svf", *self.base, "--save-patches", "--out", self.path("whole"))
         self.check_summary(whole)
@@ -78,6 +154,9 @@ class Urban(ProgramTest):
         self.json_of("urban", "svf", *self.base, "--out", self.path("o"), "--telemetry", self.path("t.jsonl"), "--trace", self.path("t.json"))
         with open(self.path("t.jsonl")) as file:
             lines = [json.loads(line) for line in file]
+        [tiles] = [line for line in lines if line.get("event") == "urban.svf.tiles"]
+        self.assertEqual(tiles["gpu_stage_time_ms"], 0, "no GPU, no time of one")
+        self.assertGreater(tiles["tile_turnaround_ms"], tiles["svf_tile_wall_time_s"] * 1e3)
         fields = set().union(*lines)
         for name in ("svf_tile_wall_time_s", "svf_patch_progress_rate", "svf_stitch_copy_time_ms", "svf_gpu_fallback_count",
                      "tile_turnaround_ms", "gpu_stage_time_ms", "queue_depth_peak", "gpu_fallback_count", "bytes_to_device", "bytes_from_device"):
@@ -102,13 +181,14 @@ class Urban(ProgramTest):
         self.refuses(*shadows, "--azimuth", "10", "--altitude", "91", saying="[--altitude]")
         self.refuses(*shadows, "--azimuth", "nan", "--altitude", "9", saying="[--azimuth]")
         self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--at", "2015-06-21T12:00", saying="both angles and a time")
-        self.refuses(*shadows, "--at", "2015-06-21T12:00", saying="expected --utc-offset H too")
+        self.refuses(*shadows, "--at", "2015-06-21T12:00", "--latitude", "57.7", "--longitude", "12", saying="a local time without its offset")
+        self.refuses(*shadows, "--at", "2015-06-21T12:00+02:00", "--utc-offset", "3", "--latitude", "57.7", "--longitude", "12", saying="offset 3 beside that of")
         self.refuses(*shadows, "--at", "2015-06-21T12:00", "--utc-offset", "15", saying="[--utc-offset]")
         self.refuses(*shadows, "--at", "2015-06-21T12:00", "--utc-offset", "2", saying="expected a CRS, or --latitude and --longitude")
         place = ["--latitude", "57.7", "--longitude", "12", "--utc-offset", "2"]
         self.refuses(*shadows, "--at", "midsummer", *place, saying="midsummer")
         self.refuses(*shadows, "--at", "2015-02-30T12:00", *place, saying="2015-02-30")
-        self.refuses(*shadows, "--at", "2015-06-21T01:00", *place, saying="below the horizon")
+        self.refuses(*shadows, "--azimuth", "10", "--altitude", "9", *place[:4], saying="a place without a time")
         self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--wall-height", self.dsm, saying="--wall-height and --wall-aspect")
         svf = ["urban", "svf", *self.base, "--out", self.path("o")]
         self.refuses(*svf, "--patches", "306", saying="[--patches]: expected one of 145|153|305|609")
@@ -116,6 +196,12 @@ class Urban(ProgramTest):
         self.refuses(*svf, "--trunk-ratio", "2", saying="[--trunk-ratio]")
         self.refuses(*svf, "--tdsm", self.dsm, saying="trunk heights without a canopy")
         self.refuses(*svf, "--canopy", "below", saying="[--canopy]")
+        self.refuses(*svf, "--dsm-heights", "above-ground", saying="a DSM above ground without the ground")
+        self.refuses(*svf, "--memory", "lots", saying="'lots' [--memory]: expected a size such as 512M or 8G")
+        self.refuses(*svf, "--memory", "1M", saying="smallest tile needs")
+        self.refuses(*svf, "--dms", self.dsm, saying="unknown option '--dms'")
+        done = self.refuses("urban", "svf", "--dms", self.dsm, "--out", self.path("o"), saying="unknown option '--dms'")
+        self.assertIn("did you mean --dsm?", done.stderr)
         self.refuses("urban", "svf", "--out", self.path("o"), saying="--dsm is missing")
         self.refuses("urban", "svf", "--dsm", self.dsm, "--pixel-size", "1", saying="--out is missing")
         self.refuses("urban", "sample", "--size", "0", "--out", self.path("o"), saying="[--size]")
@@ -127,7 +213,8 @@ class Urban(ProgramTest):
         self.refuses(*svf, "--dsm", self.dsm, "--pixel-size", "0", saying="[--pixel-size]")
         self.refuses(*svf, "--dsm", self.path("none.npy"), "--pixel-size", "1", saying="none.npy")
         other = npy(self.path("other.npy"), [[0.0] * 5] * 5)
-        self.refuses(*svf, "--dsm", self.dsm, "--dem", other, "--pixel-size", "1", saying="5 x 5 cells (rows x columns) [%s]: expected 24 x 24" % other)
+        for option in (["--cdsm", other], ["--dsm-heights", "above-ground", "--dem", other]):
+            self.refuses(*svf, "--dsm", self.dsm, *option, "--pixel-size", "1", saying="5 x 5 cells (rows x columns) [%s]: expected 24 x 24" % other)
         with open(self.path("text.npy"), "w") as file:
             file.write("hello")
         self.refuses(*svf, "--dsm", self.path("text.npy"), "--pixel-size", "1", saying="not an .npy file")
@@ -141,7 +228,7 @@ class Urban(ProgramTest):
         out = self.path("o")
         self.json_of("urban", "svf", *self.base, "--out", out)
         before = self.contents(out)
-        self.refuses("urban", "svf", *self.base, "--dem", npy(self.path("bad.npy"), [[1.0]]), "--out", out)
+        self.refuses("urban", "svf", *self.base, "--cdsm", npy(self.path("bad.npy"), [[1.0]]), "--out", out)
         self.refuses("urban", "svf", *self.base, "--tile", "x", "--out", out)
         self.assertEqual(before, self.contents(out))
 
@@ -170,8 +257,13 @@ class Urban(ProgramTest):
         with open(os.path.join(out, "svf.npy")) as file:
             self.assertEqual(file.read(), "earlier")
         svf[svf.index("interp")] = "cpu"
-        resumed = self.json_of(*svf)
+        self.assertTrue([name for name in os.listdir(out) if name.endswith(".part")], "grids under way")
+        done = run(*svf, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        resumed = json.loads(done.stdout)
         self.assertGreater(resumed["tiles"]["resumed"], 0)
+        self.assertIn("tiles are taken over from an earlier run", done.stderr)
+        self.assertFalse([name for name in os.listdir(out) if name.startswith(".")], "what the killed run left is removed")
         fresh = svf[:-1] + [self.path("fresh")]
         self.assertEqual(self.json_of(*fresh)["tiles"]["resumed"], 0)
         for name in GRIDS:
@@ -198,10 +290,13 @@ class GeoTiff(ProgramTest):
         self.refuses("urban", "walls", "--dsm", self.path("c", "dsm.tif"), "--pixel-size", "2", "--out", self.path("x"), saying="as --pixel-size says")
 
     def test_grids_that_do_not_match(self):
-        walls = ["urban", "svf", "--device", "cpu", "--format", "npy", "--out", self.path("o"), "--dsm", self.asc("a.asc")]
-        self.refuses(*walls, "--dem", self.asc("b.asc", west="700001"), saying="b.asc]: expected corner 700000")
-        self.refuses(*walls, "--dem", self.asc("c.asc", size="2"), saying="pixels 2 x 2")
-        self.assertEqual(run(*walls, "--dem", self.asc("d.asc")).returncode, 0)
+        svf = ["urban", "svf", "--device", "cpu", "--format", "npy", "--out", self.path("o"), "--dsm", self.asc("a.asc")]
+        self.refuses(*svf, "--cdsm", self.asc("b.asc", west="700001"), saying="b.asc]: expected corner 700000")
+        self.refuses(*svf, "--cdsm", self.asc("c.asc", size="2"), saying="pixels 2 x 2")
+        self.assertEqual(run(*svf, "--cdsm", self.asc("d.asc")).returncode, 0)
+        unused = run(*svf, "--dem", self.asc("c.asc", size="2"))
+        self.assertEqual(unused.returncode, 0, "a DEM that is not needed stops nothing")
+        self.assertIn("c.asc is not needed", unused.stderr)
 
     def test_degrees_and_broken_files(self):
         with open(self.path("deg.asc"), "w") as file:

@@ -32,9 +32,13 @@ TEST(AthensStages, ReproducePublishedArrays) {
 
   WallOptions limit;
   limit.minimum_height_m = 1;
+  limit.ties = WallTies::first;
   const Walls walls = compute_walls(context, city, limit);
   EXPECT_EQ(worst(walls.height, "input_wall_ht"), 0);
   EXPECT_LE(worst(walls.aspect, "input_wall_asp"), 3e-4);
+  EXPECT_EQ(
+      std::count_if(walls.height.values.begin(), walls.height.values.end(), [](float w) { return w > 0; }),
+      16832);
 
   const ShadowsWithWalls morning = compute_wall_shadows(context, city, walls, {90, 30});
   EXPECT_EQ(worst(morning.shadows.buildings, "shadow_morning_bldg_sh"), 0);

@@ -115,6 +115,12 @@ TEST_P(Compute, WallsAndTheirShadows) {
     const auto aspects = reference::wall_aspect<float>(city, heights);
     expect_same(ours.height, heights, city, "wall height");
     for (size_t p = 0; p < aspects.size(); ++p) ASSERT_NEAR(ours.aspect.values[p], aspects[p], 3e-4) << p;
+    WallOptions published = limit;
+    published.ties = WallTies::first;
+    published.filter = WallFilter::pixels;
+    const auto first = reference::wall_aspect<float>(city, heights, published);
+    const Walls theirs = compute_walls(context(), input, published);
+    for (size_t p = 0; p < first.size(); ++p) ASSERT_NEAR(theirs.aspect.values[p], first[p], 3e-4) << p;
     for (double azimuth : {40.0, 100.0, 180.0, 260.0, 340.0}) {
       const Direction sun{azimuth, 30};
       const auto rays = testing::cast_rays(city, sun);
@@ -183,6 +189,41 @@ TEST_P(Compute, TiledIsUntiled) {
       EXPECT_EQ(tiled_walls.height.values, walls.height.values);
       EXPECT_EQ(tiled_walls.aspect.values, walls.aspect.values);
     }
+  }
+}
+
+/// Values by their bits, so that NaN equals NaN.
+std::vector<uint32_t> bits_of(const Raster& grid) {
+  std::vector<uint32_t> bits;
+  for (float v : grid.values) bits.push_back(std::bit_cast<uint32_t>(v));
+  return bits;
+}
+
+TEST_P(Compute, TiledIsUntiledWithHolesAndAtAnyPixelSize) {
+  if (!quick()) GTEST_SKIP() << "the interpreter takes too long";
+  for (double px : {0.5, 2.0}) {
+    CityInput input = random_city(100, 83, 31, {.pixel_size_m = px, .missing_share = 0.05});
+    TileOptions tiles;
+    tiles.side = 32;
+    WallOptions limit;
+    limit.minimum_height_m = 1;
+    const Walls walls = compute_walls(context(), input, limit),
+                tiled_walls = compute_walls(context(), input, limit, tiles);
+    EXPECT_EQ(bits_of(tiled_walls.height), bits_of(walls.height)) << px;
+    EXPECT_EQ(bits_of(tiled_walls.aspect), bits_of(walls.aspect)) << px;
+    const Direction sun{250, 14};
+    const ShadowsWithWalls shadows = compute_wall_shadows(context(), input, walls, sun),
+                           tiled = compute_wall_shadows(context(), input, walls, sun, {}, tiles);
+    EXPECT_EQ(bits_of(tiled.shadows.buildings), bits_of(shadows.shadows.buildings)) << px;
+    EXPECT_EQ(bits_of(tiled.shadows.vegetation), bits_of(shadows.shadows.vegetation)) << px;
+    EXPECT_EQ(bits_of(tiled.walls.sun), bits_of(shadows.walls.sun)) << px;
+    EXPECT_EQ(bits_of(tiled.walls.shadow), bits_of(shadows.walls.shadow)) << px;
+    SkyOptions options;
+    options.patches = SkyPatches::p145;
+    const SkyViewFactors sky = compute_sky_view_factors(context(), input, options),
+                         tiled_sky = compute_sky_view_factors(context(), input, options, tiles);
+    for (size_t g = 0; g < kSkyViewGrids; ++g)
+      EXPECT_EQ(bits_of(tiled_sky.grids[g]), bits_of(sky.grids[g])) << px << " " << kSkyViewNames[g];
   }
 }
 

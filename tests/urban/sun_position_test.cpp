@@ -1,7 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <tuple>
+
 #include "lockstep/error.hpp"
 #include "lockstep/urban.hpp"
+#include "urban/sun/grid_north.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -47,6 +53,76 @@ TEST(SunPosition, AgreesWithAnotherImplementation) {
     EXPECT_NEAR(sun.azimuth_deg, place.azimuth_deg, 1e-6) << place.time.year;
     EXPECT_DOUBLE_EQ(sun.zenith_deg, 90 - sun.altitude_deg);
   }
+}
+
+TEST(SunPosition, NearTheHorizonAndBelow) {
+  // pvlib's nrel_numpy of this place and air. Refraction ends where the sun's upper edge has set.
+  struct Low {
+    const char* time;
+    double azimuth_deg, altitude_deg, geometric_deg;
+  };
+  for (const Low& low : {Low{"2015-06-21T19:17:32", 307.8104223816, 5.0005958763, 4.8352701900},
+                         Low{"2015-06-21T20:09:27", 318.6012423327, 0.3009000207, -0.2144001473},
+                         Low{"2015-06-21T20:12:42", 319.2899414830, 0.0618761426, -0.4995043919},
+                         Low{"2015-06-21T20:30:37", 323.1165709890, -1.9987882064, -1.9987882064}}) {
+    const SunPosition sun = sun_position(parse_local_time(low.time, 0), {57.7, 11.97});
+    EXPECT_NEAR(sun.azimuth_deg, low.azimuth_deg, 1e-5) << low.time;
+    EXPECT_NEAR(sun.geometric_altitude_deg, low.geometric_deg, 1e-5) << low.time;
+    EXPECT_NEAR(sun.altitude_deg, low.altitude_deg, 1e-5) << low.time;
+  }
+}
+
+TEST(SunPosition, OffsetsOfHalfAndQuarterHours) {
+  for (const auto& [text, offset, hour] : {std::tuple{"2015-06-21T12:00+05:30", 5.5, 6.5},
+                                           {"2015-06-21T12:00+05:45", 5.75, 6.25},
+                                           {"2015-06-21T12:00-03:30", -3.5, 15.5},
+                                           {"2015-06-21T12:00Z", 0.0, 12.0}}) {
+    const UtcTime own = parse_local_time(text), both = parse_local_time(text, offset),
+                  apart = parse_local_time(std::string(text).substr(0, 16), offset);
+    for (const UtcTime& time : {own, both, apart})
+      EXPECT_DOUBLE_EQ(time.hour + time.minute / 60, hour) << text;
+    EXPECT_THROW(parse_local_time(text, offset + 1), InputError) << text;
+  }
+  EXPECT_THROW(parse_local_time("2015-06-21T12:00"), InputError) << "no offset at all";
+  for (const char* text : {"2015-06-21T12:00+2", "2015-06-21T12:00+02", "2015-06-21T12:00+02:60",
+                           "2015-06-21T12:00Z1", "2015-06-21T12:00+ 2:00", "2015-06-21T12:00+25:00"})
+    EXPECT_THROW(parse_local_time(text), InputError) << text;
+}
+
+TEST(SunPosition, SecondSixtyAndTheYearsEndRunOver) {
+  const Observer here{57.7, 11.97};
+  const auto at = [&](const char* text) { return sun_position(parse_local_time(text), here); };
+  for (const auto& [a, b] : {std::pair{"2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"},
+                             {"2015-12-31T23:30-02:00", "2016-01-01T01:30Z"},
+                             {"2016-01-01T00:30+02:00", "2015-12-31T22:30Z"},
+                             {"2015-06-21T24:00Z", "2015-06-22T00:00Z"}}) {
+    EXPECT_NEAR(at(a).azimuth_deg, at(b).azimuth_deg, 1e-6) << a;
+    EXPECT_NEAR(at(a).altitude_deg, at(b).altitude_deg, 1e-6) << a;
+  }
+}
+
+TEST(GridNorth, OfATransverseMercatorAndOfWebMercator) {
+  // A sphere's closed forms: on the ellipsoid they hold to about a part in 300.
+  constexpr double radius = 6371000, degree = std::numbers::pi / 180;
+  const auto web_mercator = [&](double x, double y) {
+    return urban::Place{x / radius / degree,
+                        (2 * std::atan(std::exp(y / radius)) - std::numbers::pi / 2) / degree};
+  };
+  const double y60 = radius * std::log(std::tan(std::numbers::pi / 4 + 30 * degree));
+  const GridNorth web = grid_north(web_mercator, 1e6, y60);
+  EXPECT_NEAR(web.convergence_deg, 0, 1e-9);
+  EXPECT_NEAR(web.scale(), 2, 0.01);
+  const auto transverse = [&](double x, double y) {
+    const double d = y / radius, e = x / radius;
+    return urban::Place{std::atan(std::sinh(e) / std::cos(d)) / degree,
+                        std::asin(std::sin(d) / std::cosh(e)) / degree};
+  };
+  // At longitude 3° and latitude 60° the convergence is atan(tan 3° sin 60°).
+  const double e = std::atanh(std::cos(60 * degree) * std::sin(3 * degree));
+  const double d = std::atan(std::tan(60 * degree) / std::cos(3 * degree));
+  const GridNorth north = grid_north(transverse, radius * e, radius * d);
+  EXPECT_NEAR(north.convergence_deg, std::atan(std::tan(3 * degree) * std::sin(60 * degree)) / degree, 0.02);
+  EXPECT_NEAR(north.scale(), std::cosh(e), 0.01);
 }
 
 TEST(SunPosition, TimesOutsideTheDayRunOver) {

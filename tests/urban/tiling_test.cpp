@@ -11,15 +11,22 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-TileBudget budget(uint64_t free_bytes, int in_flight = 1) {
+/// Of a GPU, with memory of the host to spare.
+TileBudget budget(uint64_t device_bytes, int in_flight = 1) {
   TileBudget b;
-  b.free_bytes = free_bytes;
+  b.cost = {24, 100, 40, 60};
+  b.device_bytes = device_bytes;
+  b.host_bytes = 1ull << 40;
   b.max_buffer_bytes = 1ull << 40;
-  b.window_bytes = 24;
-  b.core_bytes = 100;
-  b.widest_window_bytes = 4;
-  b.widest_core_bytes = 40;
   b.in_flight = in_flight;
+  return b;
+}
+
+/// Of the CPU, whose memory is the host's.
+TileBudget host_budget(uint64_t host_bytes) {
+  TileBudget b = budget(0);
+  b.device_is_host = true;
+  b.host_bytes = host_bytes;
   return b;
 }
 
@@ -50,9 +57,12 @@ TEST(TileSide, LargestGranuleThatFits) {
     const TileBudget b = budget(mib * kMiB, 2);
     const int64_t side = tile_side(20000, 20000, reach, b);
     EXPECT_EQ(side % kTileGranule, 0);
-    const double usable = kUsableMemory * static_cast<double>(b.free_bytes);
-    EXPECT_LE(2.0 * static_cast<double>(tile_bytes(side, 20000, 20000, reach, b)), usable);
-    EXPECT_GT(2.0 * static_cast<double>(tile_bytes(side + kTileGranule, 20000, 20000, reach, b)), usable);
+    const double usable = kUsableMemory * static_cast<double>(b.device_bytes);
+    const auto needed = [&](int64_t s) {
+      return 2.0 * static_cast<double>(tile_device_bytes(s, 20000, 20000, reach, b));
+    };
+    EXPECT_LE(needed(side), usable);
+    EXPECT_GT(needed(side + kTileGranule), usable);
   }
 }
 
@@ -60,8 +70,8 @@ TEST(TileSide, LongestBufferBounds) {
   TileBudget b = budget(100000 * kMiB);
   b.max_buffer_bytes = 128 * kMiB;  // as a WebGPU binding
   const int64_t side = tile_side(8192, 8192, {}, b);
-  EXPECT_LE(static_cast<uint64_t>(side * side) * b.widest_core_bytes, b.max_buffer_bytes);
-  EXPECT_GT(static_cast<uint64_t>((side + 64) * (side + 64)) * b.widest_core_bytes, b.max_buffer_bytes);
+  EXPECT_LE(static_cast<uint64_t>(side * side) * b.cost.widest_core_bytes, b.max_buffer_bytes);
+  EXPECT_GT(static_cast<uint64_t>((side + 64) * (side + 64)) * b.cost.widest_core_bytes, b.max_buffer_bytes);
 }
 
 TEST(TileSide, MoreMemoryNeverGivesSmallerTiles) {
@@ -79,6 +89,29 @@ TEST(TileSide, WantedSideIsTakenIfItFits) {
   EXPECT_EQ(tile_side(1000, 1000, {}, budget(1000 * kMiB), 5000), 1000);
   EXPECT_THROW(tile_side(1000, 1000, {}, budget(1 * kMiB), 900), UnsupportedError);
   EXPECT_THROW(tile_side(1000, 1000, {}, budget(1000 * kMiB), -1), InputError);
+}
+
+TEST(TileSide, ResultsOnTheHostCountBesideTheDevice) {
+  TileBudget b = budget(1ull << 40);
+  b.host_bytes = 64 * kMiB;
+  const int64_t side = tile_side(20000, 20000, {}, b);
+  EXPECT_LE(tile_host_bytes(side, 20000, 20000, {}, b), b.host_bytes);
+  EXPECT_GT(tile_host_bytes(side + kTileGranule, 20000, 20000, {}, b), b.host_bytes);
+  const TileBudget cpu = host_budget(64 * kMiB);
+  const int64_t cpu_side = tile_side(20000, 20000, {}, cpu);
+  EXPECT_LT(cpu_side, side) << "the device's buffers lie in the same memory";
+  EXPECT_GE(tile_host_bytes(cpu_side, 20000, 20000, {}, cpu),
+            tile_device_bytes(cpu_side, 20000, 20000, {}, cpu) +
+                static_cast<uint64_t>(cpu_side * cpu_side) * cpu.cost.host_core_bytes);
+}
+
+TEST(TileSide, AKeptSideIsTakenIfItFitsAndNoDemand) {
+  const TileBudget much = host_budget(1000 * kMiB), little = host_budget(8 * kMiB);
+  EXPECT_EQ(tile_side(1000, 1000, {}, much, 0, 130), 130);
+  EXPECT_EQ(tile_side(1000, 1000, {}, much, 100, 130), 100) << "asked for";
+  const int64_t side = tile_side(1000, 1000, {}, little, 0, 900);
+  EXPECT_EQ(side, tile_side(1000, 1000, {}, little));
+  EXPECT_LT(side, 900);
 }
 
 TEST(TileSide, SaysWhenNothingFits) {

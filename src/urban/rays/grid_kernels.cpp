@@ -188,7 +188,8 @@ Kernel wall_aspect(int side, WallTies ties) {
             before = covered;
           }
         });
-        Var<i32> angle(Val<i32>(first)), halves(Val<i32>(first) * 2);
+        const Val<i32> start = first;
+        Var<i32> angle(start), halves(start * 2);
         if (middle) {
           // Where all angles are equal there is no line.
           found = select(Val<i32>(last) - Val<i32>(first) < kWallAngles - 1, Val<i32>(1), Val<i32>(0));

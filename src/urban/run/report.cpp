@@ -20,6 +20,7 @@ ordered_json to_json(const TileReport& report) {
           {"queue_depth_peak", report.queue_depth_peak},
           {"predicted_bytes", report.predicted_bytes},
           {"predicted_host_bytes", report.predicted_host_bytes},
+          {"peak_host_bytes", report.peak_host_bytes},
           {"tile_seconds_median", percentile(report.tile_seconds, 0.5)},
           {"tile_seconds_p95", percentile(report.tile_seconds, 0.95)},
           {"stitch_seconds", report.stitch_seconds},

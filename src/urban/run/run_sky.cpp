@@ -25,10 +25,9 @@ class StateFile {
                     &states_[static_cast<size_t>((word * rows_ + tile.row + r) * cols_ + tile.col)]);
   }
   void write(const std::filesystem::path& file) const {
-    const io::NpyArray states({words_, rows_, cols_}, std::span<const uint32_t>(states_));
-    io::write_npz(
-        file, {{"states", states}, {"patches", io::NpyArray({1}, std::span<const int32_t>(&patches_, 1))}},
-        io::NpzCompression::deflated);
+    const Array states = Array::view(std::span<const uint32_t>(states_), {words_, rows_, cols_});
+    const Array patches = Array::view(std::span<const int32_t>(&patches_, 1), {1});
+    io::write_npz(file, {{"states", states}, {"patches", patches}}, io::NpzCompression::deflated);
   }
 
  private:

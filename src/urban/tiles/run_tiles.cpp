@@ -1,6 +1,7 @@
 #include "urban/tiles/run_tiles.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -147,6 +148,12 @@ void mask_missing(const City& city, const Tile& tile, const TileResult& result) 
     }
 }
 
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
 double mean(const std::vector<double>& values) {
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
@@ -174,6 +181,7 @@ void record(const Context& context, const TileJob& job, const TileReport& report
                    {"tiles_resumed", report.resumed},
                    {"predicted_bytes", report.predicted_bytes},
                    {"predicted_host_bytes", report.predicted_host_bytes},
+                   {"peak_host_bytes", report.peak_host_bytes},
                    {"bytes_to_device", stage.bytes_to_device},
                    {"bytes_from_device", stage.bytes_from_device},
                    {"gpu_fallback_count", stage.fallbacks}};
@@ -261,6 +269,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
     report.turnaround_seconds.push_back(seconds_since(begin));
   });
   report.seconds = seconds_since(start);
+  report.peak_host_bytes = peak_resident_bytes();
   record(context, job, report);
   return report;
 }
