@@ -47,7 +47,7 @@ struct CityInput {
   /// Ground and buildings (m), absolute unless `dsm_heights` says otherwise. Missing pixels give missing
   /// results and cast no shadow.
   Raster dsm;
-  Raster dem;  ///< ground alone, absolute height (m); added to a DSM above ground
+  Raster dem;   ///< ground alone, absolute height (m); added to a DSM above ground
   Raster cdsm;  ///< top of the canopy (m); missing pixels mean no plant
   Raster tdsm;  ///< height up to which a plant is trunk only (m); absent: trunk_ratio · canopy height
   double pixel_size_m = 1.0;
@@ -208,17 +208,18 @@ struct TileOptions {
 
 /// What the tiles of one computation did.
 struct TileReport {
-  int64_t side = 0;                        ///< pixels
-  int64_t tiles = 0;                       ///< of the raster
-  int64_t resumed = 0;                     ///< taken over from the resume folder
-  int workers = 0;                         ///< the limit of tiles in flight
-  int queue_depth_peak = 0;                ///< tiles that were in flight at a time
-  int64_t predicted_bytes = 0;             ///< device memory, as the rule foresaw: all tiles in flight
-  int64_t predicted_host_bytes = 0;        ///< host memory of the process at its peak, as the rule foresaw
-  int64_t peak_host_bytes = 0;             ///< of the process until the tiles were done, as the system saw it
-  std::vector<double> tile_seconds;        ///< of each computed tile: copies and kernels
-  std::vector<double> turnaround_seconds;  ///< of each computed tile: until its result is stored and delivered
-  double stitch_seconds = 0;               ///< delivering cores: copying or writing them
+  int64_t side = 0;                  ///< pixels
+  int64_t tiles = 0;                 ///< of the raster
+  int64_t resumed = 0;               ///< taken over from the resume folder
+  int workers = 0;                   ///< the limit of tiles in flight
+  int queue_depth_peak = 0;          ///< tiles that were in flight at a time
+  int64_t predicted_bytes = 0;       ///< device memory, as the rule foresaw: all tiles in flight
+  int64_t predicted_host_bytes = 0;  ///< host memory of the process at its peak, as the rule foresaw
+  int64_t peak_host_bytes = 0;       ///< of the process until the tiles were done, as the system saw it
+  std::vector<double> tile_seconds;  ///< of each computed tile: copies and kernels
+  std::vector<double>
+      turnaround_seconds;     ///< of each computed tile: until its result is stored and delivered
+  double stitch_seconds = 0;  ///< delivering cores: copying or writing them
   double seconds = 0;
 };
 
@@ -295,9 +296,9 @@ struct WallRunOptions {
 struct ShadowRunOptions {
   CityFiles city;
   OutputOptions output;
-  std::optional<Direction> sun;        ///< clockwise from the grid's north; or `time`
-  std::string time;                    ///< as parse_local_time takes it
-  std::optional<double> utc_offset_h;  ///< of `time`, unless the text has it
+  std::optional<Direction> sun;                       ///< clockwise from the grid's north; or `time`
+  std::string time;                                   ///< as parse_local_time takes it
+  std::optional<double> utc_offset_h;                 ///< of `time`, unless the text has it
   std::optional<double> latitude_deg, longitude_deg;  ///< both or none: the raster's centre
   bool find_walls = false;                            ///< or from files, both or none
   std::filesystem::path wall_height, wall_aspect;
@@ -334,8 +335,9 @@ struct OutputGrid {
 /// What all runs tell.
 struct RunResult {
   int64_t rows = 0, cols = 0;
-  double pixel_size_m = 0;      ///< as the raster has it
-  double projection_scale = 1;  ///< its projection's: pixels are pixel_size_m / projection_scale on the ground
+  double pixel_size_m = 0;  ///< as the raster has it
+  double projection_scale =
+      1;  ///< its projection's: pixels are pixel_size_m / projection_scale on the ground
   std::vector<OutputGrid> outputs;
   std::vector<std::filesystem::path> left_over;  ///< results of an earlier run that this one did not replace
   std::vector<StageRecord> host_stages;          ///< "read" and "write"; the context has the others
@@ -352,7 +354,7 @@ struct SunAtTime {
 };
 
 struct ShadowRunResult : RunResult {
-  Direction sun;                 ///< azimuth from the grid's north; at or below 0° everything lies in shade
+  Direction sun;                   ///< azimuth from the grid's north; at or below 0° everything lies in shade
   std::optional<SunAtTime> place;  ///< of a run by time
 };
 

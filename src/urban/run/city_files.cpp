@@ -37,7 +37,8 @@ Layer read_checked(const std::filesystem::path& file, const CityFiles& files, st
     logging::warning("{} has {} bands: the first is taken", where, layer.grid.bands);
   layer.raster = Raster(layer.grid.rows, layer.grid.cols);
   reader->read(0, 0, layer.grid.rows, layer.grid.cols, layer.raster.values.data());
-  const Array heights = Array::view(std::span<const float>(layer.raster.values), {layer.grid.rows, layer.grid.cols});
+  const Array heights =
+      Array::view(std::span<const float>(layer.raster.values), {layer.grid.rows, layer.grid.cols});
   if (const std::string doubt = io::check_heights(heights, kind, where); !doubt.empty())
     logging::warning("{}", doubt);
   return layer;
@@ -121,8 +122,9 @@ LoadedCity read_city(const CityFiles& files) {
   else if (!files.dem.empty())
     logging::info("{} is not needed: the DSM is absolute (else: --dsm-heights above-ground)",
                   files.dem.string());
-  const io::HeightKind plants = files.canopy_heights == CanopyHeights::absolute ? io::HeightKind::absolute
-                                                                                : io::HeightKind::above_ground;
+  const io::HeightKind plants = files.canopy_heights == CanopyHeights::absolute
+                                    ? io::HeightKind::absolute
+                                    : io::HeightKind::above_ground;
   if (!files.cdsm.empty()) city.input.cdsm = read_other(files.cdsm, files, city, plants);
   if (!files.tdsm.empty()) city.input.tdsm = read_other(files.tdsm, files, city, plants);
   return city;
