@@ -12,10 +12,10 @@
 #include <string>
 
 #include "core/folder_lock.hpp"
+#include "core/platform/process.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
 #include "urban/scenes.hpp"
-#include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -214,7 +214,8 @@ TEST_F(Resume, LessMemoryThanBeforeIsNoReasonToRefuse) {
   const SkyViewFactors whole = sky.compute(large, &report);
   TileOptions little = large;
   little.side = 0;
-  little.memory_bytes = resident_bytes() + (int64_t{12} << 20);  // one tile of 400 needs some 45 MiB
+  little.memory_bytes =
+      platform::resident_bytes() + (int64_t{12} << 20);  // one tile of 400 needs some 45 MiB
   const SkyViewFactors tiled = sky.compute(little, &report);
   EXPECT_LT(report.side, 400);
   EXPECT_EQ(report.resumed, 0);

@@ -1,22 +1,20 @@
 #include "urban/tiles/run_tiles.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <fstream>
 #include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "core/fields.hpp"
 #include "core/log.hpp"
+#include "core/platform/process.hpp"
+#include "core/platform/system.hpp"
 #include "core/telemetry.hpp"
-#include "device/cpu/memory.hpp"
 #include "lockstep/error.hpp"
 #include "urban/rays/ray_table.hpp"
 #include "urban/tiles/tile_store.hpp"
@@ -62,8 +60,8 @@ struct TilePlan {
 
 uint64_t host_bytes_for_tiles(const TileOptions& options) {
   if (options.memory_bytes > 0)
-    return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - resident_bytes()));
-  return static_cast<uint64_t>(kUsableMemory * static_cast<double>(device::cpu::system_memory().free_bytes));
+    return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - platform::resident_bytes()));
+  return static_cast<uint64_t>(kUsableMemory * static_cast<double>(platform::system_memory().free_bytes));
 }
 
 TilePlan plan_on(const Device& device, const City& city, const TileJob& job, const TileOptions& options,
@@ -86,7 +84,7 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   plan.workers = static_cast<int>(std::min<size_t>(static_cast<size_t>(budget.in_flight), plan.tiles.size()));
   const uint64_t workers = static_cast<uint64_t>(plan.workers);
   plan.device_bytes = workers * tile_device_bytes(plan.side, city.rows, city.cols, job.reach, budget);
-  plan.host_bytes = static_cast<uint64_t>(resident_bytes()) +
+  plan.host_bytes = static_cast<uint64_t>(platform::resident_bytes()) +
                     workers * tile_host_bytes(plan.side, city.rows, city.cols, job.reach, budget);
   return plan;
 }
@@ -146,12 +144,6 @@ void mask_missing(const City& city, const Tile& tile, const TileResult& result) 
       for (size_t k = 0; k < result.planes(); ++k)
         result.plane(k)[row * tile.cols + col] = std::numeric_limits<float>::quiet_NaN();
     }
-}
-
-int64_t peak_resident_bytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
 double mean(const std::vector<double>& values) {
@@ -269,7 +261,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
     report.turnaround_seconds.push_back(seconds_since(begin));
   });
   report.seconds = seconds_since(start);
-  report.peak_host_bytes = peak_resident_bytes();
+  report.peak_host_bytes = platform::peak_resident_bytes();
   record(context, job, report);
   return report;
 }
@@ -283,12 +275,6 @@ double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t whole = 0, resident = 0;
-  return file >> whole >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
 }  // namespace lockstep::urban

@@ -71,7 +71,4 @@ void stitch(const Tile& tile, const float* core, Raster& whole);
 /// Element at the rounded place `share` · (n − 1) of the sorted values; 0 where there are none.
 double percentile(std::vector<double> values, double share);
 
-/// Memory of the process that is resident now (bytes).
-int64_t resident_bytes();
-
 }  // namespace lockstep::urban
