@@ -17,7 +17,7 @@ struct Expression::Node {
   enum class Kind : uint8_t { number, name, negate, add, subtract, multiply, divide, power, call };
   Kind kind = Kind::number;
   double number = 0;
-  int index = 0;  // of the name, or of the function in kFunctions
+  int index = 0;  // of the name, or of the function in functions()
   std::vector<std::shared_ptr<const Node>> arguments;
 };
 
@@ -29,35 +29,30 @@ constexpr int kDeepest = 500;        // nested brackets and signs
 constexpr size_t kLongest = 10'000;  // characters; building recurses along chains of operators
 
 struct Function {
-  const char* name;
+  std::string_view name;
+  autodiff::Op op;
   int arity;
-  Value (*unary)(const Value&);
-  Value (*binary)(const Value&, const Value&);
 };
 
-#define LOCKSTEP_UNARY(text, function)                                     \
-  Function {                                                               \
-    text, 1, [](const Value& a) { return autodiff::function(a); }, nullptr \
-  }
-#define LOCKSTEP_BINARY(text, function)                                                       \
-  Function {                                                                                  \
-    text, 2, nullptr, [](const Value& a, const Value& b) { return autodiff::function(a, b); } \
-  }
-const Function kFunctions[] = {
-    LOCKSTEP_UNARY("exp", exp),      LOCKSTEP_UNARY("log", log),     LOCKSTEP_UNARY("ln", log),
-    LOCKSTEP_UNARY("log2", log2),    LOCKSTEP_UNARY("log10", log10), LOCKSTEP_UNARY("log1p", log1p),
-    LOCKSTEP_UNARY("expm1", expm1),  LOCKSTEP_UNARY("sqrt", sqrt),   LOCKSTEP_UNARY("cbrt", cbrt),
-    LOCKSTEP_UNARY("abs", abs),      LOCKSTEP_UNARY("sign", sign),   LOCKSTEP_UNARY("sin", sin),
-    LOCKSTEP_UNARY("cos", cos),      LOCKSTEP_UNARY("tan", tan),     LOCKSTEP_UNARY("asin", asin),
-    LOCKSTEP_UNARY("arcsin", asin),  LOCKSTEP_UNARY("acos", acos),   LOCKSTEP_UNARY("arccos", acos),
-    LOCKSTEP_UNARY("atan", atan),    LOCKSTEP_UNARY("arctan", atan), LOCKSTEP_UNARY("sinh", sinh),
-    LOCKSTEP_UNARY("cosh", cosh),    LOCKSTEP_UNARY("tanh", tanh),   LOCKSTEP_UNARY("erf", erf),
-    LOCKSTEP_UNARY("floor", floor),  LOCKSTEP_UNARY("ceil", ceil),   LOCKSTEP_BINARY("atan2", atan2),
-    LOCKSTEP_BINARY("pow", pow),     LOCKSTEP_BINARY("min", min),    LOCKSTEP_BINARY("max", max),
-    LOCKSTEP_BINARY("hypot", hypot), LOCKSTEP_BINARY("mod", fmod),
-};
-#undef LOCKSTEP_UNARY
-#undef LOCKSTEP_BINARY
+/// The functions of ops.def that a graph has, and other names that formulas use for some of them.
+const std::vector<Function>& functions() {
+  static const std::vector<Function> kAll = [] {
+    using autodiff::Op;
+    std::vector<Function> all{{"sign", Op::sign, 1}};
+    const auto add = [&](std::string_view word, std::string_view kind, Op op, int arity) {
+      if (kind == "VALUE" && !word.starts_with("operator")) all.push_back({word, op, arity});
+    };
+#define LOCKSTEP_NODE(name, word, kind, arity, ...) add(#word, #kind, Op::name, arity);
+#define LOCKSTEP_MATH(name, arity, ...) add(#name, "VALUE", Op::name, arity);
+#include "lockstep/ir/ops.def"
+    for (const Function& other :
+         {Function{"ln", Op::log, 1}, Function{"arcsin", Op::asin, 1}, Function{"arccos", Op::acos, 1},
+          Function{"arctan", Op::atan, 1}, Function{"mod", Op::fmod, 2}})
+      all.push_back(other);
+    return all;
+  }();
+  return kAll;
+}
 
 Pointer make(Node::Kind kind, std::vector<Pointer> arguments) {
   auto node = std::make_shared<Node>();
@@ -200,19 +195,18 @@ class Parser {
   Pointer call(const std::string& word, size_t first) {
     std::string lower = word;
     for (char& c : lower) c = char(std::tolower(static_cast<unsigned char>(c)));
-    int index = 0;
-    for (; index < int(std::size(kFunctions)); ++index)
-      if (lower == kFunctions[index].name) break;
-    if (index == int(std::size(kFunctions))) {
+    const auto found = std::find_if(functions().begin(), functions().end(),
+                                    [&](const Function& f) { return f.name == lower; });
+    if (found == functions().end()) {
       at_ = first;
       std::string all;
-      for (const Function& f : kFunctions) all += fmt::format("{}{}", all.empty() ? "" : ", ", f.name);
+      for (const Function& f : functions()) all += fmt::format("{}{}", all.empty() ? "" : ", ", f.name);
       fail(fmt::format("unknown function \"{}\"", word),
            fmt::format("one of {}; or * before a bracket", all));
     }
     auto node = std::make_shared<Node>();
     node->kind = Node::Kind::call;
-    node->index = index;
+    node->index = int(found - functions().begin());
     const char close = peek() == '(' ? ')' : ']';
     ++at_;
     do node->arguments.push_back(sum());
@@ -220,10 +214,10 @@ class Parser {
     if (!take(close))
       fail(at_ < text_.size() ? fmt::format("\"{}\"", text_[at_]) : "end of the formula",
            fmt::format("\",\" or \"{}\"", close));
-    if (int(node->arguments.size()) != kFunctions[index].arity) {
+    if (int(node->arguments.size()) != found->arity) {
       at_ = first;
       fail(fmt::format("{} with {} arguments", word, node->arguments.size()),
-           fmt::format("{}", kFunctions[index].arity));
+           fmt::format("{}", found->arity));
     }
     return node;
   }
@@ -233,6 +227,9 @@ class Parser {
   size_t at_ = 0;
   int depth_ = 0;
 };
+
+Value apply(autodiff::Op op, const Value& a) { return a.graph().make(op, {a}); }
+Value apply(autodiff::Op op, const Value& a, const Value& b) { return a.graph().make(op, {a, b}); }
 
 Value build_node(const Node& node, Graph& graph, const std::vector<Value>& leaves) {
   const auto argument = [&](size_t k) { return build_node(*node.arguments[k], graph, leaves); };
@@ -246,8 +243,8 @@ Value build_node(const Node& node, Graph& graph, const std::vector<Value>& leave
     case Node::Kind::divide: return argument(0) / argument(1);
     case Node::Kind::power: return autodiff::pow(argument(0), argument(1));
     case Node::Kind::call: {
-      const Function& function = kFunctions[node.index];
-      return function.arity == 1 ? function.unary(argument(0)) : function.binary(argument(0), argument(1));
+      const Function& f = functions()[size_t(node.index)];
+      return f.arity == 1 ? apply(f.op, argument(0)) : apply(f.op, argument(0), argument(1));
     }
   }
   throw InternalError("formula", "build", "a kind of node");

@@ -1,9 +1,9 @@
 // Formulas written as text, such as `b1*(1 - exp[-b2*x])`: parsed once, then built into a graph or evaluated.
 //
 // Numbers (1, .5, 2E-3), names, + - * / with the usual ranks, ^ and ** (right-associative, before a sign:
-// -a^2 = -(a^2)), brackets () and [] alike, functions: exp log ln log2 log10 log1p expm1 sqrt cbrt abs sign
-// sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh erf floor ceil, of two arguments atan2 pow
-// min max hypot mod. `log` is the natural logarithm; `pi` is a number.
+// -a^2 = -(a^2)), brackets () and [] alike, and the functions of Value graphs (ir/ops.def) by their names, with
+// ln, arcsin, arccos, arctan and mod for log, asin, acos, atan and fmod. `log` is the natural logarithm; `pi` is
+// a number.
 #pragma once
 
 #include <functional>

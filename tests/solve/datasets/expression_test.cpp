@@ -56,6 +56,7 @@ TEST(Expression, Functions) {
   EXPECT_DOUBLE_EQ(value("sin(0.3)^2 + cos(0.3)^2"), 1);
   EXPECT_DOUBLE_EQ(value("tanh(0.4) - sinh(0.4) / cosh(0.4) + 1"), 1);
   EXPECT_DOUBLE_EQ(value("asin(0.5) + acos(0.5)"), std::numbers::pi / 2);
+  EXPECT_DOUBLE_EQ(value("sigmoid(0) + rsqrt(4) + exp2(3) + fmod(7, 4)"), 12);
   EXPECT_DOUBLE_EQ(value("abs(-3) + min(1, 2) + max(1, 2) + mod(7, 4)"), 9);
   EXPECT_DOUBLE_EQ(
       value("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]", {{"b1", 1.5}, {"b2", 4}, {"b3", 450}, {"x", 452}}),
