@@ -56,9 +56,13 @@ function(lockstep_print_features)
   endforeach()
 endfunction()
 
-# lockstep_library(<folder> SOURCES … DEPENDS …): static library lockstep_<folder>, alias lockstep::<folder>.
+# lockstep_library(<folder> SOURCES … DEPENDS … [ALONE …]): static library lockstep_<folder>, alias lockstep::<folder>.
+# ALONE: sources that share names of their own with others, and are compiled by themselves.
 function(lockstep_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;PRIVATE;ALONE")
+  if(arg_ALONE)
+    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   add_library(lockstep_${name} STATIC ${arg_SOURCES})
   add_library(lockstep::${name} ALIAS lockstep_${name})
   target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
