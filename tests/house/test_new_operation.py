@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 OPERATION = "logistic"
 
@@ -19,8 +20,8 @@ def section(text, title):
 
 def blocks(text):
     """(file, code) of each code block that names its file."""
-    for code in re.findall(r"```cpp\n(.*?)```", text, re.S):
-        first, rest = code.split("\n", 1)
+    for code in re.findall(r"```cpp\n(.*?)^ *```", text, re.S | re.M):
+        first, rest = textwrap.dedent(code).split("\n", 1)
         named = re.fullmatch(r"// (\S+)", first)
         if named:
             yield named.group(1), rest
