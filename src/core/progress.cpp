@@ -64,8 +64,8 @@ void Progress::draw() {
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_);
   if (elapsed.count() < next_draw_us_.load()) return;
-  std::unique_lock lock(drawing_, std::try_to_lock);
-  if (!lock) return;
+  if (!drawing_.try_lock()) return;
+  const std::lock_guard lock(drawing_, std::adopt_lock);
   next_draw_us_ = elapsed.count() + kRedrawUs;
   drawn_ = true;
   logging::set_status(render_progress(title_, unit_, done_.load(), total_,
