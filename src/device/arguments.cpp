@@ -1,6 +1,8 @@
 // Launches by the names of parameters.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "lockstep/device.hpp"
 
 namespace lockstep {
@@ -27,6 +29,18 @@ std::string text(const KernelParameter& p) {
 [[noreturn]] void fail(const Kernel& kernel, const std::string& parameter, const std::string& what,
                        const std::string& expected) {
   throw InputError(what, fmt::format("kernel {}, parameter {}", kernel.name(), parameter), expected);
+}
+
+/// From buffers, then scalars, to the order of a launch.
+std::vector<Argument> in_launch_order(const ir::Function& f, std::vector<Argument> given) {
+  std::vector<Argument> ordered;
+  size_t b = 0, s = f.buffers.size();
+  while (ordered.size() < given.size()) {
+    const int position = b < f.buffers.size() ? f.buffers[b].position : -1;
+    const bool buffer = b < f.buffers.size() && (position <= int(ordered.size()) || s == given.size());
+    ordered.push_back(std::move(given[buffer ? b++ : s++]));
+  }
+  return ordered;
 }
 
 /// Fills the arguments of a kernel's parameters. Gives a name that no parameter has, if any.
@@ -60,6 +74,7 @@ const std::string* fill(const Kernel& kernel, const std::vector<std::pair<std::s
   }
   for (size_t k = 0; k < all; ++k)
     if (!given[k]) fail(kernel, name_of(k), "no argument", text(kernel.parameters()[k]));
+  arguments = in_launch_order(f, std::move(arguments));
   return unknown;
 }
 

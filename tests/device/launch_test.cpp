@@ -111,6 +111,8 @@ TEST_P(Launch, ArgumentsBindByPosition) {
   const Buffer in = device.upload(std::vector<i32>{1}), out = device.allocate<i32>({1});
   device.launch(k, {1}, 4, in, out);
   EXPECT_EQ(device.download<i32>(out), std::vector<i32>{5});
+  device.launch(k, {1}, Arguments().set("b1", out).set("p0", 5).set("b0", in));
+  EXPECT_EQ(device.download<i32>(out), std::vector<i32>{6});
   EXPECT_EQ(message([&] { device.launch(k, {1}, in, 4, out); }),
             "a buffer of i32 (1,) [kernel test.order, argument 1 (p0)]: expected a number of type i32");
   EXPECT_EQ(message([&] { device.launch(k, {1}, 4, 4, out); }),
