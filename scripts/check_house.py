@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of the source tree: include direction, file sizes, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|file-size|format|tidy [ROOT]
+usage: check_house.py include-direction|platform|file-size|format|tidy [ROOT]
 
 tidy checks .clang-tidy itself and, by it, the lowest layer; $LOCKSTEP_BUILD (default build) holds compile_commands.json.
 """
@@ -28,6 +28,10 @@ PUBLIC_LAYERS = {"urban.hpp": "urban", "pde.hpp": "pde", "flow.hpp": "flow", "fo
                  "optimize.hpp": "optimize"}
 # A folder's cases are a library of their own above its code: they need the runners and a device.
 CASE_FILES = ("cases.cpp", "cases.hpp")
+# Headers of the system stay behind src/core/platform in the folders that are compiled for the web as well, and in the
+# back ends.
+PORTABLE_LAYERS = ("core", "ir", "math", "compile", "device", "verify", "primitives", "autodiff")
+SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:unistd|fcntl|dlfcn|pthread|signal|termios|sys/\w+)\.h|tbb/[^>]+)>")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
@@ -86,6 +90,23 @@ def check_include_direction(root):
     return findings
 
 
+def check_platform(root):
+    findings, checked = [], 0
+    for name in files_of(root):
+        parts = name.split("/")
+        if not (name.endswith(SOURCE_SUFFIXES) and parts[0] == "src" and len(parts) > 2 and parts[1] in PORTABLE_LAYERS):
+            continue
+        if name.startswith("src/core/platform/"):
+            continue
+        checked += 1
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if match := SYSTEM_INCLUDE.match(line):
+                    findings.append(f"{name}:{number}: <{match.group(1)}> belongs behind src/core/platform")
+    print(f"platform: {checked} files checked, {len(findings)} findings")
+    return findings
+
+
 def check_file_size(root):
     findings, checked = [], 0
     for name in files_of(root):
@@ -141,7 +162,7 @@ def check_tidy(root):
     return sorted(set(findings))
 
 
-CHECKS = {"include-direction": check_include_direction, "file-size": check_file_size, "format": check_format, "tidy": check_tidy}
+CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "file-size": check_file_size, "format": check_format, "tidy": check_tidy}
 
 
 def main():

@@ -26,7 +26,7 @@ class CheckHouse(unittest.TestCase):
             "src/urban/a.cpp": '#include "io/raster.hpp"\n#include "lockstep/urban.hpp"\n',
             "include/lockstep/a.hpp": '#include "lockstep/b.hpp"\n#include <vector>\n',
             "apps/cli/a.cpp": '#include "urban/a.hpp"\n',
-            "src/math/cases.cpp": '#include "cases/inputs.hpp"\n',
+            "src/math/cases.cpp": '#include "verify/inputs.hpp"\n',
         })
         self.assertEqual(code, 0, text)
         self.assertIn("7 includes checked", text)
@@ -35,10 +35,21 @@ class CheckHouse(unittest.TestCase):
         for name, include in (("src/core/a.cpp", "device/a.hpp"), ("src/urban/a.cpp", "pde/a.hpp"),
                               ("src/primitives/a.cpp", "io/npy.hpp"), ("src/device/a.cpp", "lockstep/urban.hpp"),
                               ("include/lockstep/a.hpp", "core/log.hpp"), ("examples/a.cpp", "device/a.hpp"),
-                              ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "cases/inputs.hpp"), ("src/mystery/a.cpp", "core/log.hpp")):
+                              ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "verify/inputs.hpp"), ("src/mystery/a.cpp", "core/log.hpp")):
             code, text = run("include-direction", {name: f'#include "{include}"\n'})
             self.assertEqual(code, 1, (name, include, text))
             self.assertIn(name, text)
+
+    def test_headers_of_the_system_outside_the_platform_are_found(self):
+        good = {"src/core/platform/posix/a.cpp": "#include <unistd.h>\n", "src/device/a.cpp": "#include <vector>\n",
+                "src/io/a.cpp": "#include <sys/stat.h>\n"}
+        code, text = run("platform", good)
+        self.assertEqual(code, 0, text)
+        for name, include in (("src/core/a.cpp", "unistd.h"), ("src/device/cpu/a.cpp", "tbb/parallel_for.h"),
+                              ("src/device/webgpu/a.cpp", "dlfcn.h"), ("src/compile/a.hpp", "sys/mman.h")):
+            code, text = run("platform", {name: f"#include <{include}>\n"})
+            self.assertEqual(code, 1, (name, include))
+            self.assertIn(f"{name}:1: <{include}>", text)
 
     def test_long_files_are_found(self):
         self.assertEqual(run("file-size", {"src/core/a.cpp": "\n" * 600})[0], 0)
