@@ -1,9 +1,13 @@
-# cmake -DROOT=… -DFOLDERS=a;b -DOUT=header -P HashSources.cmake: writes a header with a hash of the contents of all
+# cmake -DROOT=… -DFOLDERS=a,b -DOUT=header -P HashSources.cmake: writes a header with a hash of the contents of all
 # sources in the folders; leaves the header alone where nothing changed.
 set(texts "")
-foreach(folder IN LISTS FOLDERS)
+string(REPLACE "," ";" folders "${FOLDERS}")
+foreach(folder IN LISTS folders)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.def)
   list(SORT files)
+  if(NOT files)
+    message(FATAL_ERROR "HashSources: no sources in ${ROOT}/${folder}")
+  endif()
   foreach(name IN LISTS files)
     file(SHA256 ${ROOT}/${name} hash)
     string(APPEND texts "${name} ${hash}\n")

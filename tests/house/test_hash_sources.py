@@ -21,13 +21,17 @@ class HashSources(unittest.TestCase):
                     file.write(text)
 
             def header():
-                subprocess.run([CMAKE, "-DROOT=" + root, "-DFOLDERS=a;b", "-DOUT=" + out, "-P", SCRIPT], check=True)
+                subprocess.run([CMAKE, "-DROOT=" + root, "-DFOLDERS=a,b", "-DOUT=" + out, "-P", SCRIPT], check=True)
                 with open(out) as file:
                     return file.read()
 
             put("a/x.cpp", "1")
             put("b/deep/y.hpp", "2")
             put("c/other.cpp", "3")
+            wrong = subprocess.run([CMAKE, "-DROOT=" + root, "-DFOLDERS=a,none", "-DOUT=" + out, "-P", SCRIPT],
+                                   capture_output=True, text=True)
+            self.assertNotEqual(wrong.returncode, 0)
+            self.assertIn("none", wrong.stderr)
             first = header()
             self.assertRegex(first, r'"[0-9a-f]{32}"')
             kept = os.stat(out).st_mtime_ns
