@@ -12,7 +12,7 @@ namespace lockstep::ir {
 
 namespace {
 
-constexpr int kMaxDepth = 256;  // a malformed tree of blocks must not exhaust the stack
+constexpr int kMaxPrintedDepth = 256;  // a malformed tree of blocks must not exhaust the stack
 
 std::string_view name(Access access) {
   return access == Access::read ? "read" : access == Access::write ? "write" : "read_write";
@@ -78,7 +78,7 @@ class Printer {
   }
 
   void number(uint32_t block, int depth) {
-    if (block >= f_.blocks.size() || depth > kMaxDepth) return;
+    if (block >= f_.blocks.size() || depth > kMaxPrintedDepth) return;
     for (Id id : f_.blocks[block]) {
       if (id >= f_.instructions.size()) continue;
       if (number_[id] == kNone) number_[id] = next_++;
@@ -92,7 +92,7 @@ class Printer {
   }
 
   void block(uint32_t b, int depth) {
-    if (b >= f_.blocks.size() || depth > kMaxDepth) {
+    if (b >= f_.blocks.size() || depth > kMaxPrintedDepth) {
       out("{:{}}block {} does not exist\n", "", 2 * depth, b);
       return;
     }
