@@ -84,7 +84,10 @@ endfunction()
 
 # lockstep_test(<name> SOURCES … DEPENDS … [LABELS …]): a GoogleTest program; scripts/test_summary.py lists what it skips.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS;ALONE")
+  if(arg_ALONE)
+    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   add_executable(test_${name} ${arg_SOURCES})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} lockstep_warnings GTest::gtest GTest::gtest_main)

@@ -11,7 +11,7 @@ namespace lockstep::ir {
 
 namespace {
 
-constexpr size_t kMaxDepth = 200;
+constexpr size_t kDeepestFlow = 200;
 
 class Verifier {
  public:
@@ -91,8 +91,8 @@ class Verifier {
     if (number >= f_.blocks.size())
       broken(fmt::format("block {} does not exist", number), "a block of this function");
     if (used_block_[number]) broken(fmt::format("block {} has two owners", number), "one");
-    if (path_.size() > kMaxDepth)
-      wrong("control flow nested too deeply", fmt::format("at most {} levels", kMaxDepth));
+    if (path_.size() > kDeepestFlow)
+      wrong("control flow nested too deeply", fmt::format("at most {} levels", kDeepestFlow));
     used_block_[number] = true;
     const Block& ids = f_.blocks[number];
     path_.push_back({part, 0});

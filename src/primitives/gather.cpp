@@ -14,14 +14,14 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr int kTile = 2048;  // values of a component in shared memory, over the components of a lane
+constexpr int kGatherTile = 2048;  // values of a component in shared memory, over the components of a lane
 constexpr int64_t kGatherAlong = 16;
 constexpr int kMaxComponents = 4;  // columns of x that a lane adds up side by side
 
 /// Elements from one record to the next where the components of a lane stand side by side in one array.
 int record_of(int components) { return components == 2 ? 2 : 4; }
 
-int tile_of(int components) { return components == 1 ? kTile : components == 2 ? kTile / 2 : kTile / 4; }
+int tile_of(int components) { return components == 1 ? kGatherTile : components == 2 ? kGatherTile / 2 : kGatherTile / 4; }
 
 /// Rows r … r + 255 by a group: all lanes fetch the group's entries tile by tile into shared memory, where
 /// each lane adds those of its row in order. So loads run along the entries and overlap, however long the
@@ -151,7 +151,7 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   expect_flat(y, x.storage(), count * width, where);
   expect_flat(rows.first, Storage::i32, count + 1, where);
   expect_flat(rows.columns, Storage::i32, entries, where);
-  if (entries > INT32_MAX - kTile || count > INT32_MAX - kLanes)
+  if (entries > INT32_MAX - kGatherTile || count > INT32_MAX - kLanes)
     throw InputError(fmt::format("{} rows with {} entries", count, entries), where,
                      "fewer than 2^31 - 2048 of each");
   if (rows.weights) expect_flat(rows.weights, x.storage(), entries, where);
