@@ -12,9 +12,9 @@ namespace lockstep::pde {
 namespace {
 
 /// The arrays of a run, checked one by one; the first one fixes element type and cells.
-class Checked {
+class CheckedArrays {
  public:
-  Checked(const NamedArrays& arrays, const std::string& where) : arrays_(arrays), where_(where) {}
+  CheckedArrays(const NamedArrays& arrays, const std::string& where) : arrays_(arrays), where_(where) {}
 
   /// A field of shape (leading …, nz, ny, nx).
   const Array& field(const std::string& name, const Sizes& leading) {
@@ -181,7 +181,7 @@ RunResult run_reference(Context& context, const NamedArrays& arrays, const Array
 
 RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options) {
   const TransportOptions& terms = options.terms;
-  Checked checked(arrays, options.where);
+  CheckedArrays checked(arrays, options.where);
   for (const char* level : {"1", "0", "2"}) {
     checked.field(fmt::format("sigma{}", level), {});
     checked.field(fmt::format("u{}", level), {3});
@@ -239,7 +239,7 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
   const auto found = arrays.find("sigma");
   const int64_t levels = found == arrays.end() || found->second.shape().empty() ? 3 : found->second.size(0);
   if (levels < 3) throw InputError(fmt::format("{} levels", levels), options.where, "3 or more");
-  Checked checked(arrays, options.where);
+  CheckedArrays checked(arrays, options.where);
   const Array& sigma = checked.field("sigma", {levels});
   const Array& u = checked.field("u", {levels, 3});
   const Array mask = checked.mask();
