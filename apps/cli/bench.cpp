@@ -13,6 +13,7 @@
 #include "core/dynamic_library.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
+#include "core/statistics.hpp"
 #include "io/text/file.hpp"
 #include "registry.hpp"
 #include "session.hpp"
@@ -108,8 +109,7 @@ BenchResults median_of(const std::vector<BenchResults>& rounds) {
         if (r.name == row.name && r.size == row.size && r.dtype == row.dtype) times.push_back(r.median_ms);
       }
     }
-    std::sort(times.begin(), times.end());
-    row.median_ms = times[times.size() / 2];
+    row.median_ms = median(times);
   }
   return result;
 }
@@ -208,7 +208,7 @@ void add_bench(CommandList& commands, CLI::App& root) {
   add_common(command, "lockstep bench engine.copy --device cpu --out today.json --against yesterday.json");
   command.run = [&command, options] {
     if (options->cases.size() == 1 && options->cases.front() == "startup")
-      return run_bench_startup(command.common);
+      return run_bench_startup(command.common, options->out, options->csv);
     if (options->cases.size() == 1 && options->cases.front() == "solve.crossover")
       return run_bench_crossover(command.common, options->out, options->csv, options->plot);
     return run(command.common, *options);

@@ -33,7 +33,7 @@ void plot(const std::string& file, const std::vector<solve::CrossoverPoint>& poi
   options.y_label = "ms";
   options.log_x = options.log_y = true;
   const io::PlotSeries both[] = {cpu, other};
-  io::write_png(file, io::draw_plot(both, options));
+  io::write_drawing(file, io::draw_plot(both, options));
 }
 
 }  // namespace

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "core/atomic_file.hpp"
+#include "core/statistics.hpp"
 #include "core/trace.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "session.hpp"
@@ -73,15 +74,11 @@ struct Times {
     process.push_back(result.seconds);
     kernel.push_back(nlohmann::json::parse(result.output).at("kernel_seconds").get<double>());
   }
-  static double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-  }
 };
 
 }  // namespace
 
-int run_bench_startup(const CommonOptions& common) {
+int run_bench_startup(const CommonOptions& common, const std::string& out, const std::string& csv) {
   if (::getenv(kProbe)) return probe(common);
   Session session(common);
   const std::string self = fs::read_symlink("/proc/self/exe").string();
@@ -95,6 +92,7 @@ int run_bench_startup(const CommonOptions& common) {
   }
   const TemporaryCache cache;
   ordered_json rows = ordered_json::array();
+  std::string table = "device,cold_seconds,warm_seconds,cold_kernel_seconds,warm_kernel_seconds\n";
   std::string text = fmt::format(
       "{:<12} {:>12} {:>12} {:>14} {:>14}   (ms; first kernel alone, and from the start of the process)\n",
       "device", "cold kernel", "warm kernel", "cold process", "warm process");
@@ -113,16 +111,20 @@ int run_bench_startup(const CommonOptions& common) {
       }
     }
     rows.push_back({{"device", name},
-                    {"cold_seconds", Times::median(cold.process)},
-                    {"warm_seconds", Times::median(warm.process)},
-                    {"cold_kernel_seconds", Times::median(cold.kernel)},
-                    {"warm_kernel_seconds", Times::median(warm.kernel)}});
-    text += fmt::format("{:<12} {:>12.2f} {:>12.2f} {:>14.1f} {:>14.1f}\n", name,
-                        Times::median(cold.kernel) * 1e3, Times::median(warm.kernel) * 1e3,
-                        Times::median(cold.process) * 1e3, Times::median(warm.process) * 1e3);
+                    {"cold_seconds", median(cold.process)},
+                    {"warm_seconds", median(warm.process)},
+                    {"cold_kernel_seconds", median(cold.kernel)},
+                    {"warm_kernel_seconds", median(warm.kernel)}});
+    table += fmt::format("{},{},{},{},{}\n", name, median(cold.process), median(warm.process),
+                         median(cold.kernel), median(warm.kernel));
+    text += fmt::format("{:<12} {:>12.2f} {:>12.2f} {:>14.1f} {:>14.1f}\n", name, median(cold.kernel) * 1e3,
+                        median(warm.kernel) * 1e3, median(cold.process) * 1e3, median(warm.process) * 1e3);
   }
+  const std::string document = ordered_json{{"startup", rows}, {"rounds", kRounds}}.dump(2);
+  if (!out.empty()) write_file(out, std::string_view(document));
+  if (!csv.empty()) write_file(csv, std::string_view(table));
   if (common.json) {
-    print_result(ordered_json{{"startup", rows}, {"rounds", kRounds}}.dump(2));
+    print_result(document);
   } else {
     print_result(text);
   }

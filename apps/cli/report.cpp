@@ -6,11 +6,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "commands.hpp"
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
 #include "core/summary.hpp"
+#include "io/pictures/plot.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "report_html.hpp"
@@ -65,24 +68,40 @@ double problem_size(const std::string& size) {
 }
 
 std::string bench_plots(const json& results) {
-  std::map<std::string, html::Series> series;
+  std::map<std::string, std::vector<std::pair<double, double>>> points;
   std::map<std::string, double> shares;
   for (const json& row : results) {
     if (!row.contains("case") || !row.contains("size") || !row.contains("median_ms")) continue;
     const std::string name = row["case"].get<std::string>();
-    series[name].name = name;
-    series[name].points.emplace_back(problem_size(row["size"].get<std::string>()),
-                                     row["median_ms"].get<double>());
+    points[name].emplace_back(problem_size(row["size"].get<std::string>()), row["median_ms"].get<double>());
     if (row.contains("share_of_copy"))
       shares[name] = std::max(shares[name], row["share_of_copy"].get<double>() * 100);
   }
-  std::vector<html::Series> lines;
-  for (auto& [name, s] : series) {
-    std::sort(s.points.begin(), s.points.end());
-    if (s.points.size() > 1 && lines.size() < 14) lines.push_back(s);
+  std::vector<io::PlotSeries> series;
+  for (auto& [name, list] : points) {
+    constexpr size_t kMost = 14;  // colours that an eye tells apart
+    if (list.size() < 2 || series.size() == kMost) continue;
+    std::sort(list.begin(), list.end());
+    io::PlotSeries& line = series.emplace_back();
+    line.name = name;
+    for (const auto& [x, y] : list) {
+      line.x.push_back(x);
+      line.y.push_back(y);
+    }
   }
-  return html::line_chart("Time over size", lines, "elements", "ms") +
-         html::bar_chart("Best share of the device's copy bandwidth", {shares.begin(), shares.end()}, "%");
+  std::string out;
+  if (!series.empty()) {
+    io::PlotOptions plot;
+    plot.title = "Time over size";
+    plot.x_label = "elements";
+    plot.y_label = "ms";
+    plot.log_x = plot.log_y = true;
+    out += html::figure(io::draw_plot(series, plot));
+  }
+  if (!shares.empty())
+    out += html::figure(
+        io::draw_bars({shares.begin(), shares.end()}, "Best share of the device's copy bandwidth", "%"));
+  return out;
 }
 
 std::string stage_plot(const json& stages) {
@@ -92,7 +111,41 @@ std::string stage_plot(const json& stages) {
       bars.emplace_back(s["stage"].get<std::string>() + " on " + text_of(s.value("device", json(""))),
                         s["seconds"].get<double>());
   }
-  return html::bar_chart("Time by stage", bars, "s");
+  return bars.empty() ? std::string() : html::figure(io::draw_bars(bars, "Time by stage", "s"));
+}
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// Scalars, lists of scalars, and those of inner objects by their path.
+void collect(const json& object, const std::string& before, Facts& facts) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = before + key;
+    if (value.is_object()) {
+      collect(value, name + " ", facts);
+    } else if (!value.is_array()) {
+      facts.emplace_back(name, text_of(value));
+    } else if (!is_table(value)) {
+      std::vector<std::string> items;
+      for (const json& item : value) items.push_back(text_of(item));
+      facts.emplace_back(name, fmt::format("{}", fmt::join(items, ", ")));
+    }
+  }
+}
+
+// What a reader asks first: which program, when, where, on what, with what, under which sun.
+Facts facts_of(const json& document) {
+  constexpr std::string_view kFirst[] = {"version", "date",    "device", "numerics",
+                                         "inputs",  "options", "place",  "sun"};
+  Facts all;
+  collect(document, "", all);
+  const auto rank = [&](const std::string& name) {
+    size_t k = 0;
+    while (k < std::size(kFirst) && name != kFirst[k] && !name.starts_with(std::string(kFirst[k]) + " ")) ++k;
+    return k;
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return rank(a.first) < rank(b.first); });
+  return all;
 }
 
 std::string json_section(const fs::path& file) {
@@ -100,14 +153,10 @@ std::string json_section(const fs::path& file) {
   std::string body;
   if (document.is_discarded()) return "<p>not a whole JSON document</p>\n";
   if (!document.is_object()) return is_table(document) ? html::table(table_of(document)) : std::string();
-  html::Table facts{{"", ""}, {}, {}};
-  for (const auto& [key, value] : document.items()) {
-    if (!value.is_structured()) facts.rows.push_back({key, text_of(value)});
-  }
-  if (!facts.rows.empty()) body += html::table(facts);
+  if (const Facts facts = facts_of(document); !facts.empty()) body += html::facts(facts);
   for (const auto& [key, value] : document.items()) {
     if (!is_table(value)) continue;
-    body += fmt::format("<h3>{}</h3>\n", html::escape(key));
+    body += html::heading(key, 3);
     if (key == "results") body += bench_plots(value);
     if (key == "stages") body += stage_plot(value);
     body += html::table(table_of(value));
@@ -128,20 +177,53 @@ std::string lines_section(const fs::path& file) {
   return body;
 }
 
-std::string csv_section(const fs::path& file) {
-  html::Table table;
-  std::istringstream lines(io::read_text_file(file));
-  for (std::string line; std::getline(lines, line);) {
-    std::vector<std::string> cells;
-    std::istringstream parts(line);
-    for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
-    if (table.head.empty()) {
-      table.head = cells;
+// Rows of a CSV file: fields with commas, quotes ("") or line ends stand in double quotes (RFC 4180).
+std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> row;
+  std::string field;
+  bool quoted = false, any = false;
+  const auto end_field = [&] { row.push_back(std::exchange(field, {})); };
+  const auto end_row = [&] {
+    if (!any) return;
+    end_field();
+    rows.push_back(std::exchange(row, {}));
+    any = false;
+  };
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted) {
+      if (c == '"' && at + 1 < text.size() && text[at + 1] == '"') {
+        field += text[++at];
+      } else if (c == '"') {
+        quoted = false;
+      } else {
+        field += c;
+      }
+    } else if (c == '\n' || c == '\r') {
+      end_row();
     } else {
-      table.rows.push_back(cells);
+      any = true;
+      if (c == '"' && field.empty()) {
+        quoted = true;
+      } else if (c == ',') {
+        end_field();
+      } else {
+        field += c;
+      }
     }
   }
-  return table.head.empty() ? std::string() : html::table(table);
+  end_row();
+  return rows;
+}
+
+std::string csv_section(const fs::path& file) {
+  std::vector<std::vector<std::string>> rows = csv_rows(io::read_text_file(file));
+  if (rows.empty()) return {};
+  html::Table table;
+  table.head = rows.front();
+  table.rows.assign(rows.begin() + 1, rows.end());
+  return html::table(table);
 }
 
 int run(const CommonOptions& common, const std::string& folder, const std::string& out_option) {
@@ -159,7 +241,8 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
   std::string body;
   if (!files[".png"].empty()) {
     body += "<h2>Pictures</h2>\n<div class=\"maps\">\n";
-    for (const fs::path& file : files[".png"]) body += html::picture(file, file.stem().string());
+    size_t number = 0;
+    for (const fs::path& file : files[".png"]) body += html::picture(file, file.stem().string(), ++number);
     body += "</div>\n";
   }
   int64_t sections = static_cast<int64_t>(files[".png"].size());
@@ -169,7 +252,7 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
     for (const fs::path& file : files[suffix]) {
       const std::string text = section(file);
       if (text.empty()) continue;
-      body += fmt::format("<h2>{}</h2>\n{}", html::escape(file.filename().string()), text);
+      body += html::heading(file.filename().string(), 2) + text;
       ++sections;
     }
   }

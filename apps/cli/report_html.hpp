@@ -1,4 +1,4 @@
-// Pieces of the report page: escaped text, tables, inline SVG plots, inlined pictures.
+// Pieces of the report page: tables, inline drawings, inlined pictures.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::cli::html {
+#include "io/pictures/drawing.hpp"
 
-std::string escape(const std::string& text);
+namespace lockstep::cli::html {
 
 struct Table {
   std::vector<std::string> head;
@@ -18,20 +18,16 @@ struct Table {
 };
 std::string table(const Table& table);
 
-/// Horizontal bars with their values; `unit` stands behind each.
-std::string bar_chart(const std::string& title, const std::vector<std::pair<std::string, double>>& bars,
-                      const std::string& unit);
+/// Names and their values, one below the other.
+std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
 
-/// Points of several series over a common axis; both axes logarithmic.
-struct Series {
-  std::string name;
-  std::vector<std::pair<double, double>> points;
-};
-std::string line_chart(const std::string& title, const std::vector<Series>& series, const std::string& x_unit,
-                       const std::string& y_unit);
+std::string heading(const std::string& text, int level);
 
-/// An <img> that holds the file itself.
-std::string picture(const std::filesystem::path& file, const std::string& caption);
+/// The drawing as an <svg> of the page.
+std::string figure(const io::Drawing& drawing);
+
+/// An <img> that holds the file itself and fills the window when it is clicked; `number` is the picture's own.
+std::string picture(const std::filesystem::path& file, const std::string& caption, size_t number);
 
 /// The whole page.
 std::string page(const std::string& title, const std::string& body);

@@ -1,14 +1,17 @@
 #include "session.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/telemetry.hpp"
 #include "core/trace.hpp"
+#include "version.hpp"
 
 namespace lockstep::cli {
 
@@ -20,7 +23,8 @@ void print_result(const std::string& text) {
   }
 }
 
-Session::Session(const CommonOptions& options) : options_(options) {
+Session::Session(const CommonOptions& options)
+    : options_(options), date_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))) {
   if (options.quiet) logging::set_level(logging::Level::error);
   Progress::enable(!options.quiet);
   if (!options.telemetry.empty()) Telemetry::global().open(options.telemetry);
@@ -92,6 +96,8 @@ void Session::finish(nlohmann::ordered_json result, const std::string& text) {
   Telemetry::global().close();
   Trace::global().close();
   if (options_.json) {
+    result["version"] = kVersion;
+    result["date"] = date_;
     summary_.add_to(result);
     print_result(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else if (!text.empty()) {

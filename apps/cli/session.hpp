@@ -60,6 +60,7 @@ class Session {
   void collect();
 
   const CommonOptions options_;
+  const std::string date_;  // of the start, universal time
   RunSummary summary_;
   std::unique_ptr<Context> context_;
 };

@@ -18,7 +18,9 @@ std::string one_line(std::string text) {
 }  // namespace
 
 Error::Error(std::string_view what, std::string_view where, std::string_view expected)
-    : std::runtime_error(one_line(fmt::format("{} [{}]: expected {}", what, where, expected))) {}
+    : std::runtime_error(one_line(expected.empty()
+                                      ? fmt::format("{} [{}]", what, where)
+                                      : fmt::format("{} [{}]: expected {}", what, where, expected))) {}
 
 std::string_view name(DeviceFault fault) {
   switch (fault) {

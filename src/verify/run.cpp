@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "core/statistics.hpp"
 #include "lockstep/verify.hpp"
 
 namespace lockstep {
@@ -57,13 +58,11 @@ std::vector<Array> run_on(const Case& c, const CaseProblem& problem, const Devic
 struct Samples {
   double median, p95, mean, min;
 };
-Samples summarise(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const size_t n = times.size();
+Samples summarise(const std::vector<double>& times) {
   double sum = 0;
   for (double t : times) sum += t;
-  return {n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2,
-          times[std::min(n - 1, size_t(double(n) * 0.95))], sum / double(n), times[0]};
+  return {lockstep::median(times), percentile(times, 0.95), sum / double(times.size()),
+          *std::min_element(times.begin(), times.end())};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 """devices, verify, bench, emit."""
+import csv
 import json
 import os
 import stat
@@ -118,7 +119,12 @@ class Bench(ProgramTest):
         self.refuses("bench", "engine.copy", "--against", self.path("bad.json"), saying="bad.json]: expected the JSON that `lockstep bench --out` writes")
 
     def test_startup(self):
-        rows = self.json_of("bench", "startup", "--device", "interp")["startup"]
+        document = self.json_of("bench", "startup", "--device", "interp", "--out", self.path("s.json"), "--csv", self.path("s.csv"))
+        rows = document["startup"]
+        with open(self.path("s.json")) as file:
+            self.assertEqual(json.load(file), document)
+        with open(self.path("s.csv"), newline="") as file:
+            self.assertEqual(list(csv.DictReader(file))[0]["device"], "interp")
         self.assertEqual([row["device"] for row in rows], ["interp"])
         self.assertGreater(rows[0]["cold_seconds"], 0)
         self.assertGreater(rows[0]["warm_seconds"], 0)

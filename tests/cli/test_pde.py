@@ -287,7 +287,9 @@ class StudyAndExample(PdeTest):
         for row in document["observed"]:
             self.assertAlmostEqual(row["observed"], row["order"], delta=0.12 * row["order"])
         with open(self.path("c.svg")) as file:
-            self.assertEqual(file.read().count("stroke-dasharray"), 4)
+            svg = file.read()
+        self.assertEqual(svg.count("stroke-dasharray"), 8)  # four lines, and their strokes in the legend
+        self.assertIn(">order 8: ", svg)
         with open(self.path("c.csv"), newline="") as file:
             self.assertEqual(len(list(csv.DictReader(file))), 16)
         self.refuses("pde", "convergence", "--sizes", "4", saying="--sizes")

@@ -265,8 +265,13 @@ class SketchTest(SolveCase):
             svg = file.read()
         self.assertEqual(len(re.findall(r">4</text>", svg)), 1)
         self.assertEqual(len(re.findall(r">3</text>", svg)), 2)
-        for number in re.findall(r' (?:x|y|cx|cy|x1|y2)="([^"]+)"', svg):
+        for number in re.findall(r' (?:x|y|cx|cy|r)="([^"%]+)"', svg):
             self.assertTrue(math.isfinite(float(number)))
+        painted = self.path("triangle.png")
+        done = run("solve", "sketch", self.write("t.toml", TRIANGLE % 3), "--out", painted, "--device", "cpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(painted, "rb") as file:
+            self.assertTrue(file.read().startswith(b"\x89PNG"))
 
     def test_contradictions_are_named(self):
         source, out = self.write("flat.toml", TRIANGLE % 0.5), self.path("flat.svg")
@@ -299,7 +304,7 @@ class SketchTest(SolveCase):
         source = self.write("bad.toml", TRIANGLE % 3 + "[[constraints]]\nkind = 'glued'\nof = ['a', 'b']\n")
         self.refuses("solve", "sketch", source, saying="unknown kind 'glued' [" + source + ":30]")
         good = self.write("good.toml", TRIANGLE % 3)
-        self.refuses("solve", "sketch", good, "--out", self.path("x.pdf"), saying=".svg or .toml")
+        self.refuses("solve", "sketch", good, "--out", self.path("x.pdf"), saying=".svg, .png or .toml")
         self.refuses("solve", "sketch", good, "--robust", "huber:1", saying="--robust")
         self.refuses("solve", "sketch", self.path("absent.toml"), saying="absent.toml")
 

@@ -1,6 +1,7 @@
 """Options, help, errors, configuration files: what holds for every command."""
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -68,7 +69,7 @@ class Usage(ProgramTest):
         for text, saying in (('devise = "cpu"\n', "unknown option 'devise' [%s:1]" % config),
                              ('\n[verfy]\na = 1\n', "unknown command 'verfy'"),
                              ('json = 1\n', "an integer for 'json' [%s:1]: expected true or false" % config),
-                             ('device = \n', "a value is missing [%s:1]" % config),
+                             ('device = \n', "found in key-value pair [%s:1]: expected value" % config),
                              ('device = true\n', "a boolean for 'device'"),
                              ('threads = "many"\n', "'many' [--threads]")):
             with open(config, "w") as file:
@@ -103,7 +104,10 @@ class Report(ProgramTest):
             json.dump({"device": "cpu", "copy_gbps": 10.0, "results": [
                 {"case": "a<b", "size": s, "dtype": "f32", "median_ms": m, "share_of_copy": 0.5} for s, m in (("16x16", 1.0), ("64x64", 9.0))]}, file)
         with open(self.path("r", "c.csv"), "w") as file:
-            file.write("name,value\nx,1\n")
+            file.write('name,value\r\n"Sveavägen, ""north"" side",1\r\nplain,"two\nlines"\r\n')
+        with open(self.path("r", "s.json"), "w") as file:
+            json.dump({"sun": {"azimuth": 225.5, "altitude": 35}, "device": "cpu:0", "inputs": {"dsm": "city/dsm.tif"},
+                       "options": {"tile": 512, "outputs": ["svf", "walls"]}, "version": "1.2.3", "date": "2026-01-02T03:04:05Z"}, file)
         document = self.json_of("report", self.path("r"))
         with open(document["file"]) as file:
             page = file.read()
@@ -111,8 +115,18 @@ class Report(ProgramTest):
         self.assertIn("a&lt;b", page)
         self.assertNotIn("a<b", page)
         self.assertIn("<svg", page)
-        for name in ("b.json", "t.jsonl", "c.csv"):
+        for name in ("b.json", "t.jsonl", "c.csv", "s.json"):
             self.assertIn(name, page)
+        self.assertIn('<td>Sveavägen, &quot;north&quot; side</td><td class="n">1</td>', page)
+        self.assertIn("<td>plain</td><td>two\nlines</td>", page)
+        facts = re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", page.split("s.json")[1])
+        self.assertEqual(facts[:2], [("version", "1.2.3"), ("date", "2026-01-02T03:04:05Z")])
+        self.assertEqual(dict(facts)["sun azimuth"], "225.5")
+        self.assertEqual(dict(facts)["inputs dsm"], "city/dsm.tif")
+        self.assertEqual(dict(facts)["options outputs"], "svf, walls")
+        # Each picture has its own switch, which a click on it throws.
+        switches = re.findall(r'<input type="checkbox" id="([^"]+)"><label for="([^"]+)"><img', page)
+        self.assertEqual(len({identity for identity, target in switches if identity == target}), 4)
         for outside in ("http://", "https://", "src=\"/", "<script", "<link"):
             self.assertNotIn(outside, page)
 

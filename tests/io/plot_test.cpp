@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "lockstep/error.hpp"
 
@@ -34,14 +36,14 @@ TEST(Plot, PowersAreStraightOnALogarithmicAxis) {
   PlotOptions options;
   options.log_y = true;
   options.title = "straight";
-  Image image = draw_plot({&s, 1}, options);
+  Image image = draw_plot({&s, 1}, options).image();
   ASSERT_EQ(image.width, options.width);
   const double a = curve_at(image, 300), b = curve_at(image, 500), c = curve_at(image, 700);
   ASSERT_GT(a, 0);
   EXPECT_LT(a, b);
   EXPECT_NEAR(b - a, c - b, 2);
   options.log_y = false;
-  Image linear = draw_plot({&s, 1}, options);
+  Image linear = draw_plot({&s, 1}, options).image();
   EXPECT_NEAR(curve_at(linear, 300), curve_at(linear, 700), 2);
 }
 
@@ -57,7 +59,7 @@ TEST(Plot, LegendsCoverNoData) {
   for (const PlotSeries& named : {rising, falling}) {
     PlotSeries with = named, without = named;
     with.name = "a series with a long name", without.name = "";
-    Image a = draw_plot({&with, 1}, {}), b = draw_plot({&without, 1}, {});
+    Image a = draw_plot({&with, 1}, {}).image(), b = draw_plot({&without, 1}, {}).image();
     int more = 0;
     for (int y = 0; y < a.height; ++y)
       for (int x = 0; x < a.width; ++x) {
@@ -70,13 +72,14 @@ TEST(Plot, LegendsCoverNoData) {
   PlotSeries cloud{"cloud", {}, {}, false, true};
   for (int x = 0; x <= 60; ++x)
     for (int y = 0; y <= 40; ++y) cloud.x.push_back(x), cloud.y.push_back(y);
-  Image above = draw_plot({&cloud, 1}, {});
+  cloud.name = "a cloud with a name so long that the frame would lose half of its width beside it";
+  Image above = draw_plot({&cloud, 1}, {}).image();
   int first = above.height;
   for (int y = above.height - 1; y >= 0; --y)
     for (int x = 0; x < above.width / 2; ++x)
       if (coloured(above.at(x, y))) first = y;
   cloud.name = "";
-  Image plain = draw_plot({&cloud, 1}, {});
+  Image plain = draw_plot({&cloud, 1}, {}).image();
   int first_plain = plain.height;
   for (int y = plain.height - 1; y >= 0; --y)
     for (int x = 0; x < plain.width / 2; ++x)
@@ -89,7 +92,7 @@ TEST(Plot, ValuesThatHaveNoPlaceBreakTheLine) {
   PlotOptions options;
   options.log_y = true;
   s.marker = false;
-  Image image = draw_plot({&s, 1}, options);
+  Image image = draw_plot({&s, 1}, options).image();
   int columns = 0, middle = 0;
   for (int x = 100; x < image.width - 30; ++x) {
     const bool drawn = curve_at(image, x) > 0;
@@ -105,15 +108,84 @@ TEST(Plot, ValuesThatHaveNoPlaceBreakTheLine) {
   EXPECT_THROW(draw_plot({&s, 1}, options), InternalError);
 }
 
-TEST(Plot, StackedPicturesKeepTheirPixels) {
-  const Image a(4, 2, 3, 7), b(3, 5, 3, 9);
-  const Image parts[] = {a, b};
-  Image whole = stack_images(parts);
-  EXPECT_EQ(whole.width, 4);
-  EXPECT_EQ(whole.height, 7);
-  EXPECT_EQ(*whole.at(3, 1), 7);
-  EXPECT_EQ(*whole.at(2, 6), 9);
-  EXPECT_EQ(*whole.at(3, 6), 255);
+// All words lie in the picture, and none upon another.
+void expect_no_collision(const Drawing& drawing, const std::string& what) {
+  const std::vector<Box> boxes = drawing.text_boxes();
+  for (size_t k = 0; k < boxes.size(); ++k) {
+    EXPECT_GE(boxes[k].left, 0) << what;
+    EXPECT_GE(boxes[k].top, 0) << what;
+    EXPECT_LE(boxes[k].right, drawing.width()) << what;
+    EXPECT_LE(boxes[k].bottom, drawing.height()) << what;
+    for (size_t n = 0; n < k; ++n)
+      EXPECT_FALSE(boxes[k].overlaps(boxes[n])) << what << ": words " << n << " and " << k;
+  }
+}
+
+TEST(Plot, LabelsNeverCollide) {
+  const std::vector<std::vector<double>> ranges = {{0, 1},
+                                                   {-3e-7, 4e-7},
+                                                   {1e6, 1.000001e6},
+                                                   {1e-12, 1e9},
+                                                   {12, 16, 24, 25, 26, 27, 640},
+                                                   {-123456.5, 123456.5},
+                                                   {5}};
+  for (const int width : {260, 400, 960})
+    for (const int height : {200, 480})
+      for (const bool log_x : {false, true})
+        for (const bool log_y : {false, true})
+          for (const auto& range : ranges)
+            for (const size_t count : {1, 3, 12}) {
+              std::vector<PlotSeries> series;
+              for (size_t k = 0; k < count; ++k) {
+                PlotSeries& s = series.emplace_back();
+                s.name = count == 1 ? "" : "series " + std::to_string(k);
+                s.x = range;
+                for (const double v : range) s.y.push_back(v * double(k + 1));
+              }
+              PlotOptions options;
+              options.width = width;
+              options.height = height;
+              options.log_x = log_x;
+              options.log_y = log_y;
+              options.title = "A title of some length, longer than a narrow plot is wide";
+              options.x_label = "the label of x, with its unit";
+              options.y_label = "the label of y, which may be long, with its unit";
+              if (range.size() > 2) options.x_ticks = range;
+              expect_no_collision(draw_plot(series, options), std::to_string(width) + "x" +
+                                                                  std::to_string(height) + " from " +
+                                                                  std::to_string(range.front()) + ", " +
+                                                                  std::to_string(count) + " series");
+            }
+}
+
+TEST(Plot, BarsAreAsLongAsTheirValues) {
+  const Drawing bars =
+      draw_bars({{"a stage with a long name", 2.0}, {"half", 1.0}, {"none", 0.0}}, "Time", "s");
+  expect_no_collision(bars, "bars");
+  Image image = bars.image();
+  const Rgb ink = series_ink(0);
+  std::vector<int> lengths;
+  for (int y = 0; y < image.height; ++y) {
+    int n = 0;
+    for (int x = 0; x < image.width; ++x) n += std::equal(ink.begin(), ink.end(), image.at(x, y));
+    if (n > 0 && (lengths.empty() || lengths.back() != n)) lengths.push_back(n);
+  }
+  EXPECT_EQ(lengths, (std::vector<int>{420, 210, 1}));
+  EXPECT_NO_THROW(draw_bars({}, "", "s").image());
+}
+
+TEST(Plot, StackedDrawingsStandBelowEachOther) {
+  Drawing a(40, 20), b(30, 50);
+  a.rectangle({0, 0, 4, 4}, {0, 0, 0});
+  b.rectangle({0, 0, 4, 4}, {0, 0, 0});
+  const Drawing parts[] = {a, b};
+  const Drawing whole = stack(parts);
+  EXPECT_EQ(whole.width(), 40);
+  EXPECT_EQ(whole.height(), 70);
+  Image image = whole.image();
+  EXPECT_EQ(*image.at(3, 3), 0);
+  EXPECT_EQ(*image.at(3, 10), 255);
+  EXPECT_EQ(*image.at(3, 23), 0);
 }
 
 }  // namespace

@@ -103,36 +103,36 @@ TEST(Toml, MistakesNameTheLine) {
     const char* text;
     const char* message;
   } kCases[] = {
-      {"a = 1\nb = \n", "a value is missing [t.toml:2]: expected a value"},
-      {"a = 1\na = 2\n", "'a' stands here twice [t.toml:2]: expected each key once"},
-      {"[a]\n[a]\n", "'a' exists already [t.toml:2]: expected each table once"},
-      {"a = 1\n[a]\n", "'a' exists already [t.toml:2]: expected each table once"},
-      {"a = 1\n[a.b]\n", "'a' is no table [t.toml:2]: expected a table"},
-      {"a = \"x\n", "the string is not closed [t.toml:1]: expected \""},
-      {"a = [1, 2\n", "the array is not closed [t.toml:2]: expected , or ]"},
-      {"a = {x = 1\n}", "the inline table is not closed [t.toml:1]: expected , or }"},
-      {"a = 01\n", "'01' is no value [t.toml:1]: expected a string in quotes, a number, true or false"},
-      {"a = 1__0\n", "'1__0' is no value [t.toml:1]: expected a string in quotes, a number, true or false"},
-      {"a = 1. \n", "'1.' is no value [t.toml:1]: expected a string in quotes, a number, true or false"},
-      {"a = 2015-06-21\n",
-       "'2015-06-21' is no value [t.toml:1]: expected a string in quotes, a number, true or false"},
+      {"a = 1\nb = \n", "'\\n' found in key-value pair [t.toml:2]: expected value"},
+      {"a = 1\na = 2\n", "key-value pair: cannot redefine existing integer 'a' [t.toml:2]"},
+      {"[a]\n[a]\n", "table header: cannot redefine existing table 'a' [t.toml:2]"},
+      {"a = 1\n[a]\n", "table header: cannot redefine existing integer 'a' as table [t.toml:2]"},
+      {"a = 1\n[a.b]\n", "table header: cannot redefine existing integer 'a.b' as table [t.toml:2]"},
+      {"a = \"x\n",
+       "string: unescaped control characters other than TAB (U+0009) are explicitly prohibited [t.toml:1]"},
+      {"a = [1, 2\n", "array: encountered end-of-file [t.toml:1]"},
+      {"a = {x = 1\n}", "'\\n' found in inline table [t.toml:1]: expected key or closing '}'"},
+      {"a = 01\n", "decimal integer: leading zeroes are prohibited [t.toml:1]"},
+      {"a = 1__0\n", "decimal integer: underscores may only follow digits [t.toml:1]"},
+      {"a = 1. \n", "' ' found in floating-point [t.toml:1]: expected decimal digit"},
+      {"b = 1\na = 2015-06-21\n",
+       "a date or time found [t.toml:2]: expected a string in quotes, a number, true or false"},
       {"a = 99999999999999999999\n",
-       "the integer 99999999999999999999 is too large [t.toml:1]: expected an integer of 64 bits"},
-      {"a = 1 b = 2\n", "unexpected 'b' [t.toml:1]: expected the end of the line"},
-      {"a 1\n", "'a' has no value [t.toml:1]: expected ="},
-      {"[a\n", "the header is not closed [t.toml:1]: expected ]"},
-      {"[[a]\n", "the header is not closed [t.toml:1]: expected ]]"},
-      {"= 1\n", "unexpected '=' [t.toml:1]: expected a key"},
-      {"a = \"\\q\"\n",
-       "an unknown escape [t.toml:1]: expected \\b \\t \\n \\f \\r \\\" \\\\ \\uXXXX or \\UXXXXXXXX"},
+       "decimal integer: '99999999999999999999' is not representable in 64 bits [t.toml:1]"},
+      {"a = 1 b = 2\n", "'b' found in key-value pair [t.toml:1]: expected a comment or whitespace"},
+      {"a 1\n", "'1' found in key-value pair [t.toml:1]: expected '='"},
+      {"[a\n", "'\\n' found in table header [t.toml:1]: expected ']'"},
+      {"[[a]\n", "'\\n' found in table header [t.toml:1]: expected ']'"},
+      {"= 1\n", "'=' found in root table [t.toml:1]: expected keys, tables, whitespace or comments"},
+      {"a = \"\\q\"\n", "string: unknown escape sequence '\\q' [t.toml:1]"},
       {"a = \"\\ud800\"\n",
-       "a malformed Unicode escape [t.toml:1]: expected \\uXXXX or \\UXXXXXXXX of a character"},
-      {"a = 1\n\xff = 2\n", "the text is not UTF-8 [t.toml:1]: expected UTF-8"},
-      {"a.b = 1\na = 2\n", "'a' stands here twice [t.toml:2]: expected each key once"},
-      {"a = {b = 1}\na.c = 2\n", "'a' exists already [t.toml:2]: expected a name that is free"},
-      {"a = {b.c = 1}\n[a.b]\n", "'a' is no table [t.toml:2]: expected a table"},
-      {"a = [1]\n[[a]]\n",
-       "'a' exists already [t.toml:2]: expected a new name, or more of an array of tables"},
+       "unicode scalar sequence: unicode surrogates (U+D800 - U+DFFF) are explicitly prohibited [t.toml:1]"},
+      {"a = 1\nb = \"\xff\"\n", "Encountered invalid utf-8 sequence [t.toml:2]"},
+      {"a.b = 1\na = 2\n", "key-value pair: cannot redefine existing table 'a' [t.toml:2]"},
+      {"a = {b = 1}\na.c = 2\n",
+       "key-value pair: cannot redefine existing table as dotted key-value pair [t.toml:2]"},
+      {"a = {b.c = 1}\n[a.b]\n", "table header: cannot insert 'a.b' into existing inline table [t.toml:2]"},
+      {"a = [1]\n[[a]]\n", "table header: cannot redefine existing array 'a' as array-of-tables [t.toml:2]"},
   };
   for (const auto& c : kCases) {
     try {
@@ -150,6 +150,19 @@ TEST(Toml, DeepNestingIsAnErrorAndNoCrash) {
   std::string key = "a";
   for (int k = 0; k < 100'000; ++k) key += ".a";
   EXPECT_THROW(parse_toml(key + " = 1", "t"), InputError);
+  // Dots that are no key.
+  std::string prose = "# " + std::string(300, '.');
+  for (int k = 0; k < 300; ++k) prose += " a sentence.";
+  EXPECT_TRUE(parse_toml(prose, "t").empty());
+}
+
+TEST(Toml, MembersStandInTheFilesOrder) {
+  const TomlTable doc = parse_toml("z = 1\nb.y = 2\na = 3\nb.c = 4\n[t]\n[d]\nq = 1\nc = 2\n", "t.toml");
+  std::string order;
+  for (const auto& [name, value] : doc) order += name;
+  EXPECT_EQ(order, "zbatd");
+  EXPECT_EQ(at(doc, "b").table("t").front().first, "y");
+  EXPECT_EQ(at(doc, "d").table("t").front().first, "q");
 }
 
 TEST(Toml, WrongKindNamesTheLine) {

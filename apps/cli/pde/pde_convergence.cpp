@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "core/atomic_file.hpp"
+#include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde.hpp"
 #include "session.hpp"
@@ -99,59 +100,30 @@ double slope(const std::vector<Point>& points, const std::string& field, int ord
   return std::log(before->residual / last->residual) / std::log(double(last->cells) / double(before->cells));
 }
 
-std::string plot(const std::vector<Point>& points) {
-  constexpr double kWidth = 640, kHeight = 460, kLeft = 70, kRight = 150, kTop = 30, kBottom = 50;
-  double n_low = 1e9, n_high = 1, r_low = 1e300, r_high = 1e-300;
-  for (const Point& p : points) {
-    n_low = std::min(n_low, double(p.cells)), n_high = std::max(n_high, double(p.cells));
-    r_low = std::min(r_low, p.residual), r_high = std::max(r_high, p.residual);
-  }
-  const double low = std::floor(std::log10(r_low)), high = std::ceil(std::log10(r_high));
-  const auto x = [&](double n) {
-    return kLeft + (kWidth - kLeft - kRight) * std::log(n / n_low) / std::max(std::log(n_high / n_low), 1e-9);
-  };
-  const auto y = [&](double r) {
-    return kTop + (kHeight - kTop - kBottom) * (high - std::log10(r)) / std::max(high - low, 1.0);
-  };
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
-      "font-size=\"12\">\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-      kWidth, kHeight);
-  for (double power = low; power <= high; ++power)
-    svg += fmt::format(
-        "<path d=\"M{} {:.1f}H{}\" stroke=\"#ddd\"/><text x=\"{}\" y=\"{:.1f}\" "
-        "text-anchor=\"end\">1e{:.0f}</text>\n",
-        kLeft, y(std::pow(10, power)), kWidth - kRight, kLeft - 6, y(std::pow(10, power)) + 4, power);
-  std::vector<int64_t> shown;
-  for (const Point& p : points) {
-    if (std::find(shown.begin(), shown.end(), p.cells) != shown.end()) continue;
-    shown.push_back(p.cells);
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x(double(p.cells)),
-                       kHeight - kBottom + 18, p.cells);
-  }
-  svg += fmt::format(
-      "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">cells along each axis</text>\n"
-      "<text x=\"{}\" y=\"18\">root mean square of the residual of an exact solution, f64</text>\n",
-      (kLeft + kWidth - kRight) / 2, kHeight - 12, kLeft);
-  static constexpr const char* kColours[] = {"#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94"};
+io::Drawing plot(const std::vector<Point>& points) {
+  std::vector<io::PlotSeries> series;
   for (const char* field : {"wave", "vortices"})
     for (int order : {2, 4, 6, 8}) {
-      std::string path;
-      double last_x = 0, last_y = 0;
+      io::PlotSeries& line = series.emplace_back();
+      line.dashed = std::string(field) == "vortices";
+      line.name = fmt::format("order {}: {:.2f}{}", order, slope(points, field, order),
+                              line.dashed ? " (vortices)" : "");
+      line.ink = io::series_ink(size_t(order / 2 - 1));
       for (const Point& p : points) {
         if (p.field != field || p.order != order) continue;
-        last_x = x(double(p.cells)), last_y = y(p.residual);
-        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", last_x, last_y);
+        line.x.push_back(double(p.cells));
+        line.y.push_back(p.residual);
       }
-      const bool dashed = std::string(field) == "vortices";
-      svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", path,
-                         kColours[order / 2 - 1], dashed ? " stroke-dasharray=\"5 4\"" : "");
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">order {}: {:.2f}{}</text>\n",
-                         last_x + 8, last_y + (dashed ? 12 : -2), kColours[order / 2 - 1], order,
-                         slope(points, field, order), dashed ? " (vortices)" : "");
     }
-  return svg + "</svg>\n";
+  io::PlotOptions options;
+  options.title = "Residuals of exact solutions, f64";
+  options.x_label = "cells along each axis";
+  options.y_label = "root mean square of the residual";
+  options.log_x = options.log_y = true;
+  options.x_ticks = series.front().x;
+  options.width = 820;
+  options.height = 560;
+  return io::draw_plot(series, options);
 }
 
 int run(const CommonOptions& common, const ConvergenceCommand& options) {
@@ -186,7 +158,7 @@ int run(const CommonOptions& common, const ConvergenceCommand& options) {
       text += fmt::format("{:<9} order {}: observed {:.3f}\n", field, order, slope(points, field, order));
     }
   if (!options.csv.empty()) write_file(options.csv, csv);
-  if (!options.out.empty()) write_file(options.out, plot(points));
+  if (!options.out.empty()) io::write_drawing(options.out, plot(points));
   session.finish({{"results", list}, {"observed", slopes}, {"csv", options.csv}, {"out", options.out}}, text);
   return 0;
 }
@@ -199,7 +171,7 @@ void add_pde_convergence(CommandList& commands, CLI::App& pde) {
   auto options = std::make_shared<ConvergenceCommand>();
   add_text(*command.app, "--sizes", options->sizes, "cells along each axis (default 12,16,24,32,48,64)",
            "N,N…");
-  add_file(*command.app, "--out", options->out, "where the plot goes (.svg)");
+  add_file(*command.app, "--out", options->out, "where the plot goes (.svg, .png)");
   add_file(*command.app, "--csv", options->csv, "the table as CSV");
   add_common(command, "lockstep pde convergence --out convergence.svg");
   command.run = [&command, options] { return run(command.common, *options); };

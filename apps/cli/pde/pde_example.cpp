@@ -1,6 +1,7 @@
 // `lockstep pde example`: a shipped equation solved by the gradients of its residual loss, with a picture.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -63,7 +64,8 @@ int run(const CommonOptions& common, const ExampleCommand& options) {
       for (int64_t x = 0; x < nx; ++x) picture.push_back(float(shown[size_t(y * nx + x)]));
     io::MapPictureOptions map;
     map.title = fmt::format("{}: {} ({})", example.name, example.description, example.shown);
-    map.map = io::ColorMap::heat;
+    const auto [low, high] = std::minmax_element(picture.begin(), picture.end());
+    map.map = *low < -0.05f * *high ? io::ColorMap::balance : io::ColorMap::heat;
     map.pixel_size = 0;  // the examples' lengths have no unit
     const std::filesystem::path file = folder / (example.name + ".png");
     io::write_png(file, io::draw_map(picture, ny, nx, map));

@@ -10,6 +10,7 @@
 #include "core/atomic_file.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
+#include "core/statistics.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
 #include "pde/flow_by_hand.hpp"
@@ -36,12 +37,6 @@ struct Row {
   std::vector<double> ms;
   double bytes = 0;
   std::string skipped;
-  double median() const { return percentile(0.5); }
-  double percentile(double share) const {
-    std::vector<double> sorted = ms;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, size_t(share * double(sorted.size())))];
-  }
   double mean() const {
     double sum = 0;
     for (double m : ms) sum += m;
@@ -227,14 +222,14 @@ int run(const CommonOptions& common, const StudyCommand& options) {
     for (const Row& other : rows)
       if (other.kernel == "two-kernel" && other.size == row.size && other.boundary == row.boundary &&
           other.order == row.order && other.gradients == row.gradients)
-        two = other.median();
-    const double median = row.median(), gbps = median > 0 ? row.bytes / median * 1e-6 : 0,
-                 speedup = median > 0 && two > 0 ? two / median : 0;
+        two = median(other.ms);
+    const double middle = median(row.ms), gbps = middle > 0 ? row.bytes / middle * 1e-6 : 0,
+                 speedup = middle > 0 && two > 0 ? two / middle : 0;
     csv +=
         fmt::format("{},{},\"{}\",{},{},{},{},{:.6g},{:.6g},{:.6g},{},{:.0f},{:.6g},{:.4g},{:.4g},\"{}\"\n",
                     device.info().name, row.size, row.boundary, row.kernel, row.tile, row.order,
-                    row.gradients, row.mean(), median, row.percentile(0.95), row.ms.size(), row.bytes, gbps,
-                    gbps / copy, speedup, row.skipped);
+                    row.gradients, row.mean(), middle, percentile(row.ms, 0.95), row.ms.size(), row.bytes,
+                    gbps, gbps / copy, speedup, row.skipped);
     list.push_back({{"size", row.size},
                     {"boundary", row.boundary},
                     {"kernel", row.kernel},
@@ -242,8 +237,8 @@ int run(const CommonOptions& common, const StudyCommand& options) {
                     {"gradients", row.gradients},
                     {"order", row.order},
                     {"mean_ms", row.mean()},
-                    {"median_ms", median},
-                    {"p95_ms", row.percentile(0.95)},
+                    {"median_ms", middle},
+                    {"p95_ms", percentile(row.ms, 0.95)},
                     {"iterations", row.ms.size()},
                     {"bytes", row.bytes},
                     {"gbps", gbps},
@@ -254,7 +249,7 @@ int run(const CommonOptions& common, const StudyCommand& options) {
         row.skipped.empty()
             ? fmt::format(
                   "{:>12} {:<44} {:<10} {:<14} order {} {:<4}: {:9.4f} ms {:8.1f} GB/s {:5.1f} % of copy\n",
-                  row.size, row.boundary, row.kernel, row.tile, row.order, row.gradients, median, gbps,
+                  row.size, row.boundary, row.kernel, row.tile, row.order, row.gradients, middle, gbps,
                   100 * gbps / copy)
             : fmt::format("{:>12} {:<44} {:<10} {:<14} order {}: {}\n", row.size, row.boundary, row.kernel,
                           row.tile, row.order, row.skipped);

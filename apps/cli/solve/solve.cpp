@@ -232,7 +232,7 @@ int run_fit(const CommonOptions& common, const FitCommand& command) {
     plot.title = command.model;
     plot.x_label = options.x.empty() ? "row" : options.x[0];
     plot.y_label = command.y;
-    session.host_stage("picture", [&] { io::write_png(command.picture, io::draw_plot(series, plot)); });
+    session.host_stage("picture", [&] { io::write_drawing(command.picture, io::draw_plot(series, plot)); });
     document["picture"] = command.picture;
   }
   return finish_solve(session, command.solve, result.summary, std::move(document), text, command.model);
@@ -251,7 +251,7 @@ void add_fit(CommandList& commands, CLI::App& parent) {
   add_text(app, "--initial", options->initial, "start of parameters, a=1,b=2; others are found", "LIST");
   add_text(app, "--bounds", options->bounds, "limits of parameters, a=0:10,b=-inf:0", "LIST");
   add_file(app, "--out", options->out, "CSV: the table, fitted values and residuals");
-  add_file(app, "--picture", options->picture, "PNG of data and model");
+  add_file(app, "--picture", options->picture, "data and model (.png, .svg)");
   require(app, "--model");
   require(app, "--y");
   add_solve_options(app, options->solve);

@@ -91,7 +91,7 @@ class StatusLine {
   const bool shown_;
 };
 
-io::Image convergence_plot(const solve::Summary& summary, std::string_view title) {
+io::Drawing convergence_plot(const solve::Summary& summary, std::string_view title) {
   io::PlotSeries cost{"cost", {}, {}}, gradient{"largest gradient component", {}, {}};
   cost.x.push_back(0);
   cost.y.push_back(summary.initial_cost);
@@ -108,12 +108,12 @@ io::Image convergence_plot(const solve::Summary& summary, std::string_view title
   options.y_label = "cost";
   cost.name.clear();
   gradient.name.clear();
-  const io::Image top = io::draw_plot({&cost, 1}, options);
+  const io::Drawing top = io::draw_plot({&cost, 1}, options);
   options.title.clear();
   options.y_label = "gradient, largest component";
   options.x_label = "iteration";
-  const io::Image parts[] = {top, io::draw_plot({&gradient, 1}, options)};
-  return io::stack_images(parts);
+  const io::Drawing parts[] = {top, io::draw_plot({&gradient, 1}, options)};
+  return io::stack(parts);
 }
 
 /// Lines of telemetry: what was evaluated as one, every kernel, and the bytes that went each way. Occupancy
@@ -256,7 +256,7 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_flag(app, "--require-convergence", o.require_convergence, "exit code 1 where no tolerance was reached");
   add_file(app, "--checkpoint", o.checkpoint,
            "keeps the state after each iteration; where it exists, the run goes on from it");
-  add_file(app, "--plot", o.plot, "PNG of cost and gradient over the iterations");
+  add_file(app, "--plot", o.plot, "cost and gradient over the iterations (.png, .svg)");
   for (const char* name : {"--method",
                            "--linear",
                            "--robust",
@@ -373,7 +373,7 @@ std::string outcome(const solve::Summary& summary) {
 int finish_solve(Session& session, const SolveOptions& options, const solve::Summary& summary,
                  ordered_json document, const std::string& text, std::string_view title) {
   if (!options.plot.empty()) {
-    session.host_stage("plot", [&] { io::write_png(options.plot, convergence_plot(summary, title)); });
+    session.host_stage("plot", [&] { io::write_drawing(options.plot, convergence_plot(summary, title)); });
     document["plot"] = options.plot;
   }
   add_contract(document, summary);

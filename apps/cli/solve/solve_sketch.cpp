@@ -10,7 +10,7 @@
 #include "commands.hpp"
 #include "core/atomic_file.hpp"
 #include "lockstep/error.hpp"
-#include "solve/sketch/svg.hpp"
+#include "solve/sketch/draw_sketch.hpp"
 #include "solve_options.hpp"
 
 namespace lockstep::cli {
@@ -112,8 +112,8 @@ std::string report_text(const sketch::SketchResult& result, const solve::Summary
 
 int run(const CommonOptions& common, const SketchCommand& command) {
   const std::string suffix = std::filesystem::path(command.out).extension().string();
-  if (!command.out.empty() && suffix != ".svg" && suffix != ".toml")
-    throw InputError(fmt::format("'{}'", command.out), "--out", "a name that ends in .svg or .toml");
+  if (!command.out.empty() && suffix != ".svg" && suffix != ".png" && suffix != ".toml")
+    throw InputError(fmt::format("'{}'", command.out), "--out", "a name that ends in .svg, .png or .toml");
   check_solve_options(command.solve, common);
   check_folder(command.out, "--out");
   if (command.solve.robust != "none")
@@ -128,8 +128,11 @@ int run(const CommonOptions& common, const SketchCommand& command) {
   std::string text = report_text(result, result.summary);
   if (!command.out.empty()) {
     session.host_stage("write", [&] {
-      write_file(command.out,
-                 suffix == ".svg" ? sketch::draw_sketch(result) : sketch::format_sketch(result.sketch));
+      if (suffix == ".toml") {
+        write_file(command.out, sketch::format_sketch(result.sketch));
+      } else {
+        io::write_drawing(command.out, sketch::draw_sketch(result));
+      }
     });
     document["out"] = command.out;
     text += fmt::format("sketch: {}\n", command.out);
@@ -146,7 +149,8 @@ void add_solve_sketch(CommandList& commands, CLI::App& parent) {
   CLI::App& app = *command.app;
   options->solve.function_tolerance = 1e-12;
   add_positional(app, "FILE", options->input, "a sketch as TOML; docs/sketch.md has the format", true);
-  add_file(app, "--out", options->out, "a drawing (.svg), or the same sketch with the places found (.toml)");
+  add_file(app, "--out", options->out,
+           "a drawing (.svg, .png), or the same sketch with the places found (.toml)");
   add_flag(app, "--allow-conflicts", options->allow_conflicts,
            "write the sketch that misses contradicting constraints least instead of refusing it");
   add_solve_options(app, options->solve);

@@ -21,6 +21,9 @@ constexpr Stop kTerrain[] = {
 constexpr Stop kCanopy[] = {{0.95, 0.03, 125}, {0.64, 0.15, 140}, {0.33, 0.09, 150}};
 constexpr Stop kHeat[] = {
     {0.96, 0.04, 90}, {0.78, 0.13, 65}, {0.58, 0.19, 35}, {0.38, 0.15, 20}, {0.20, 0.06, 10}};
+// Lightness rises and falls evenly about the middle, where the hue may jump because there is no chroma.
+constexpr Stop kBelowZero[] = {{0.34, 0.12, 258}, {0.655, 0.12, 248}, {0.97, 0.0, 240}};
+constexpr Stop kAboveZero[] = {{0.97, 0.0, 60}, {0.655, 0.15, 38}, {0.34, 0.13, 22}};
 
 Stop interpolate(std::span<const Stop> stops, double t) {
   const double at = t * static_cast<double>(stops.size() - 1);
@@ -31,18 +34,18 @@ Stop interpolate(std::span<const Stop> stops, double t) {
           mix(stops[k].hue_deg, stops[k + 1].hue_deg)};
 }
 
-uint8_t encode(double linear) {
-  const double c = std::clamp(linear, 0.0, 1.0);
+}  // namespace
+
+uint8_t srgb_of(double light) {
+  const double c = std::clamp(light, 0.0, 1.0);
   const double s = c <= 0.0031308 ? 12.92 * c : 1.055 * std::pow(c, 1 / 2.4) - 0.055;
   return static_cast<uint8_t>(std::lround(s * 255));
 }
 
-double decode(uint8_t byte) {
-  const double s = byte / 255.0;
+double light_of(uint8_t srgb) {
+  const double s = srgb / 255.0;
   return s <= 0.04045 ? s / 12.92 : std::pow((s + 0.055) / 1.055, 2.4);
 }
-
-}  // namespace
 
 Rgb from_oklch(double lightness, double chroma, double hue_deg) {
   const double hue = hue_deg * std::numbers::pi / 180;
@@ -51,13 +54,13 @@ Rgb from_oklch(double lightness, double chroma, double hue_deg) {
   const double l = cube(lightness + 0.3963377774 * a + 0.2158037573 * b);
   const double m = cube(lightness - 0.1055613458 * a - 0.0638541728 * b);
   const double s = cube(lightness - 0.0894841775 * a - 1.2914855480 * b);
-  return {encode(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
-          encode(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
-          encode(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s)};
+  return {srgb_of(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
+          srgb_of(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
+          srgb_of(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s)};
 }
 
 double oklab_lightness(const Rgb& rgb) {
-  const double r = decode(rgb[0]), g = decode(rgb[1]), b = decode(rgb[2]);
+  const double r = light_of(rgb[0]), g = light_of(rgb[1]), b = light_of(rgb[2]);
   const double l = std::cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
   const double m = std::cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
   const double s = std::cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b);
@@ -67,6 +70,10 @@ double oklab_lightness(const Rgb& rgb) {
 Rgb color(ColorMap map, double t) {
   t = t > 0 ? std::min(t, 1.0) : 0.0;
   if (map == ColorMap::cycle) return from_oklch(0.72, 0.12, 360 * t + 250);
+  if (map == ColorMap::balance) {
+    const Stop stop = t < 0.5 ? interpolate(kBelowZero, 2 * t) : interpolate(kAboveZero, 2 * t - 1);
+    return from_oklch(stop.lightness, stop.chroma, stop.hue_deg);
+  }
   const auto stops = [map]() -> std::span<const Stop> {
     switch (map) {
       case ColorMap::sky: return kSky;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "io/pictures/map_picture.hpp"
+#include "io/pictures/drawing.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -15,9 +15,9 @@ namespace {
 using Vec = std::array<double, 3>;  // also linear RGB
 
 constexpr int kSamples = 2;           // along each side of a pixel
-constexpr double kMargin = 0.07;      // of the frame's sides
+constexpr double kFrameShare = 0.07;  // of the frame's sides
 constexpr double kFieldOfView = 0.5;  // radians
-constexpr Rgb kInk = {38, 42, 52}, kPaperTop = {250, 251, 252}, kPaperBottom = {228, 232, 238};
+constexpr Rgb kPaperTop = {250, 251, 252}, kPaperBottom = {228, 232, 238};
 constexpr Rgb kFront = {214, 208, 198}, kBack = {150, 172, 196}, kCheckDark = {84, 120, 158},
               kCheckLight = {238, 234, 226};
 
@@ -33,16 +33,7 @@ Vec unit(const Vec& a) {
   return length > 0 ? a * (1 / length) : Vec{0, 0, 0};
 }
 
-// sRGB's curve, so that light adds up as light does.
-double to_linear(uint8_t value) {
-  const double s = value / 255.0;
-  return s <= 0.04045 ? s / 12.92 : std::pow((s + 0.055) / 1.055, 2.4);
-}
-uint8_t to_srgb(double value) {
-  const double v = std::clamp(value, 0.0, 1.0);
-  return uint8_t(std::lround(255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * std::pow(v, 1 / 2.4) - 0.055)));
-}
-Vec linear(const Rgb& c) { return {to_linear(c[0]), to_linear(c[1]), to_linear(c[2])}; }
+Vec linear(const Rgb& c) { return {light_of(c[0]), light_of(c[1]), light_of(c[2])}; }
 Vec mix(const Vec& a, const Vec& b, double t) { return a * (1 - t) + b * t; }
 
 struct Corner {
@@ -110,7 +101,7 @@ class Canvas {
         for (int v = 0; v < kSamples; ++v)
           for (int u = 0; u < kSamples; ++u)
             sum = sum + color_[size_t(y * kSamples + v) * size_t(width_) + size_t(x * kSamples + u)];
-        for (int k = 0; k < 3; ++k) out.at(x, y)[k] = to_srgb(sum[size_t(k)] / (kSamples * kSamples));
+        for (int k = 0; k < 3; ++k) out.at(x, y)[k] = srgb_of(sum[size_t(k)] / (kSamples * kSamples));
       }
     }
     return out;
@@ -125,7 +116,7 @@ class Canvas {
   std::vector<double> depth_;
 };
 
-void check(const TriangleMesh& mesh) {
+void check_mesh(const TriangleMesh& mesh) {
   if (mesh.vertices.empty() || mesh.faces.empty())
     throw InputError("a mesh without vertices or triangles", "mesh picture", "something to draw");
   for (const double x : mesh.vertices)
@@ -142,7 +133,7 @@ Vec position(const TriangleMesh& mesh, int32_t v) {
 }
 
 // Puts points of a plane into the frame, y upwards, evenly scaled.
-void fit(std::vector<Corner>& corners, double left, double right, double top, double bottom) {
+void fit_frame(std::vector<Corner>& corners, double left, double right, double top, double bottom) {
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
   for (const Corner& c : corners) {
     low_x = std::min(low_x, c.x), high_x = std::max(high_x, c.x);
@@ -198,33 +189,27 @@ double light(const Vec& normal, const Camera& camera, const Vec& world_up) {
   return kKey * std::max(0.0, dot(normal, lamp)) + kSky * share + kGround * (1 - share);
 }
 
-struct Range {
-  double low = 0, high = 1;
-  double share(double v) const { return (v - low) / (high - low); }
-};
-Range range_of(const std::vector<double>& values, const MeshPictureOptions& options) {
-  Range range{INFINITY, -INFINITY};
-  for (const double v : values) {
-    if (!std::isfinite(v)) continue;
-    range.low = std::min(range.low, v), range.high = std::max(range.high, v);
+// The title, and the bar of colours where there are values.
+void write_on(Image& image, const MeshPictureOptions& options, const std::optional<ColorRange>& range) {
+  constexpr double kSize = 14, kWidth = 16;
+  Drawing drawing(image.width, image.height);
+  drawing.text({24, 22 + cap_height(18)}, shortened(options.title, image.width - 48, 18, true),
+               {.size = 18, .bold = true});
+  if (range) {
+    const double height = std::floor(image.height / 3.0);
+    const std::string low = fmt::format("{:.3g}", range->low), high = fmt::format("{:.3g}", range->high);
+    const double labels = std::max(text_width(low, kSize), text_width(high, kSize));
+    const double x = std::floor(image.width - 24 -
+                                std::max(kWidth + 8 + labels, text_width(options.unit, kSize))),
+                 y = image.height - height - 36;
+    for (double v = 0; v < height; ++v)
+      drawing.rectangle({x, y + v, x + kWidth, y + v + 1}, color(options.map, 1 - (v + 0.5) / height));
+    const double half = 0.5 * cap_height(kSize);
+    drawing.text({x + kWidth + 8, y + half}, high, {.size = kSize});
+    drawing.text({x + kWidth + 8, y + height + half}, low, {.size = kSize});
+    drawing.text({x, y - 18}, options.unit, {.size = kSize});
   }
-  if (range.low > range.high) range = {0, 1};
-  range.low = options.minimum.value_or(range.low);
-  range.high = options.maximum.value_or(range.high);
-  if (!(range.high > range.low)) range.high = range.low + std::max(1e-12, 1e-6 * std::abs(range.low));
-  return range;
-}
-
-void draw_bar(Image& image, const Range& range, const MeshPictureOptions& options) {
-  constexpr int kWidth = 16, kScale = 2;
-  const int height = image.height / 3, x = image.width - 120, y = image.height - height - 36;
-  for (int v = 0; v < height; ++v) {
-    const Rgb ink = color(options.map, 1 - (v + 0.5) / height);
-    for (int u = 0; u < kWidth; ++u) std::copy(ink.begin(), ink.end(), image.at(x + u, y + v));
-  }
-  for (const auto& [value, at] : {std::pair{range.high, y}, std::pair{range.low, y + height}})
-    draw_text(image, x + kWidth + 8, at - 7, fmt::format("{:.3g}", value), kInk, kScale);
-  draw_text(image, x, y - 28, options.unit, kInk, kScale);
+  drawing.paint(image);
 }
 
 void require_entries(size_t entries, int64_t wanted, const char* what) {
@@ -235,7 +220,7 @@ void require_entries(size_t entries, int64_t wanted, const char* what) {
 }  // namespace
 
 Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
-  check(mesh);
+  check_mesh(mesh);
   if (!options.values.empty())
     require_entries(options.values.size(), mesh.vertex_count(), "values of vertices");
   if (!options.uv.empty())
@@ -245,8 +230,8 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
   Canvas canvas(options.width, options.height);
   std::vector<Corner> corners = project(mesh, camera, options.perspective);
   const double room = options.title.empty() ? 0 : 30 * kSamples;
-  fit(corners, kMargin * canvas.width(), (1 - kMargin) * canvas.width(), kMargin * canvas.height() + room,
-      (1 - kMargin) * canvas.height());
+  fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
+            kFrameShare * canvas.height() + room, (1 - kFrameShare) * canvas.height());
 
   std::vector<Vec> normals;
   if (options.smooth) {
@@ -259,7 +244,7 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
     }
     for (Vec& n : normals) n = unit(n);
   }
-  const Range range = range_of(options.values, options);
+  const ColorRange range = range_of(options.values, options);
   double check_size = 1;
   if (!options.uv.empty()) {
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
@@ -304,14 +289,13 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
     });
   }
   Image image = canvas.image();
-  if (!options.title.empty()) draw_text(image, 24, 22, options.title, kInk, 2);
-  if (!options.values.empty()) draw_bar(image, range, options);
+  write_on(image, options, options.values.empty() ? std::nullopt : std::optional(range));
   return image;
 }
 
 Image draw_uv_layout(const TriangleMesh& mesh, const std::vector<double>& uv,
                      const std::vector<double>& face_values, const MeshPictureOptions& options) {
-  check(mesh);
+  check_mesh(mesh);
   require_entries(uv.size(), 2 * mesh.vertex_count(), "numbers (u, v) of vertices");
   if (!face_values.empty()) require_entries(face_values.size(), mesh.face_count(), "values of triangles");
   for (const double x : uv)
@@ -320,9 +304,9 @@ Image draw_uv_layout(const TriangleMesh& mesh, const std::vector<double>& uv,
   std::vector<Corner> corners(static_cast<size_t>(mesh.vertex_count()));
   for (size_t v = 0; v < corners.size(); ++v) corners[v] = {uv[2 * v], uv[2 * v + 1], 0, 1};
   const double room = options.title.empty() ? 0 : 30 * kSamples;
-  fit(corners, kMargin * canvas.width(), (1 - kMargin) * canvas.width(), kMargin * canvas.height() + room,
-      (1 - kMargin) * canvas.height());
-  const Range range = range_of(face_values, options);
+  fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
+            kFrameShare * canvas.height() + room, (1 - kFrameShare) * canvas.height());
+  const ColorRange range = color_range(face_values, options.map, options.minimum, options.maximum);
   const Vec plain = linear(kFront), ink = linear(kInk);
   for (int64_t t = 0; t < mesh.face_count(); ++t) {
     const int32_t* f = &mesh.faces[size_t(3 * t)];
@@ -335,8 +319,7 @@ Image draw_uv_layout(const TriangleMesh& mesh, const std::vector<double>& uv,
                     });
   }
   Image image = canvas.image();
-  if (!options.title.empty()) draw_text(image, 24, 22, options.title, kInk, 2);
-  if (!face_values.empty()) draw_bar(image, range, options);
+  write_on(image, options, face_values.empty() ? std::nullopt : std::optional(range));
   return image;
 }
 

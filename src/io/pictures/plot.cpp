@@ -6,22 +6,26 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
 
-#include "io/pictures/colormap.hpp"
-#include "io/pictures/map_picture.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
 namespace {
 
-constexpr Rgb kInk = {38, 42, 52}, kFrame = {120, 126, 138}, kGrid = {228, 230, 234};
-constexpr int kScale = 2, kText = 7 * kScale, kMargin = 20;
+constexpr double kPlotTitleSize = 17, kLabelSize = 14, kTickSize = 13, kPlotMargin = 20;
+constexpr double kLegendRow = 22, kLegendLine = 38, kMarker = 3.2;
 
 struct Tick {
   double at;  // 0 … 1
   std::string label;
 };
+
+std::string power_of_ten(double exponent) {
+  constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = "10";
+  for (const char c : fmt::format("{:.0f}", exponent + 0.0)) text += c == '-' ? "⁻" : kDigits[c - '0'];
+  return text;
+}
 
 // One axis: maps values to 0 … 1 and knows its ticks.
 class Axis {
@@ -49,217 +53,344 @@ class Axis {
     if (log_ && span >= 1.2) {
       const double step = std::max(1.0, std::ceil(span / wanted));
       for (double k = std::ceil(low_ / step) * step; k <= high_; k += step)
-        ticks.push_back({(k - low_) / span, fmt::format("1e{:.0f}", k + 0.0)});
+        ticks.push_back({(k - low_) / span, power_of_ten(k)});
       return ticks;
     }
     // Below some decades a logarithmic axis has ticks like a linear one, at their places.
     const double low = log_ ? std::pow(10, low_) : low_, high = log_ ? std::pow(10, high_) : high_;
-    double step = nice((high - low) / wanted);
+    double step = nice_step((high - low) / wanted);
     if (whole_) step = std::max(1.0, std::round(step));
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
       if (holds(k * step)) ticks.push_back({place(k * step), fmt::format("{:.6g}", k * step + 0.0)});
     return ticks;
   }
+  std::vector<Tick> ticks_at(const std::vector<double>& values) const {
+    std::vector<Tick> ticks;
+    for (const double v : values)
+      if (holds(v) && place(v) >= 0 && place(v) <= 1) ticks.push_back({place(v), fmt::format("{:.6g}", v)});
+    return ticks;
+  }
 
  private:
   double scaled(double v) const { return log_ ? std::log10(v) : v; }
-  // 1, 2 or 5 times a power of ten, at least `value`.
-  static double nice(double value) {
-    const double power = std::pow(10, std::floor(std::log10(value)));
-    for (const double factor : {1.0, 2.0, 5.0})
-      if (factor * power >= value * (1 - 1e-12)) return factor * power;
-    return 10 * power;
-  }
   const bool log_, whole_;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;
 };
 
-void blend(Image& image, int x, int y, const Rgb& ink, double share) {
-  if (x < 0 || y < 0 || x >= image.width || y >= image.height || share <= 0) return;
-  uint8_t* pixel = image.at(x, y);
-  for (size_t c = 0; c < 3; ++c)
-    pixel[c] = uint8_t(std::lround(pixel[c] + (ink[c] - pixel[c]) * std::min(share, 1.0)));
-}
-
-void fill(Image& image, int x, int y, int width, int height, const Rgb& ink) {
-  for (int v = y; v < y + height; ++v)
-    for (int u = x; u < x + width; ++u) blend(image, u, v, ink, 1);
-}
-
-// A stroke of `width` with round ends; pixels are covered by their distance from its middle.
-void stroke(Image& image, double x0, double y0, double x1, double y1, double width, const Rgb& ink) {
-  const double reach = width / 2 + 1, dx = x1 - x0, dy = y1 - y0, length2 = dx * dx + dy * dy;
-  for (int y = int(std::floor(std::min(y0, y1) - reach)); y <= int(std::ceil(std::max(y0, y1) + reach));
-       ++y) {
-    for (int x = int(std::floor(std::min(x0, x1) - reach)); x <= int(std::ceil(std::max(x0, x1) + reach));
-         ++x) {
-      const double t = length2 > 0 ? std::clamp(((x - x0) * dx + (y - y0) * dy) / length2, 0.0, 1.0) : 0.0;
-      blend(image, x, y, ink, width / 2 + 0.5 - std::hypot(x - x0 - t * dx, y - y0 - t * dy));
-    }
+// Leaves out ticks whose labels would touch the one before.
+std::vector<Tick> with_room(std::vector<Tick> ticks, double length) {
+  constexpr double kGap = 10;
+  std::vector<Tick> kept;
+  double end = -std::numeric_limits<double>::infinity();
+  std::stable_sort(ticks.begin(), ticks.end(), [](const Tick& a, const Tick& b) { return a.at < b.at; });
+  for (Tick& t : ticks) {
+    const double half = 0.5 * text_width(t.label, kTickSize);
+    if (t.at * length - half < end + kGap) continue;
+    end = t.at * length + half;
+    kept.push_back(std::move(t));
   }
+  return kept;
 }
 
-Rgb series_color(size_t k) {
-  constexpr std::array<double, 6> kHues = {255, 30, 150, 320, 85, 200};
-  return from_oklch(0.55, 0.15, kHues[k % kHues.size()]);
+// Ticks of x: fewer and fewer until all labels have room.
+std::vector<Tick> x_ticks_of(const Axis& axis, const PlotOptions& options, double length) {
+  if (!options.x_ticks.empty()) return with_room(axis.ticks_at(options.x_ticks), length);
+  for (int wanted = std::max(2, static_cast<int>(length / 90)); wanted > 2; --wanted) {
+    std::vector<Tick> ticks = axis.ticks(wanted);
+    if (with_room(ticks, length).size() == ticks.size()) return ticks;
+  }
+  return with_room(axis.ticks(2), length);
 }
 
-constexpr int kLegendRow = kText + 8, kLegendLine = 38;
-
-/// Names of the series beside their strokes.
-struct Legend {
-  explicit Legend(std::span<const PlotSeries> series) {
+// Names of the series beside their strokes.
+class PlotLegend {
+ public:
+  explicit PlotLegend(std::span<const PlotSeries> series) : series_(series) {
     for (const PlotSeries& s : series) {
       if (s.name.empty()) continue;
-      width = std::max(width, text_width(s.name, kScale) + kLegendLine + 6);
+      width = std::max(width, text_width(s.name, kTickSize) + kLegendLine + 8);
       height += kLegendRow;
     }
   }
-  void draw(Image& image, std::span<const PlotSeries> series, int left, int top) const {
-    fill(image, left, top, width, height, {255, 255, 255});
-    for (size_t k = 0; k < series.size(); ++k) {
-      if (series[k].name.empty()) continue;
-      const double middle = top + 4 + kText / 2.0;
-      if (series[k].line) stroke(image, left + 6, middle, left + 28, middle, 3, series_color(k));
-      if (!series[k].line) stroke(image, left + 17, middle, left + 17, middle, 6, series_color(k));
-      draw_text(image, left + kLegendLine, top + 4, series[k].name, kInk, kScale);
+  void draw(Drawing& drawing, double left, double top) const {
+    drawing.rectangle({left, top, left + width, top + height}, kPaper);
+    for (size_t k = 0; k < series_.size(); ++k) {
+      const PlotSeries& s = series_[k];
+      if (s.name.empty()) continue;
+      const double middle = top + 0.5 * kLegendRow;
+      const Rgb ink = s.ink.value_or(series_ink(k));
+      if (s.line) drawing.line({left + 6, middle}, {left + 30, middle}, pen_of(s, ink));
+      if (!s.line || (s.marker && !s.dashed)) drawing.circle({left + 18, middle}, kMarker, ink);
+      drawing.text({left + kLegendLine, middle + 0.5 * cap_height(kTickSize)}, s.name, {.size = kTickSize});
       top += kLegendRow;
     }
   }
-  int width = 0, height = 0;
+  static Pen pen_of(const PlotSeries& s, const Rgb& ink) {
+    return {ink, 2.2, s.dashed ? std::vector<double>{7, 5} : std::vector<double>{}};
+  }
+  double width = 0, height = 0;
+
+ private:
+  std::span<const PlotSeries> series_;
 };
 
-/// Where in the frame a legend covers none of the pixels in which `drawn` differs from `empty`: the upper
-/// right corner first, then by distance from it. Nothing where the data are everywhere.
-std::optional<std::array<int, 2>> free_place(const Image& empty, const Image& drawn, const Legend& legend,
-                                             int left, int top, int right, int bottom) {
-  const int width = right - left, height = bottom - top, stride = width + 1;
-  std::vector<int> sums(size_t(stride) * size_t(height + 1), 0);  // of differing pixels above and to the left
-  for (int y = 0; y < height; ++y)
-    for (int x = 0, row = 0; x < width; ++x) {
-      const size_t pixel = 3 * (size_t(top + y) * size_t(drawn.width) + size_t(left + x));
-      row += !std::equal(empty.pixels.begin() + int64_t(pixel), empty.pixels.begin() + int64_t(pixel) + 3,
-                         drawn.pixels.begin() + int64_t(pixel));
-      sums[size_t((y + 1) * stride + x + 1)] = sums[size_t(y * stride + x + 1)] + row;
-    }
-  constexpr int kStep = 6, kGap = 6;
-  std::optional<std::array<int, 2>> best;
-  double nearest = std::numeric_limits<double>::infinity();
-  for (int y = kGap; y + legend.height + kGap <= height; y += kStep)
-    for (int x = width - kGap - legend.width; x >= kGap; x -= kStep) {
-      const int covered = sums[size_t((y + legend.height) * stride + x + legend.width)] -
-                          sums[size_t(y * stride + x + legend.width)] -
-                          sums[size_t((y + legend.height) * stride + x)] + sums[size_t(y * stride + x)];
-      const double distance = std::hypot(width - x - legend.width, y);
-      if (covered == 0 && distance < nearest) nearest = distance, best = {left + x, top + y};
-    }
-  return best;
-}
+// Where data are, in cells of some pixels, for rectangles that must not cover them.
+class Occupancy {
+ public:
+  explicit Occupancy(const Box& frame)
+      : frame_(frame),
+        cols_(static_cast<int>(frame.width() / kCell) + 2),
+        rows_(static_cast<int>(frame.height() / kCell) + 2),
+        taken_(static_cast<size_t>(cols_) * static_cast<size_t>(rows_), 0) {}
 
-/// Nothing where the legend finds no place in the frame.
-std::optional<Image> drawn(std::span<const PlotSeries> series, const PlotOptions& options,
-                           bool legend_above) {
-  Axis x_axis(options.log_x, options.whole_x), y_axis(options.log_y, false);
-  for (const PlotSeries& s : series) {
-    if (s.x.size() != s.y.size())
-      throw InternalError(fmt::format("{} x for {} y", s.x.size(), s.y.size()), "draw_plot",
-                          "as many of both");
-    for (size_t k = 0; k < s.x.size(); ++k) {
-      if (!x_axis.holds(s.x[k]) || !y_axis.holds(s.y[k])) continue;
-      x_axis.include(s.x[k]);
-      y_axis.include(s.y[k]);
-    }
+  void add_segment(Point a, Point b) {
+    const int steps = static_cast<int>(std::hypot(b.x - a.x, b.y - a.y) / kCell) + 1;
+    for (int k = 0; k <= steps; ++k)
+      add(a.x + (b.x - a.x) * k / steps - frame_.left, a.y + (b.y - a.y) * k / steps - frame_.top);
   }
-  x_axis.close();
-  y_axis.close();
 
-  Image image(options.width, options.height, 3, 255);
-  const std::vector<Tick> y_ticks = y_axis.ticks(std::max(2, options.height / 70));
-  int label_room = 0;
-  for (const Tick& t : y_ticks) label_room = std::max(label_room, text_width(t.label, kScale));
-  const Legend legend(series);
-  const int left = kMargin + label_room + 8;
-  const int top = kMargin + (options.title.empty() ? 0 : kText + 12) +
-                  (options.y_label.empty() ? 0 : kText + 8) + (legend_above ? legend.height : 0);
-  const int right = options.width - kMargin,
-            bottom = options.height - kMargin - kText - 8 - (options.x_label.empty() ? 0 : kText + 8);
-  const int width = right - left, height = bottom - top;
-  if (width < 40 || height < 40)
-    throw InternalError(fmt::format("a plot of {} x {} pixels", options.width, options.height), "draw_plot",
-                        "room for the frame and its labels");
-  draw_text(image, left, kMargin, options.title, kInk, kScale);
-  draw_text(image, kMargin, top - kText - 8, options.y_label, kInk, kScale);
-  draw_text(image, left + (width - text_width(options.x_label, kScale)) / 2, options.height - kMargin - kText,
-            options.x_label, kInk, kScale);
-
-  for (const Tick& t : y_ticks) {
-    const int y = bottom - int(std::lround(t.at * height));
-    fill(image, left, y, width, 1, kGrid);
-    draw_text(image, left - 8 - text_width(t.label, kScale), y - kText / 2, t.label, kInk, kScale);
-  }
-  for (const Tick& t : x_axis.ticks(std::max(2, width / 110))) {
-    const int x = left + int(std::lround(t.at * width));
-    fill(image, x, top, 1, height, kGrid);
-    draw_text(image, x - text_width(t.label, kScale) / 2, bottom + 8, t.label, kInk, kScale);
-  }
-  const Image empty = image;
-  fill(image, left, top, width, 1, kFrame);
-  fill(image, left, bottom, width + 1, 1, kFrame);
-  fill(image, left, top, 1, height, kFrame);
-  fill(image, right, top, 1, height, kFrame);
-
-  for (size_t k = 0; k < series.size(); ++k) {
-    const PlotSeries& s = series[k];
-    const Rgb ink = series_color(k);
-    bool drawing = false;
-    double last_x = 0, last_y = 0;
-    for (size_t n = 0; n < s.x.size(); ++n) {
-      if (!x_axis.holds(s.x[n]) || !y_axis.holds(s.y[n])) {
-        drawing = false;
-        continue;
+  // The upper left corner of a free rectangle: the upper right of the frame first, then by distance from it.
+  std::optional<Point> free_place(double width, double height) const {
+    const std::vector<int> sums = totals();
+    const int w = static_cast<int>(std::ceil(width / kCell)), h = static_cast<int>(std::ceil(height / kCell));
+    std::optional<Point> best;
+    double nearest = std::numeric_limits<double>::infinity();
+    for (int y = 1; (y + h + 1) * kCell <= frame_.height(); ++y) {
+      for (int x = 1; (x + w + 1) * kCell <= frame_.width(); ++x) {
+        const double distance = std::hypot(cols_ - x - w, y);
+        if (distance >= nearest || count(sums, x, y, x + w, y + h) > 0) continue;
+        nearest = distance;
+        best = Point{frame_.left + x * kCell, frame_.top + y * kCell};
       }
-      const double x = left + x_axis.place(s.x[n]) * width, y = bottom - y_axis.place(s.y[n]) * height;
-      if (drawing && s.line) stroke(image, last_x, last_y, x, y, 2, ink);
-      // Markers that would touch each other say nothing.
-      if (s.marker && (!s.line || s.x.size() < size_t(width) / 8)) stroke(image, x, y, x, y, 6, ink);
-      last_x = x;
-      last_y = y;
-      drawing = true;
+    }
+    return best;
+  }
+
+ private:
+  static constexpr double kCell = 5, kReach = 6;
+  void add(double x, double y) {
+    const auto cell = [](double v, int count) {
+      return static_cast<size_t>(std::clamp(static_cast<int>(v / kCell), 0, count - 1));
+    };
+    for (size_t r = cell(y - kReach, rows_); r <= cell(y + kReach, rows_); ++r)
+      for (size_t c = cell(x - kReach, cols_); c <= cell(x + kReach, cols_); ++c)
+        taken_[r * static_cast<size_t>(cols_) + c] = 1;
+  }
+  // Of the cells above and to the left, with a row and a column of zeros before them.
+  std::vector<int> totals() const {
+    const auto stride = static_cast<size_t>(cols_) + 1;
+    std::vector<int> sums(stride * (static_cast<size_t>(rows_) + 1), 0);
+    for (size_t r = 0; r < static_cast<size_t>(rows_); ++r)
+      for (size_t c = 0, row = 0; c < static_cast<size_t>(cols_); ++c) {
+        row += static_cast<size_t>(taken_[r * static_cast<size_t>(cols_) + c]);
+        sums[(r + 1) * stride + c + 1] = sums[r * stride + c + 1] + static_cast<int>(row);
+      }
+    return sums;
+  }
+  int count(const std::vector<int>& sums, int left, int top, int right, int bottom) const {
+    const auto at = [&](int r, int c) { return sums[static_cast<size_t>(r * (cols_ + 1) + c)]; };
+    return at(bottom, right) - at(top, right) - at(bottom, left) + at(top, left);
+  }
+
+  const Box frame_;
+  const int cols_, rows_;
+  std::vector<char> taken_;
+};
+
+enum class LegendPlace { inside, right, above };
+
+class Plot {
+ public:
+  Plot(std::span<const PlotSeries> series, const PlotOptions& options)
+      : series_(series),
+        options_(options),
+        x_(options.log_x, options.whole_x),
+        y_(options.log_y, false),
+        legend_(series) {
+    for (const PlotSeries& s : series) {
+      if (s.x.size() != s.y.size())
+        throw InternalError(fmt::format("{} x for {} y", s.x.size(), s.y.size()), "draw_plot",
+                            "as many of both");
+      for (size_t k = 0; k < s.x.size(); ++k) {
+        if (!holds(s, k)) continue;
+        x_.include(s.x[k]);
+        y_.include(s.y[k]);
+      }
+    }
+    x_.close();
+    y_.close();
+  }
+
+  // Nothing where the legend finds no place.
+  std::optional<Drawing> draw(LegendPlace place) const {
+    Drawing out(options_.width, options_.height + (place == LegendPlace::above ? legend_.height : 0));
+    const std::vector<Tick> y_ticks = y_.ticks(std::max(2, options_.height / 70));
+    const Box frame = frame_of(y_ticks, place, out.height());
+    if (place == LegendPlace::right &&
+        (frame.width() < 0.5 * options_.width || frame.height() < legend_.height))
+      return std::nullopt;
+    if (frame.width() < 40 || frame.height() < 40)
+      throw InternalError(fmt::format("a plot of {} x {} pixels", options_.width, options_.height),
+                          "draw_plot", "room for the frame and its labels");
+    draw_axes(out, frame, y_ticks);
+    Occupancy occupied(frame);
+    draw_data(out, frame, occupied);
+    out.outline({frame.left + 0.5, frame.top + 0.5, frame.right + 0.5, frame.bottom + 0.5}, {kFrameInk});
+    if (legend_.height == 0) return out;
+    if (place == LegendPlace::right) {
+      legend_.draw(out, frame.right + 8, frame.top);
+    } else if (place == LegendPlace::above) {
+      legend_.draw(out, frame.right - legend_.width, frame.top - legend_.height - 6);
+    } else if (const auto corner = occupied.free_place(legend_.width, legend_.height)) {
+      legend_.draw(out, corner->x, corner->y);
+    } else {
+      return std::nullopt;
+    }
+    return out;
+  }
+
+ private:
+  bool holds(const PlotSeries& s, size_t k) const { return x_.holds(s.x[k]) && y_.holds(s.y[k]); }
+
+  Box frame_of(const std::vector<Tick>& y_ticks, LegendPlace place, double height) const {
+    double labels = 0;
+    for (const Tick& t : y_ticks) labels = std::max(labels, text_width(t.label, kTickSize));
+    Box frame;
+    frame.left = std::round(kPlotMargin + labels + 8);
+    frame.top = std::round(kPlotMargin + (options_.title.empty() ? 4 : kPlotTitleSize + 10) +
+                           (options_.y_label.empty() ? 0 : kLabelSize + 8) +
+                           (place == LegendPlace::above ? legend_.height + 6 : 0));
+    frame.right =
+        std::round(options_.width - kPlotMargin - 12 - (place == LegendPlace::right ? legend_.width + 4 : 0));
+    frame.bottom =
+        std::round(height - kPlotMargin - kTickSize - 8 - (options_.x_label.empty() ? 0 : kLabelSize + 8));
+    return frame;
+  }
+
+  void draw_axes(Drawing& out, const Box& frame, const std::vector<Tick>& y_ticks) const {
+    const double room = options_.width - 2 * kPlotMargin;
+    out.text({kPlotMargin, kPlotMargin + cap_height(kPlotTitleSize)},
+             shortened(options_.title, room, kPlotTitleSize, true), {.size = kPlotTitleSize, .bold = true});
+    const double y_label_top = kPlotMargin + (options_.title.empty() ? 0 : kPlotTitleSize + 10);
+    out.text({kPlotMargin, y_label_top + cap_height(kLabelSize)},
+             shortened(options_.y_label, options_.width - 2 * kPlotMargin, kLabelSize),
+             {.size = kLabelSize, .ink = kFaintInk});
+    out.text({0.5 * (frame.left + frame.right), out.height() - kPlotMargin},
+             shortened(options_.x_label, frame.width(), kLabelSize),
+             {.size = kLabelSize, .ink = kFaintInk, .align = Align::middle});
+    for (const Tick& t : y_ticks) {
+      const double y = std::floor(frame.bottom - t.at * frame.height()) + 0.5;
+      out.line({frame.left, y}, {frame.right, y}, {kGridInk});
+      out.text({frame.left - 8, y + 0.5 * cap_height(kTickSize)}, t.label,
+               {.size = kTickSize, .align = Align::right});
+    }
+    for (const Tick& t : x_ticks_of(x_, options_, frame.width())) {
+      const double x = std::floor(frame.left + t.at * frame.width()) + 0.5;
+      out.line({x, frame.top}, {x, frame.bottom}, {kGridInk});
+      out.text({x, frame.bottom + 8 + cap_height(kTickSize)}, t.label,
+               {.size = kTickSize, .align = Align::middle});
     }
   }
-  if (legend.height == 0) return image;
-  if (legend_above) {
-    legend.draw(image, series, right - legend.width, top - legend.height - 4);
-  } else if (const auto place = free_place(empty, image, legend, left + 1, top + 1, right, bottom)) {
-    legend.draw(image, series, (*place)[0], (*place)[1]);
-  } else {
-    return std::nullopt;
+
+  void draw_data(Drawing& out, const Box& frame, Occupancy& occupied) const {
+    for (size_t k = 0; k < series_.size(); ++k) {
+      const PlotSeries& s = series_[k];
+      const Rgb ink = s.ink.value_or(series_ink(k));
+      // Markers that would touch each other say nothing.
+      const bool marked = s.marker && (!s.line || static_cast<double>(s.x.size()) < frame.width() / 8);
+      std::vector<Point> run;
+      const auto finish = [&] {
+        if (s.line && !run.empty()) out.polyline(std::move(run), PlotLegend::pen_of(s, ink));
+        run.clear();
+      };
+      for (size_t n = 0; n < s.x.size(); ++n) {
+        if (!holds(s, n)) {
+          finish();
+          continue;
+        }
+        const Point p{frame.left + x_.place(s.x[n]) * frame.width(),
+                      frame.bottom - y_.place(s.y[n]) * frame.height()};
+        occupied.add_segment(s.line && !run.empty() ? run.back() : p, p);
+        if (s.line) run.push_back(p);
+        if (marked) out.circle(p, kMarker, ink);
+      }
+      finish();
+    }
   }
-  return image;
-}
+
+  const std::span<const PlotSeries> series_;
+  const PlotOptions& options_;
+  Axis x_, y_;
+  const PlotLegend legend_;
+};
 
 }  // namespace
 
-Image draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) {
-  if (auto image = drawn(series, options, false)) return *std::move(image);
-  return *drawn(series, options, true);
+double nice_step(double value) {
+  const double power = std::pow(10, std::floor(std::log10(value)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= value * (1 - 1e-12)) return factor * power;
+  return 10 * power;
 }
 
-Image stack_images(std::span<const Image> images) {
-  int width = 0, height = 0;
-  for (const Image& part : images) {
-    width = std::max(width, part.width);
-    height += part.height;
+std::vector<std::pair<double, std::string>> even_ticks(double low, double high, double step) {
+  const int digits = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+  std::vector<std::pair<double, std::string>> ticks;
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) {
+    std::string label = fmt::format("{:.{}f}", k * step + 0.0, digits);
+    // The sign of typography is as wide as a digit.
+    if (label.starts_with('-')) label.replace(0, 1, "−");
+    ticks.emplace_back(k * step, std::move(label));
   }
-  Image whole(width, height, images.empty() ? 3 : images.front().channels, 255);
-  int y = 0;
-  for (const Image& part : images) {
-    if (part.channels != whole.channels)
-      throw InternalError("pictures of several numbers of channels", "stack_images", "one");
-    const size_t row = size_t(part.width) * size_t(part.channels);
-    for (int r = 0; r < part.height; ++r)
-      std::copy_n(part.pixels.data() + size_t(r) * row, row, whole.at(0, y + r));
-    y += part.height;
+  return ticks;
+}
+
+Rgb series_ink(size_t k) {
+  constexpr std::array<double, 7> kHues = {255, 35, 150, 320, 85, 200, 290};
+  // A second round is darker.
+  return from_oklch(k / kHues.size() % 2 == 0 ? 0.57 : 0.42, 0.14, kHues[k % kHues.size()]);
+}
+
+Drawing draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) {
+  const Plot plot(series, options);
+  for (const LegendPlace place : {LegendPlace::inside, LegendPlace::right})
+    if (auto drawing = plot.draw(place)) return *std::move(drawing);
+  return *plot.draw(LegendPlace::above);
+}
+
+Drawing draw_bars(const std::vector<std::pair<std::string, double>>& bars, const std::string& title,
+                  const std::string& unit) {
+  constexpr double kRow = 24, kBar = 420;
+  double names = 0, values = 0, largest = 0;
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : bars) {
+    texts.push_back(fmt::format("{:.4g} {}", value, unit));
+    names = std::max(names, text_width(name, kTickSize));
+    values = std::max(values, text_width(texts.back(), kTickSize));
+    if (std::isfinite(value)) largest = std::max(largest, value);
+  }
+  const double left = std::ceil(kPlotMargin + names + 10), top = kPlotMargin + kPlotTitleSize + 12;
+  const double width =
+      std::max(left + kBar + 8 + values, kPlotMargin + text_width(title, kPlotTitleSize, true));
+  Drawing out(std::ceil(width + kPlotMargin), top + kRow * static_cast<double>(bars.size()) + kPlotMargin);
+  out.text({kPlotMargin, kPlotMargin + cap_height(kPlotTitleSize)}, title,
+           {.size = kPlotTitleSize, .bold = true});
+  for (size_t k = 0; k < bars.size(); ++k) {
+    const double y = top + kRow * static_cast<double>(k), base = y + 0.5 * (kRow - 6 + cap_height(kTickSize));
+    const double share = largest > 0 && bars[k].second > 0 ? std::min(bars[k].second / largest, 1.0) : 0;
+    const double length = std::max(1.0, share * kBar);
+    out.text({left - 10, base}, bars[k].first, {.size = kTickSize, .align = Align::right});
+    out.rectangle({left, y, left + length, y + kRow - 6}, series_ink(0));
+    out.text({left + length + 8, base}, texts[k], {.size = kTickSize, .ink = kFaintInk});
+  }
+  return out;
+}
+
+Drawing stack(std::span<const Drawing> parts) {
+  Drawing whole(0, 0);
+  for (const Drawing& part : parts) {
+    whole.append(part, {0, whole.height()});
+    whole.set_size(std::max(whole.width(), part.width()), whole.height() + part.height());
   }
   return whole;
 }

@@ -1,5 +1,5 @@
-// A strict reader of TOML: tables, arrays of tables, dotted and quoted keys, all strings, integers, floats,
-// booleans, arrays and inline tables. Dates are refused.
+// TOML files, read by toml++: tables, arrays, strings, integers, floats, booleans, each with the line where it
+// stands. Dates are refused.
 #pragma once
 
 #include <cstdint>

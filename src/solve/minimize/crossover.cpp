@@ -9,6 +9,7 @@
 
 #include "core/atomic_file.hpp"
 #include "core/disk_cache.hpp"
+#include "core/statistics.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/model/problem.hpp"
@@ -34,8 +35,7 @@ double time_gradient(const Problem& problem, const Device& device) {
     evaluator.value_and_gradient();
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  std::nth_element(times.begin(), times.begin() + std::ptrdiff_t(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 std::vector<std::pair<std::string, int64_t>> read_lines(const std::filesystem::path& file) {

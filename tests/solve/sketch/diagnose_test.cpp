@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "lockstep/error.hpp"
+#include "solve/sketch/draw_sketch.hpp"
 #include "solve/sketch/solve_sketch.hpp"
-#include "solve/sketch/svg.hpp"
 
 namespace lockstep::solve::sketch {
 namespace {
@@ -158,7 +158,8 @@ bool numbers_are_finite(const std::string& svg) {
 
 TEST(SketchDrawing, ColoursDimensionsAndMarks) {
   const std::string svg = draw_sketch(solved(kTriangle + constraint("width <&>", "length", "['ab']", "4") +
-                                             constraint("level", "horizontal", "['ab']")));
+                                             constraint("level", "horizontal", "['ab']")))
+                              .svg();
   EXPECT_TRUE(svg.starts_with("<svg "));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_NE(svg.find(">4</text>"), std::string::npos) << "the dimension";
@@ -166,7 +167,8 @@ TEST(SketchDrawing, ColoursDimensionsAndMarks) {
   EXPECT_NE(svg.find("2 degrees of freedom"), std::string::npos);
   EXPECT_TRUE(numbers_are_finite(svg));
   const std::string contradictory = draw_sketch(solved(kTriangle + constraint("w", "length", "['ab']", "4") +
-                                                       constraint("v", "length", "['ab']", "3")));
+                                                       constraint("v", "length", "['ab']", "3")))
+                                        .svg();
   EXPECT_NE(contradictory.find("contradictory"), std::string::npos);
   EXPECT_NE(contradictory.find("#d03030"), std::string::npos);
 }

@@ -1,26 +1,25 @@
-#include "solve/sketch/svg.hpp"
+#include "solve/sketch/draw_sketch.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numbers>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace lockstep::solve::sketch {
 namespace {
 
 constexpr double kLongerSide = 760, kMargin = 90, kFontSize = 14, kPointSize = 3.2, kArrow = 8,
-                 kDimensionGap = 26;
-constexpr const char *kDetermined = "#22303f", *kFree = "#1f78d1", *kConflict = "#d03030",
-                     *kDimension = "#7a8694";
+                 kDimensionGap = 26, kTextMargin = 24;
+constexpr io::Rgb kDetermined = {34, 48, 63}, kFree = {31, 120, 209}, kConflict = {208, 48, 48},
+                  kDimension = {110, 122, 136};
 
-struct Xy {
-  double x = 0, y = 0;
-};
+using io::Rgb;
+using Xy = io::Point;
 Xy operator+(Xy a, Xy b) { return {a.x + b.x, a.y + b.y}; }
 Xy operator-(Xy a, Xy b) { return {a.x - b.x, a.y - b.y}; }
 Xy operator*(Xy a, double s) { return {a.x * s, a.y * s}; }
@@ -29,20 +28,6 @@ double dot(Xy a, Xy b) { return a.x * b.x + a.y * b.y; }
 double cross(Xy a, Xy b) { return a.x * b.y - a.y * b.x; }
 Xy unit(Xy a) { return length(a) > 0 ? a * (1 / length(a)) : Xy{1, 0}; }
 Xy left_of(Xy a) { return {-a.y, a.x}; }
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 // Marks of relations that have no number.
 const char* mark_of(ConstraintKind kind) {
@@ -81,23 +66,18 @@ class Drawing {
     const double extent = std::max({high_x - low_x, high_y - low_y, 1e-9 * result.size});
     scale_ = kLongerSide / extent;
     origin_ = {low_x, high_y};
-    width_ = (high_x - low_x) * scale_ + 2 * kMargin;
-    height_ = (high_y - low_y) * scale_ + 2 * kMargin;
+    out_.set_size(std::round((high_x - low_x) * scale_ + 2 * kMargin),
+                  std::round((high_y - low_y) * scale_ + 2 * kMargin));
     for (const auto& set : result.conflicts) conflicting_.insert(set.begin(), set.end());
   }
 
-  std::string operator()() {
+  io::Drawing operator()() {
     for (const SketchLine& line : sketch_.lines) draw_line(line);
     for (size_t c = 0; c < sketch_.circles.size(); ++c) draw_circle(c);
     for (size_t k = 0; k < sketch_.constraints.size(); ++k) draw_constraint(k);
     for (size_t p = 0; p < sketch_.points.size(); ++p) draw_point(p);
     draw_captions();
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 "
-        "{0:.2f} "
-        "{1:.2f}\" font-family=\"sans-serif\" font-size=\"{2}\">\n<rect width=\"100%\" height=\"100%\" "
-        "fill=\"#ffffff\"/>\n{3}</svg>\n",
-        width_, height_, kFontSize, body_);
+    return std::move(out_);
   }
 
  private:
@@ -111,82 +91,62 @@ class Drawing {
   }
   Xy screen(int32_t point) const { return screen(at(point)); }
 
-  const char* color(bool determined) const { return determined ? kDetermined : kFree; }
-  const char* constraint_color(size_t k) const {
+  const Rgb& color(bool determined) const { return determined ? kDetermined : kFree; }
+  const Rgb& constraint_color(size_t k) const {
     return conflicting_.count(int32_t(k)) ? kConflict : kDimension;
   }
 
-  void stroke(Xy a, Xy b, const char* ink, double width) {
-    body_ += fmt::format(
-        "<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" stroke=\"{}\" stroke-width=\"{}\" "
-        "stroke-linecap=\"round\"/>\n",
-        a.x, a.y, b.x, b.y, ink, width);
-  }
-  void arrow(Xy tip, Xy direction, const char* ink) {
+  void arrow(Xy tip, Xy direction, const Rgb& ink) {
     const Xy back = tip - direction * kArrow, side = left_of(direction) * (0.32 * kArrow);
-    body_ += fmt::format("<path d=\"M{:.2f} {:.2f}L{:.2f} {:.2f}L{:.2f} {:.2f}Z\" fill=\"{}\"/>\n", tip.x,
-                         tip.y, back.x + side.x, back.y + side.y, back.x - side.x, back.y - side.y, ink);
+    out_.area({tip, back + side, back - side}, ink);
   }
-  void label(Xy middle, const std::string& text, const char* ink) {
-    body_ += fmt::format(
-        "<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\" dominant-baseline=\"central\" fill=\"{}\" "
-        "stroke=\"#ffffff\" stroke-width=\"4\" paint-order=\"stroke\">{}</text>\n",
-        middle.x, middle.y, ink, escaped(text));
+  void label(Xy middle, const std::string& text, const Rgb& ink) {
+    out_.text({middle.x, middle.y + 0.5 * io::cap_height(kFontSize)}, text,
+              {.size = kFontSize, .ink = ink, .align = io::Align::middle, .halo = true});
   }
 
   void draw_line(const SketchLine& line) {
     const auto& determined = result_.freedom.point_determined;
-    stroke(screen(line.a), screen(line.b), color(determined[size_t(line.a)] && determined[size_t(line.b)]),
-           2.2);
+    out_.line(screen(line.a), screen(line.b),
+              {color(determined[size_t(line.a)] && determined[size_t(line.b)]), 2.2});
+  }
+
+  // The angle at which an arc starts, and how far it goes round.
+  std::pair<double, double> turn_of(const SketchCircle& arc) const {
+    const Xy from = at(arc.start) - at(arc.center), to = at(arc.end) - at(arc.center);
+    double sweep = std::atan2(cross(from, to), dot(from, to));
+    if (sweep <= 0) sweep += 2 * std::numbers::pi;
+    return {std::atan2(from.y, from.x), sweep};
   }
 
   void draw_circle(size_t index) {
     const SketchCircle& c = sketch_.circles[index];
-    const Xy center = screen(c.center);
-    const double radius = c.radius * scale_;
-    const char* ink = color(result_.freedom.circle_determined[index]);
-    if (!c.is_arc()) {
-      body_ += fmt::format(
-          "<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{:.2f}\" fill=\"none\" stroke=\"{}\" "
-          "stroke-width=\"2.2\"/>\n",
-          center.x, center.y, radius, ink);
-      return;
-    }
-    const Xy from = at(c.start) - at(c.center), to = at(c.end) - at(c.center);
-    double sweep = std::atan2(cross(from, to), dot(from, to));
-    if (sweep <= 0) sweep += 2 * std::numbers::pi;
-    const Xy s = screen(c.start), e = screen(c.end);
-    body_ += fmt::format(
-        "<path d=\"M{:.2f} {:.2f}A{:.2f} {:.2f} 0 {} 0 {:.2f} {:.2f}\" fill=\"none\" stroke=\"{}\" "
-        "stroke-width=\"2.2\"/>\n",
-        s.x, s.y, radius, radius, sweep > std::numbers::pi ? 1 : 0, e.x, e.y, ink);
+    const io::Pen pen{color(result_.freedom.circle_determined[index]), 2.2};
+    if (!c.is_arc()) return out_.circle(screen(c.center), c.radius * scale_, std::nullopt, pen);
+    const auto [from, sweep] = turn_of(c);
+    out_.arc(screen(c.center), c.radius * scale_, from, sweep, pen);
   }
 
   void draw_point(size_t index) {
-    const SketchPoint& p = sketch_.points[index];
     const Xy at = screen(int32_t(index));
-    if (p.pinned) {
-      body_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"9\" height=\"9\" fill=\"{}\"/>\n",
-                           at.x - 4.5, at.y - 4.5, kDetermined);
+    if (sketch_.points[index].pinned) {
+      out_.rectangle({at.x - 4.5, at.y - 4.5, at.x + 4.5, at.y + 4.5}, kDetermined);
     } else {
-      body_ += fmt::format(
-          "<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" fill=\"#ffffff\" stroke=\"{}\" "
-          "stroke-width=\"2\"/>\n",
-          at.x, at.y, kPointSize, color(result_.freedom.point_determined[index]));
+      out_.circle(at, kPointSize, io::kPaper, io::Pen{color(result_.freedom.point_determined[index]), 2});
     }
   }
 
   // A dimension beside the way from a to b.
-  void draw_length(Xy a, Xy b, const std::string& text, const char* ink) {
+  void draw_length(Xy a, Xy b, const std::string& text, const Rgb& ink) {
     const Xy along = unit(b - a);
     Xy side = left_of(along) * -1.0;
     // Away from the middle of the drawing.
-    const Xy middle{0.5 * width_, 0.5 * height_};
+    const Xy middle{0.5 * out_.width(), 0.5 * out_.height()};
     if (dot((a + b) * 0.5 - middle, side) < 0) side = side * -1.0;
     const Xy offset = side * kDimensionGap, p = a + offset, q = b + offset;
-    stroke(a + side * 6.0, p + side * 5.0, ink, 0.8);
-    stroke(b + side * 6.0, q + side * 5.0, ink, 0.8);
-    stroke(p, q, ink, 1.1);
+    out_.line(a + side * 6.0, p + side * 5.0, {ink, 0.8});
+    out_.line(b + side * 6.0, q + side * 5.0, {ink, 0.8});
+    out_.line(p, q, {ink, 1.1});
     if (length(q - p) > 3 * kArrow) {
       arrow(p, along * -1.0, ink);
       arrow(q, along, ink);
@@ -194,7 +154,7 @@ class Drawing {
     label((p + q) * 0.5 + side * 2.0, text, ink);
   }
 
-  void draw_angle(const SketchConstraint& c, const char* ink) {
+  void draw_angle(const SketchConstraint& c, const Rgb& ink) {
     const SketchLine &first = sketch_.lines[size_t(c.of[0].index)],
                      &second = sketch_.lines[size_t(c.of[1].index)];
     const Xy a = at(first.a), u = unit(at(first.b) - a), b = at(second.a), v = unit(at(second.b) - b);
@@ -202,39 +162,29 @@ class Drawing {
     // Where the lines meet; beside the second line where they do not.
     const Xy apex = std::abs(sine) > 1e-6 ? a + u * (cross(b - a, v) / sine) : b;
     const double radius = 34, from = std::atan2(u.y, u.x), sweep = c.value * std::numbers::pi / 180;
-    const Xy center = screen(apex);
-    const auto on_arc = [&](double share, double r) {
-      const double angle = from + share * sweep;
-      return center + Xy{r * std::cos(angle), -r * std::sin(angle)};
-    };
-    const Xy s = on_arc(0, radius), e = on_arc(1, radius);
-    body_ += fmt::format(
-        "<path d=\"M{:.2f} {:.2f}A{} {} 0 {} {} {:.2f} {:.2f}\" fill=\"none\" stroke=\"{}\" "
-        "stroke-width=\"1.1\"/>\n",
-        s.x, s.y, radius, radius, std::abs(sweep) > std::numbers::pi ? 1 : 0, sweep > 0 ? 0 : 1, e.x, e.y,
-        ink);
-    label(on_arc(0.5, radius + 16), fmt::format("{:g}°", c.value), ink);
+    out_.arc(screen(apex), radius, from, sweep, {ink, 1.1});
+    const double middle = from + 0.5 * sweep;
+    label(screen(apex) + Xy{std::cos(middle), -std::sin(middle)} * (radius + 16),
+          fmt::format("{:g}°", c.value), ink);
   }
 
-  void draw_radius(const SketchConstraint& c, const char* ink) {
+  void draw_radius(const SketchConstraint& c, const Rgb& ink) {
     const SketchCircle& circle = sketch_.circles[size_t(c.of[0].index)];
     double angle = 0.25 * std::numbers::pi;
     if (circle.is_arc()) {
-      const Xy from = at(circle.start) - at(circle.center), to = at(circle.end) - at(circle.center);
-      double sweep = std::atan2(cross(from, to), dot(from, to));
-      if (sweep <= 0) sweep += 2 * std::numbers::pi;
-      angle = std::atan2(from.y, from.x) + 0.5 * sweep;
+      const auto [from, sweep] = turn_of(circle);
+      angle = from + 0.5 * sweep;
     }
     const Xy center = screen(circle.center), out{std::cos(angle), -std::sin(angle)};
     const Xy rim = center + out * (circle.radius * scale_);
-    stroke(center, rim, ink, 1.1);
+    out_.line(center, rim, {ink, 1.1});
     arrow(rim, out, ink);
     label(center + out * (0.55 * circle.radius * scale_), fmt::format("R {:g}", c.value), ink);
   }
 
   void draw_constraint(size_t k) {
     const SketchConstraint& c = sketch_.constraints[k];
-    const char* ink = constraint_color(k);
+    const Rgb& ink = constraint_color(k);
     switch (c.kind) {
       case ConstraintKind::length: {
         const bool line = c.of[0].kind == 'l';
@@ -249,7 +199,7 @@ class Drawing {
         const SketchLine& line = sketch_.lines[size_t(c.of[1].index)];
         const Xy p = at(c.of[0].index), a = at(line.a), u = unit(at(line.b) - a);
         const Xy foot = a + u * dot(p - a, u);
-        stroke(screen(p), screen(foot), ink, 1.1);
+        out_.line(screen(p), screen(foot), {ink, 1.1});
         label((screen(p) + screen(foot)) * 0.5, fmt::format("{:g}", c.value), ink);
         return;
       }
@@ -259,7 +209,7 @@ class Drawing {
 
   // Marks stand beside the middle of each line or at the rim of each circle, in a row where there are
   // several.
-  void draw_mark(const SketchConstraint& c, const char* ink) {
+  void draw_mark(const SketchConstraint& c, const Rgb& ink) {
     const std::string mark = mark_of(c.kind);
     if (mark.empty()) return;
     for (const EntityRef& ref : c.of) {
@@ -267,7 +217,7 @@ class Drawing {
         const SketchLine& line = sketch_.lines[size_t(ref.index)];
         const Xy a = screen(line.a), b = screen(line.b), along = unit(b - a);
         Xy side = left_of(along);
-        const Xy middle{0.5 * width_, 0.5 * height_};
+        const Xy middle{0.5 * out_.width(), 0.5 * out_.height()};
         if (dot((a + b) * 0.5 - middle, side) > 0) side = side * -1.0;
         label((a + b) * 0.5 + side * 13.0 + along * (15.0 * double(line_marks_[ref.index]++)), mark, ink);
       } else if (ref.kind == 'c') {
@@ -289,23 +239,26 @@ class Drawing {
                               : free == 0                ? "fully constrained"
                               : free == 1                ? "1 degree of freedom"
                                                          : fmt::format("{} degrees of freedom", free);
-    body_ += fmt::format("<text x=\"24\" y=\"34\" font-size=\"20\" fill=\"{}\">{}</text>\n", kDetermined,
-                         escaped(sketch_.name));
-    body_ += fmt::format("<text x=\"24\" y=\"{:.2f}\" fill=\"{}\">{}</text>\n", height_ - 20,
-                         result_.satisfied ? (free == 0 ? kDetermined : kFree) : kConflict, state);
+    out_.text({kTextMargin, 38}, io::shortened(sketch_.name, out_.width() - 2 * kTextMargin, 20, true),
+              {.size = 20, .ink = kDetermined, .bold = true});
+    out_.text({kTextMargin, out_.height() - 20}, state,
+              {.size = kFontSize,
+               .ink = !result_.satisfied ? kConflict
+                      : free == 0        ? kDetermined
+                                         : kFree});
   }
 
   const SketchResult& result_;
   const Sketch& sketch_;
-  double scale_ = 1, width_ = 0, height_ = 0;
+  io::Drawing out_{0, 0};
+  double scale_ = 1;
   Xy origin_;
   std::set<int32_t> conflicting_;
   std::map<int32_t, int> line_marks_, circle_marks_;
-  std::string body_;
 };
 
 }  // namespace
 
-std::string draw_sketch(const SketchResult& result) { return Drawing(result)(); }
+io::Drawing draw_sketch(const SketchResult& result) { return Drawing(result)(); }
 
 }  // namespace lockstep::solve::sketch

@@ -1,0 +1,11 @@
+// The faces of words in pictures: subsets of DejaVu Sans, compiled in (see README.md beside them).
+#pragma once
+
+#include <span>
+
+namespace lockstep::io::fonts {
+
+std::span<const unsigned char> regular();
+std::span<const unsigned char> bold();
+
+}  // namespace lockstep::io::fonts
