@@ -8,6 +8,7 @@ if(TARGET lockstep_cli)
   set_target_properties(lockstep_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   install(TARGETS lockstep_cli RUNTIME DESTINATION bin COMPONENT portable)
   install(FILES LICENSE DESTINATION . COMPONENT portable)
+  install(FILES src/io/pictures/fonts/LICENSE DESTINATION . RENAME LICENSE.fonts COMPONENT portable)
   install(FILES ${CMAKE_BINARY_DIR}/lib/libwgpu_native-release.so DESTINATION lib COMPONENT portable OPTIONAL)
   # The C and C++ run-time libraries are the system's: drivers that the program loads must share one copy with it.
   install(CODE [[

@@ -46,7 +46,7 @@ nlohmann::ordered_json to_json(const BenchComparison& comparison);
 
 /// Seconds until the first kernel's result is there, with an empty and with a filled kernel cache, for each
 /// back end. Files may be empty.
-int run_bench_startup(const CommonOptions& common, const std::string& out, const std::string& csv);
+int run_bench_startup(const struct CommonOptions& common, const std::string& out, const std::string& csv);
 
 /// From how many residuals on the device overtakes the CPU in `solve`; kept for later runs. Files may be
 /// empty.

@@ -119,7 +119,7 @@ TEST(Lines, DashesAndLongLines) {
   const Image image = dashed.image();
   for (int k = 0; k < 6; ++k) {
     EXPECT_NEAR(ink(image, 10 + 20 * k, 5), 1, 0.02) << "dash " << k;
-    if (k < 5) EXPECT_EQ(ink(image, 20 + 20 * k, 5), 0) << "gap " << k;
+    if (k < 5) { EXPECT_EQ(ink(image, 20 + 20 * k, 5), 0) << "gap " << k; }
   }
   // More points than one outline of FreeType holds.
   std::vector<Point> wave;

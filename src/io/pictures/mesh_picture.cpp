@@ -244,7 +244,7 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
     }
     for (Vec& n : normals) n = unit(n);
   }
-  const ColorRange range = range_of(options.values, options);
+  const ColorRange range = color_range(options.values, options.map, options.minimum, options.maximum);
   double check_size = 1;
   if (!options.uv.empty()) {
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
