@@ -18,7 +18,7 @@ using namespace lockstep::test;
 using Bytes = std::vector<std::byte>;
 
 template <class F>
-std::string message(F read) {
+std::string complaint(F read) {
   try {
     read();
   } catch (const InputError& e) { return e.what(); }
@@ -71,7 +71,7 @@ TEST(Obj, CommentsContinuedLinesAndFacesBeforeTheirVertices) {
 
 TEST(Obj, RefusesWithTheLine) {
   const auto refusal = [](const std::string& text) {
-    return message([&] { parse_obj("v 0 0 0\nv 1 0 0\nv 0 1 0\n" + text, "m.obj"); });
+    return complaint([&] { parse_obj("v 0 0 0\nv 1 0 0\nv 0 1 0\n" + text, "m.obj"); });
   };
   EXPECT_EQ(refusal("f 1 2 4\n"), "a face names vertex 4 [m.obj:4]: expected one of 3, counted from 1");
   EXPECT_EQ(refusal("f 1 2 -4\n"), "a face names vertex 0 [m.obj:4]: expected one of 3, counted from 1");
@@ -90,7 +90,8 @@ TEST(Obj, RefusesWithTheLine) {
             "unknown statement 'wobble' [m.obj:5]: expected a statement of an OBJ mesh");
   EXPECT_EQ(refusal("curv 0 1 1 2\n"),
             "free-form geometry ('curv') [m.obj:4]: expected vertices (v) and faces (f)");
-  EXPECT_EQ(message([] { parse_obj("# nothing\n", "m.obj"); }), "no vertices [m.obj]: expected an OBJ mesh");
+  EXPECT_EQ(complaint([] { parse_obj("# nothing\n", "m.obj"); }),
+            "no vertices [m.obj]: expected an OBJ mesh");
 }
 
 TEST(Meshes, WriteWhatTheyRead) {
@@ -115,7 +116,7 @@ TEST(Meshes, WriteWhatTheyRead) {
   write_mesh(folder / "c.ply", cloud);
   EXPECT_EQ(read_mesh(folder / "c.ply").vertices, cloud.vertices);
   EXPECT_EQ(
-      message([&] { read_mesh(folder / "m.off"); }),
+      complaint([&] { read_mesh(folder / "m.off"); }),
       "the name has the suffix '.off' [" + (folder / "m.off").string() + "]: expected .obj, .ply or .stl");
 }
 
@@ -158,9 +159,9 @@ TEST(Ply, BothByteOrdersAndOtherProperties) {
     EXPECT_EQ(mesh.faces, (std::vector<int32_t>{2, 1, 0}));
     EXPECT_EQ(mesh.colors, (std::vector<uint8_t>{0, 1, 2, 10, 11, 12, 20, 21, 22}));
   }
-  EXPECT_EQ(message([&] { ply(small.substr(0, small.size() - 1)); }),
+  EXPECT_EQ(complaint([&] { ply(small.substr(0, small.size() - 1)); }),
             "a list of 3 [m.ply, face 1]: expected a whole file");
-  EXPECT_EQ(message([&] { ply(small + "x"); }),
+  EXPECT_EQ(complaint([&] { ply(small + "x"); }),
             "1 bytes follow the last element [m.ply]: expected the end of the file");
 }
 
@@ -168,7 +169,7 @@ TEST(Ply, RefusesWithThePlace) {
   const std::string head = "ply\nformat ascii 1.0\n";
   const std::string xyz = "property float x\nproperty float y\nproperty float z\n";
   const std::string faces = "property list uchar int vertex_indices\n";
-  const auto refusal = [](const std::string& text) { return message([&] { ply(text); }); };
+  const auto refusal = [](const std::string& text) { return complaint([&] { ply(text); }); };
   EXPECT_EQ(refusal("plx"), "no PLY header [m.ply]: expected 'ply', the elements and 'end_header'");
   EXPECT_EQ(refusal("ply\nformat utf8 1.0\nend_header\n"),
             "format 'utf8' [m.ply:2]: expected ascii, binary_little_endian or binary_big_endian");
@@ -221,7 +222,7 @@ TEST(Stl, RefusesWithThePlace) {
     return "solid\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex " + corner +
            "\nendloop\nendfacet\nendsolid\n";
   };
-  const auto refusal = [](const std::string& text) { return message([&] { stl(text); }); };
+  const auto refusal = [](const std::string& text) { return complaint([&] { stl(text); }); };
   EXPECT_EQ(refusal(facet("1 0 0")),
             "a facet with two corners in one place [m.stl:6]: expected three different corners");
   EXPECT_EQ(refusal(facet("1 x 0")), "a coordinate is 'x' [m.stl:6]: expected a number");

@@ -36,7 +36,7 @@ Vec unit(const Vec& a) {
 Vec linear(const Rgb& c) { return {light_of(c[0]), light_of(c[1]), light_of(c[2])}; }
 Vec mix(const Vec& a, const Vec& b, double t) { return a * (1 - t) + b * t; }
 
-struct Corner {
+struct ScreenCorner {
   double x = 0, y = 0;   // samples from the upper left
   double depth = 0;      // larger is further away
   double inverse_w = 1;  // for sums over the triangle that are right in space
@@ -57,18 +57,18 @@ class Canvas {
 
   // `shade(weights, edge)`: weights of the corners, and the distance to the nearest edge in pixels.
   template <class F>
-  void triangle(const std::array<Corner, 3>& c, F shade) {
+  void triangle(const std::array<ScreenCorner, 3>& c, F shade) {
     const double area = (c[1].x - c[0].x) * (c[2].y - c[0].y) - (c[1].y - c[0].y) * (c[2].x - c[0].x);
     if (!(std::abs(area) > 1e-12)) return;
-    const auto low = [&](double Corner::* m) { return std::min({c[0].*m, c[1].*m, c[2].*m}); };
-    const auto high = [&](double Corner::* m) { return std::max({c[0].*m, c[1].*m, c[2].*m}); };
-    const int x0 = std::max(0, int(std::floor(low(&Corner::x)))),
-              x1 = std::min(width_ - 1, int(high(&Corner::x)));
-    const int y0 = std::max(0, int(std::floor(low(&Corner::y)))),
-              y1 = std::min(height_ - 1, int(high(&Corner::y)));
+    const auto low = [&](double ScreenCorner::* m) { return std::min({c[0].*m, c[1].*m, c[2].*m}); };
+    const auto high = [&](double ScreenCorner::* m) { return std::max({c[0].*m, c[1].*m, c[2].*m}); };
+    const int x0 = std::max(0, int(std::floor(low(&ScreenCorner::x)))),
+              x1 = std::min(width_ - 1, int(high(&ScreenCorner::x)));
+    const int y0 = std::max(0, int(std::floor(low(&ScreenCorner::y)))),
+              y1 = std::min(height_ - 1, int(high(&ScreenCorner::y)));
     std::array<double, 3> heights;  // of the corners above their opposite edges, in pixels
     for (size_t k = 0; k < 3; ++k) {
-      const Corner &a = c[(k + 1) % 3], &b = c[(k + 2) % 3];
+      const ScreenCorner &a = c[(k + 1) % 3], &b = c[(k + 2) % 3];
       heights[k] = std::abs(area) / std::max(std::hypot(b.x - a.x, b.y - a.y), 1e-12) / kSamples;
     }
     for (int y = y0; y <= y1; ++y) {
@@ -76,7 +76,7 @@ class Canvas {
         const double px = x + 0.5, py = y + 0.5;
         std::array<double, 3> w;
         for (size_t k = 0; k < 3; ++k) {
-          const Corner &a = c[(k + 1) % 3], &b = c[(k + 2) % 3];
+          const ScreenCorner &a = c[(k + 1) % 3], &b = c[(k + 2) % 3];
           w[k] = ((b.x - a.x) * (py - a.y) - (b.y - a.y) * (px - a.x)) / area;
         }
         if (w[0] < 0 || w[1] < 0 || w[2] < 0) continue;
@@ -133,15 +133,15 @@ Vec position(const TriangleMesh& mesh, int32_t v) {
 }
 
 // Puts points of a plane into the frame, y upwards, evenly scaled.
-void fit_frame(std::vector<Corner>& corners, double left, double right, double top, double bottom) {
+void fit_frame(std::vector<ScreenCorner>& corners, double left, double right, double top, double bottom) {
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
-  for (const Corner& c : corners) {
+  for (const ScreenCorner& c : corners) {
     low_x = std::min(low_x, c.x), high_x = std::max(high_x, c.x);
     low_y = std::min(low_y, c.y), high_y = std::max(high_y, c.y);
   }
   const double extent_x = std::max(high_x - low_x, 1e-300), extent_y = std::max(high_y - low_y, 1e-300);
   const double scale = std::min((right - left) / extent_x, (bottom - top) / extent_y);
-  for (Corner& c : corners) {
+  for (ScreenCorner& c : corners) {
     c.x = 0.5 * (left + right) + (c.x - 0.5 * (low_x + high_x)) * scale;
     c.y = 0.5 * (top + bottom) - (c.y - 0.5 * (low_y + high_y)) * scale;
   }
@@ -160,7 +160,7 @@ Camera camera_of(const MeshPictureOptions& options) {
   return camera;
 }
 
-std::vector<Corner> project(const TriangleMesh& mesh, const Camera& camera, bool perspective) {
+std::vector<ScreenCorner> project(const TriangleMesh& mesh, const Camera& camera, bool perspective) {
   Vec low = position(mesh, 0), high = low;
   for (int64_t v = 1; v < mesh.vertex_count(); ++v) {
     const Vec p = position(mesh, int32_t(v));
@@ -169,7 +169,7 @@ std::vector<Corner> project(const TriangleMesh& mesh, const Camera& camera, bool
   const Vec center = (low + high) * 0.5;
   const double radius = std::max(0.5 * std::sqrt(dot(high - low, high - low)), 1e-300);
   const double distance = radius / std::sin(0.5 * kFieldOfView);
-  std::vector<Corner> corners(static_cast<size_t>(mesh.vertex_count()));
+  std::vector<ScreenCorner> corners(static_cast<size_t>(mesh.vertex_count()));
   for (size_t v = 0; v < corners.size(); ++v) {
     const Vec p = (position(mesh, int32_t(v)) - center) * (1 / radius);
     const double depth = distance / radius - dot(p, camera.to_eye);
@@ -228,7 +228,7 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
   const Camera camera = camera_of(options);
   const Vec world_up = unit(options.up);
   Canvas canvas(options.width, options.height);
-  std::vector<Corner> corners = project(mesh, camera, options.perspective);
+  std::vector<ScreenCorner> corners = project(mesh, camera, options.perspective);
   const double room = options.title.empty() ? 0 : 30 * kSamples;
   fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
             kFrameShare * canvas.height() + room, (1 - kFrameShare) * canvas.height());
@@ -258,7 +258,7 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
             bright = linear(kCheckLight), ink = linear(kInk);
   for (int64_t t = 0; t < mesh.face_count(); ++t) {
     const int32_t* f = &mesh.faces[size_t(3 * t)];
-    const std::array<Corner, 3> c{corners[size_t(f[0])], corners[size_t(f[1])], corners[size_t(f[2])]};
+    const std::array<ScreenCorner, 3> c{corners[size_t(f[0])], corners[size_t(f[1])], corners[size_t(f[2])]};
     // y points down on the screen: fronts run clockwise there.
     const double turn = (c[1].x - c[0].x) * (c[2].y - c[0].y) - (c[1].y - c[0].y) * (c[2].x - c[0].x);
     const bool from_behind = turn > 0;
@@ -301,7 +301,7 @@ Image draw_uv_layout(const TriangleMesh& mesh, const std::vector<double>& uv,
   for (const double x : uv)
     if (!std::isfinite(x)) throw InputError("a (u, v) that is not finite", "mesh picture", "finite numbers");
   Canvas canvas(options.width, options.height);
-  std::vector<Corner> corners(static_cast<size_t>(mesh.vertex_count()));
+  std::vector<ScreenCorner> corners(static_cast<size_t>(mesh.vertex_count()));
   for (size_t v = 0; v < corners.size(); ++v) corners[v] = {uv[2 * v], uv[2 * v + 1], 0, 1};
   const double room = options.title.empty() ? 0 : 30 * kSamples;
   fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
