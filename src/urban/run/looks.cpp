@@ -3,6 +3,13 @@
 #include <fmt/format.h>
 
 namespace lockstep::urban {
+namespace {
+
+constexpr io::Rgb kPlantShade = {92, 128, 96};
+io::Rgb sun_ink() { return io::color(io::ColorMap::light, 1); }
+io::Rgb shade_ink() { return io::color(io::ColorMap::light, 0.12); }
+
+}  // namespace
 
 std::vector<NamedLook> wall_looks() {
   return {
@@ -10,20 +17,28 @@ std::vector<NamedLook> wall_looks() {
       {"wall_aspect", {"Direction that walls face", "° from north", io::ColorMap::cycle, 0.0, 360.0, true}}};
 }
 
-std::vector<NamedLook> shadow_looks(const Direction& sun, bool walls) {
-  const std::string where =
-      fmt::format("sun {:.1f}° from north, {:.1f}° high", sun.azimuth_deg, sun.altitude_deg);
-  const auto light = [&](const std::string& title) {
-    return Look{fmt::format("{}: {}", title, where), "1 = sun", io::ColorMap::light, 0.0, 1.0, false};
+std::vector<NamedLook> shadow_looks(bool walls) {
+  const auto states = [](const std::string& title, std::vector<io::MapClass> classes) {
+    return Look{title, "", io::ColorMap::light, 0.0, 1.0, false, std::move(classes)};
   };
-  std::vector<NamedLook> looks = {{"shadow_buildings", light("Shadows of buildings")},
-                                  {"shadow_vegetation", light("Shadows of plants")},
-                                  {"shadow_vegetation_before_buildings", light("Plants before buildings")}};
+  const std::vector<io::MapClass> sun_and_shade = {{1, "sun", sun_ink()}, {0, "shade", shade_ink()}};
+  std::vector<NamedLook> looks = {
+      {"shadow_buildings", states("Shadows of buildings", sun_and_shade)},
+      {"shadow_vegetation", states("Shadows of plants", sun_and_shade)},
+      {"shadow_vegetation_before_buildings", states("Plants before the buildings that shade a place",
+                                                    {{1, "none", sun_ink()}, {0, "a plant", kPlantShade}})}};
   if (walls) {
     looks.push_back({"wall_sun", {"Sunlit part of walls", "m", io::ColorMap::heat, 0.0, {}, true}});
     looks.push_back({"wall_shadow", {"Shaded part of walls", "m", io::ColorMap::heat, 0.0, {}, true}});
   }
   return looks;
+}
+
+NamedLook shade_look() {
+  Look look{"Shadows of buildings and plants", "", io::ColorMap::light, 0.0, 1.0, false};
+  look.classes = {
+      {1, "sun", sun_ink()}, {0.5f, "shade of plants", kPlantShade}, {0, "shade of buildings", shade_ink()}};
+  return {"shadow", look};
 }
 
 std::vector<NamedLook> sky_looks() {

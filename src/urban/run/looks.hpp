@@ -11,7 +11,9 @@ namespace lockstep::urban {
 
 std::vector<NamedLook> wall_looks();
 /// Shadows of a sun; with walls their sunlit and shaded heights too.
-std::vector<NamedLook> shadow_looks(const Direction& sun, bool walls);
+std::vector<NamedLook> shadow_looks(bool walls);
+/// Shade of buildings and of plants in one picture: 1 for sun, 0.5 and 0.
+NamedLook shade_look();
 std::vector<NamedLook> sky_looks();
 std::vector<NamedLook> sample_looks();
 std::vector<std::string> names_of(const std::vector<NamedLook>& looks);

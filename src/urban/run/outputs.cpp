@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "core/log.hpp"
-#include "io/pictures/map_picture.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -68,6 +67,8 @@ FolderLock hold(const OutputOptions& options) {
 
 Outputs::Outputs(const OutputOptions& options, const io::RasterGrid& grid, std::vector<NamedLook> grids)
     : options_(options), grid_(grid), grids_(std::move(grids)), lock_(hold(options)) {
+  facts_.crs = io::crs_title(grid.crs_wkt);
+  facts_.north_is_up = true;  // as azimuths are counted, with a georeference or without
   for (const NamedLook& named : grids_) writers_.push_back(io::RasterWriter::create(file(named.name), grid));
 }
 
@@ -83,6 +84,17 @@ void Outputs::take(const Tile& tile, const TileResult& result) {
 
 void Outputs::take(size_t k, const std::vector<float>& values) {
   writers_[k]->write(0, 0, grid_.rows, grid_.cols, values.data());
+}
+
+void Outputs::set_moment(const std::string& date, const io::MapSun& sun) {
+  facts_.date = date;
+  facts_.sun = sun;
+}
+
+std::vector<float> Outputs::read(std::string_view name) const {
+  std::vector<float> values(static_cast<size_t>(grid_.rows * grid_.cols));
+  io::RasterReader::open(file(name))->read(0, 0, grid_.rows, grid_.cols, values.data());
+  return values;
 }
 
 std::vector<OutputGrid> Outputs::commit(const std::vector<float>& relief, double pixel_size_m) {
@@ -130,6 +142,8 @@ fs::path Outputs::draw(const NamedLook& named, const std::vector<float>& values,
   picture.minimum = named.look.minimum;
   picture.maximum = named.look.maximum;
   picture.hide_zero = named.look.hide_zero;
+  picture.classes = named.look.classes;
+  picture.facts = facts_;
   if (!relief.empty()) picture.relief = &relief;
   picture.pixel_size = pixel_size_m;
   const fs::path path = options_.folder / (named.name + ".png");

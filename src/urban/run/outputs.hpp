@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/folder_lock.hpp"
-#include "io/pictures/colormap.hpp"
+#include "io/pictures/map_picture.hpp"
 #include "io/rasters/raster.hpp"
 #include "lockstep/urban.hpp"
 #include "urban/tiles/run_tiles.hpp"
@@ -22,6 +22,7 @@ struct Look {
   io::ColorMap map = io::ColorMap::sky;
   std::optional<double> minimum, maximum;
   bool hide_zero = false;
+  std::vector<io::MapClass> classes = {};  ///< of grids with few states
 };
 
 struct NamedLook {
@@ -42,8 +43,15 @@ class Outputs {
   void take(const Tile& tile, const TileResult& result);
   /// The whole of grid k.
   void take(size_t k, const std::vector<float>& values);
+  /// Time and sun for the pictures.
+  void set_moment(const std::string& date, const io::MapSun& sun);
   /// Puts the grids in place, reads them back for their ranges and draws them over `relief` (m; empty: none).
   std::vector<OutputGrid> commit(const std::vector<float>& relief, double pixel_size_m);
+  /// A grid that commit() has put in place.
+  std::vector<float> read(std::string_view name) const;
+  /// A picture of the folder, named like a grid.
+  std::filesystem::path draw(const NamedLook& grid, const std::vector<float>& values,
+                             const std::vector<float>& relief, double pixel_size_m) const;
   /// Files with the name of one of `family`, whatever their format, that this run did not write; said in a
   /// line.
   std::vector<std::filesystem::path> left_over(const std::vector<std::string>& family,
@@ -54,12 +62,11 @@ class Outputs {
 
  private:
   OutputGrid describe(const NamedLook& grid, const std::vector<float>& relief, double pixel_size_m) const;
-  std::filesystem::path draw(const NamedLook& grid, const std::vector<float>& values,
-                             const std::vector<float>& relief, double pixel_size_m) const;
 
   const OutputOptions options_;
   const io::RasterGrid grid_;
   const std::vector<NamedLook> grids_;
+  io::MapFacts facts_;
   FolderLock lock_;
   std::vector<std::unique_ptr<io::RasterWriter>> writers_;
 };

@@ -107,6 +107,23 @@ std::optional<Walls> find_walls(Context& context, const ShadowRunOptions& option
   return walls;
 }
 
+/// "2015-06-21 15:00 (UTC+2)", with the offset as it was given; nothing where angles were.
+std::string moment_of(const ShadowRunOptions& options) {
+  std::string text = options.time;
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  if (options.utc_offset_h) text += fmt::format(" (UTC{:+g})", *options.utc_offset_h);
+  return text;
+}
+
+/// One picture of what buildings and what plants shade.
+void draw_shade(const Outputs& outputs, const std::vector<float>& relief, double pixel_size_m) {
+  std::vector<float> states = outputs.read("shadow_buildings");
+  const std::vector<float> plants = outputs.read("shadow_vegetation");
+  for (size_t k = 0; k < states.size(); ++k)
+    if (states[k] == 1 && plants[k] == 0) states[k] = 0.5f;
+  outputs.draw(shade_look(), states, relief, pixel_size_m);
+}
+
 }  // namespace
 
 ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
@@ -116,7 +133,8 @@ ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
   begin(result, loaded);
   find_sun(options, loaded, result);
   const bool with_walls = options.find_walls || !options.wall_height.empty();
-  Outputs outputs(options.output, loaded.grid, shadow_looks(result.sun, with_walls));
+  Outputs outputs(options.output, loaded.grid, shadow_looks(with_walls));
+  outputs.set_moment(moment_of(options), {result.sun.azimuth_deg, result.sun.altitude_deg});
   const std::vector<float> relief = relief_of(loaded, options.output);
   {
     const City city = prepare_city(std::move(loaded.input));
@@ -129,8 +147,13 @@ ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
     else
       shade_all(city, given, outputs);
   }
-  host_stage(result.host_stages, "write",
-             [&] { finish(result, outputs, names_of(shadow_looks(result.sun, true)), relief); });
+  host_stage(result.host_stages, "write", [&] {
+    const bool both = !options.city.cdsm.empty() && !relief.empty();
+    std::vector<std::string> family = names_of(shadow_looks(true));
+    if (!both) family.push_back(shade_look().name);
+    finish(result, outputs, family, relief);
+    if (both) draw_shade(outputs, relief, result.pixel_size_m);
+  });
   return result;
 }
 

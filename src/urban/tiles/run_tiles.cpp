@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "core/platform/process.hpp"
 #include "core/platform/system.hpp"
+#include "core/statistics.hpp"
 #include "core/telemetry.hpp"
 #include "lockstep/error.hpp"
 #include "urban/rays/ray_table.hpp"
@@ -269,12 +270,6 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
 void stitch(const Tile& tile, const float* core, Raster& whole) {
   for (int64_t row = 0; row < tile.rows; ++row)
     std::copy(core + row * tile.cols, core + (row + 1) * tile.cols, &whole.at(tile.row + row, tile.col));
-}
-
-double percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 }  // namespace lockstep::urban

@@ -68,7 +68,4 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
 /// Cores copied into whole grids; not a pixel is written twice.
 void stitch(const Tile& tile, const float* core, Raster& whole);
 
-/// Element at the rounded place `share` · (n − 1) of the sorted values; 0 where there are none.
-double percentile(std::vector<double> values, double share);
-
 }  // namespace lockstep::urban
