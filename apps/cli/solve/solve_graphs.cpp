@@ -3,72 +3,36 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "lockstep/error.hpp"
-#include "solve/datasets/bal.hpp"
-#include "solve/datasets/g2o.hpp"
-#include "solve/datasets/pose_graph_start.hpp"
 #include "solve_options.hpp"
 
 namespace lockstep::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 struct G2oCommand {
   std::string input, out, start = "file";
-  SolveOptions solve;
+  SolveOptions solve{solve::PoseGraphRun().options};
 };
 
-solve::PoseStart start_of(const std::string& text) {
-  for (const solve::PoseStart start : {solve::PoseStart::tree, solve::PoseStart::chordal})
-    if (text == solve::name(start)) return start;
-  return solve::PoseStart::file;
-}
-
-int run_g2o(const CommonOptions& common, const G2oCommand& options) {
-  check_solve_options(options.solve, common);
-  check_folder(options.out, "--out");
+int run_g2o(const CommonOptions& common, const G2oCommand& command) {
+  check_solve_options(command.solve, common);
   Session session(common);
-  solve::PoseStart started = start_of(options.start);
-  const io::PoseGraph graph = session.host_stage("read", [&] {
-    io::PoseGraph read = io::read_g2o(options.input);
-    started = solve::start_poses(read, started);
-    return read;
-  });
-  solve::PoseGraphProblem made = solve::build(graph, options.input, robust_option(options.solve));
-  const solve::Summary summary = run_solve(session, made.problem, options.solve);
-  const int64_t edges = graph.edge_count() + graph.sight_count() + graph.link_count();
-  ordered_json document{{"dimension", graph.dimension},
-                        {"vertices", graph.vertex_count() + graph.landmark_count()},
-                        {"landmarks", graph.landmark_count()},
-                        {"edges", edges},
-                        {"start", solve::name(started)},
-                        {"fixed", std::max<size_t>(graph.fixed.size() + graph.landmarks.fixed.size(), 1)}};
-  const std::string landmarks =
-      graph.landmark_count() > 0 ? fmt::format(", {} of them landmarks", graph.landmark_count()) : "";
-  std::string text = fmt::format("{} vertices{}, {} edges in {} dimensions\n{}\n",
-                                 graph.vertex_count() + graph.landmark_count(), landmarks, edges,
-                                 graph.dimension, outcome(summary));
-  if (!graph.has_poses)
-    text += fmt::format("no poses in the file: the {} of its edges gave the start\n",
-                        started == solve::PoseStart::tree ? "tree" : "chordal relaxation");
-  if (!options.out.empty()) {
-    session.host_stage("write", [&] { io::write_g2o(options.out, solve::with_poses(graph, made)); });
-    document["out"] = options.out;
-    text += fmt::format("poses: {}\n", options.out);
-  }
-  return finish_solve(session, options.solve, summary, std::move(document), text,
-                      std::filesystem::path(options.input).filename().string());
+  solve::PoseGraphRun run;
+  run.file = command.input;
+  run.out = command.out;
+  for (const solve::PoseStart start : {solve::PoseStart::tree, solve::PoseStart::chordal})
+    if (command.start == solve::name(start)) run.start = start;
+  run.loss = robust_option(command.solve);
+  return run_and_print(session, command.solve, run);
 }
 
 struct BalCommand {
   std::string input, synthetic, out, ply;
   int64_t seed = 1;
   double noise = 0.5, disturbance = 1;
-  SolveOptions solve;
+  SolveOptions solve{solve::BundleRun().options};
 };
 
 int64_t count_of(const std::string& text) {
@@ -78,57 +42,29 @@ int64_t count_of(const std::string& text) {
   return int64_t(*number);
 }
 
-io::BalProblem bal_input(Session& session, const BalCommand& options) {
-  if (options.input.empty() == options.synthetic.empty())
-    throw InputError(options.input.empty() ? "no input" : "a file and --synthetic", "lockstep solve bal",
-                     "FILE, or --synthetic CAMERAS,OBSERVATIONS");
-  if (!options.input.empty()) return session.host_stage("read", [&] { return io::read_bal(options.input); });
-  const std::vector<std::string> counts = split_list(options.synthetic, "--synthetic");
+solve::SyntheticScene scene_of(const BalCommand& command) {
+  const std::vector<std::string> counts = split_list(command.synthetic, "--synthetic");
   if (counts.size() != 2)
-    throw InputError(fmt::format("'{}'", options.synthetic), "--synthetic",
+    throw InputError(fmt::format("'{}'", command.synthetic), "--synthetic",
                      "two numbers CAMERAS,OBSERVATIONS");
-  solve::SyntheticBal scene{.cameras = count_of(counts[0]),
-                            .observations = count_of(counts[1]),
-                            .seed = uint64_t(options.seed),
-                            .noise_px = options.noise,
-                            .disturbance = options.disturbance};
-  return session.host_stage("generate", [&] { return solve::synthetic_bal(scene); });
+  return {count_of(counts[0]), count_of(counts[1]), uint64_t(command.seed), command.noise,
+          command.disturbance};
 }
 
-int run_bal(const CommonOptions& common, const BalCommand& options) {
-  check_solve_options(options.solve, common);
-  check_folder(options.out, "--out");
-  check_folder(options.ply, "--ply");
-  if (options.synthetic.empty())
+int run_bal(const CommonOptions& common, const BalCommand& command) {
+  check_solve_options(command.solve, common);
+  if (command.synthetic.empty())
     for (const char* option : {"--seed", "--noise", "--disturbance"})
-      if (given(*options.solve.app, option))
+      if (given(*command.solve.app, option))
         throw InputError("nothing uses it with a file", option, "--synthetic CAMERAS,OBSERVATIONS");
   Session session(common);
-  const io::BalProblem bal = bal_input(session, options);
-  const std::string where = options.input.empty() ? "--synthetic" : options.input;
-  solve::BalGraph graph =
-      session.host_stage("build", [&] { return solve::build(bal, where, robust_option(options.solve)); });
-  const solve::Summary summary = run_solve(session, graph.problem, options.solve);
-  // Root mean square of the residuals' lengths, in pixels.
-  const double rms = std::sqrt(2 * summary.final_cost / double(bal.observation_count()));
-  ordered_json document{{"cameras", bal.camera_count()},
-                        {"points", bal.point_count()},
-                        {"observations", bal.observation_count()},
-                        {"rms_px", options.solve.robust == "none" ? ordered_json(rms) : ordered_json()}};
-  std::string text = fmt::format("{} cameras, {} points, {} observations\n{}\n", bal.camera_count(),
-                                 bal.point_count(), bal.observation_count(), outcome(summary));
-  if (options.solve.robust == "none") text += fmt::format("residuals of {:.4g} px (rms)\n", rms);
-  if (!options.out.empty() || !options.ply.empty()) {
-    session.host_stage("write", [&] {
-      const io::BalProblem solved = solve::with_values(bal, graph);
-      if (!options.out.empty()) io::write_bal(options.out, solved);
-      if (!options.ply.empty()) io::write_ply(options.ply, solve::point_cloud(solved));
-    });
-  }
-  for (const auto& [name, file] : {std::pair("out", options.out), std::pair("ply", options.ply)})
-    if (!file.empty()) document[name] = file;
-  return finish_solve(session, options.solve, summary, std::move(document), text,
-                      std::filesystem::path(where).filename().string());
+  solve::BundleRun run;
+  run.file = command.input;
+  if (!command.synthetic.empty()) run.synthetic = scene_of(command);
+  run.loss = robust_option(command.solve);
+  run.out = command.out;
+  run.ply = command.ply;
+  return run_and_print(session, command.solve, run);
 }
 
 }  // namespace
@@ -144,7 +80,6 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
       "(file; tree where the file has no poses)",
       {"file", "tree", "chordal"});
   add_file(*command.app, "--out", options->out, "the graph with the poses that were found");
-  options->solve.max_iterations = 500;  // noisy odometry starts far from the minimum; steps are cheap
   add_solve_options(*command.app, options->solve);
   add_common(command, "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o");
   command.run = [&command, options] { return run_g2o(command.common, *options); };
@@ -164,7 +99,6 @@ void add_solve_bal(CommandList& commands, CLI::App& solve) {
              "distance of the synthetic start from the truth (1), 0: none", "X", {.low = 0, .high = 100});
   add_file(app, "--out", options->out, "the problem with the cameras and points that were found");
   add_file(app, "--ply", options->ply, "points in grey, cameras in red");
-  options->solve.function_tolerance = 1e-6;  // as is usual for bundle adjustment
   add_solve_options(app, options->solve);
   add_common(command, "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply");
   command.run = [&command, options] { return run_bal(command.common, *options); };

@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
-#include <filesystem>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/log.hpp"
-#include "core/telemetry.hpp"
-#include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "solve/minimize/report.hpp"
 
 namespace lockstep::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 template <class T>
 using Choices = std::vector<std::pair<const char*, T>>;
@@ -91,111 +86,15 @@ class StatusLine {
   const bool shown_;
 };
 
-io::Drawing convergence_plot(const solve::Summary& summary, std::string_view title) {
-  io::PlotSeries cost{"cost", {}, {}}, gradient{"largest gradient component", {}, {}};
-  cost.x.push_back(0);
-  cost.y.push_back(summary.initial_cost);
-  for (const solve::Iteration& i : summary.trace) {
-    cost.x.push_back(i.iteration);
-    cost.y.push_back(i.cost);
-    gradient.x.push_back(i.iteration);
-    gradient.y.push_back(i.gradient_max);
-  }
-  io::PlotOptions options;
-  options.log_y = options.whole_x = true;
-  options.height = 360;
-  options.title = title;
-  options.y_label = "cost";
-  cost.name.clear();
-  gradient.name.clear();
-  const io::Drawing top = io::draw_plot({&cost, 1}, options);
-  options.title.clear();
-  options.y_label = "gradient, largest component";
-  options.x_label = "iteration";
-  const io::Drawing parts[] = {top, io::draw_plot({&gradient, 1}, options)};
-  return io::stack(parts);
-}
-
-/// Lines of telemetry: what was evaluated as one, every kernel, and the bytes that went each way. Occupancy
-/// is null where the back end does not tell it.
-void record_evaluation(const solve::Summary& summary) {
-  Telemetry& telemetry = Telemetry::global();
-  if (!telemetry.enabled()) return;
-  for (const solve::BatchReport& b : summary.batches)
-    telemetry.event("solve.batch", {{"name", b.name},
-                                    {"program", b.program},
-                                    {"instances", b.instances},
-                                    {"residuals", b.residuals},
-                                    {"grouped", b.grouped},
-                                    {"bytes", b.bytes},
-                                    {"tables_begin_s", b.tables_begin_s},
-                                    {"tables_end_s", b.tables_end_s},
-                                    {"upload_begin_s", b.upload_begin_s},
-                                    {"upload_end_s", b.upload_end_s},
-                                    {"first_launch_s", b.launch_s}});
-  for (const KernelReport& k : summary.kernel_reports)
-    telemetry.event("solve.kernel", {{"kernel", k.name},
-                                     {"from_cache", k.from_cache},
-                                     {"begin_s", k.begin_s},
-                                     {"end_s", k.end_s},
-                                     {"group_lanes", k.group_lanes},
-                                     {"groups_at_once", k.groups_at_once},
-                                     {"registers", k.registers},
-                                     {"shared_bytes", k.shared_bytes},
-                                     {"local_bytes", k.local_bytes},
-                                     {"occupancy", k.occupancy > 0 ? k.occupancy : std::nan("")}});
-  telemetry.event("solve.transfers", {{"device", summary.device},
-                                      {"kernels_compiled", summary.kernels_compiled},
-                                      {"cache_hits", summary.cache_hits},
-                                      {"scratch_bytes", summary.scratch_bytes},
-                                      {"bytes_to_device", summary.bytes_to_device},
-                                      {"bytes_from_device", summary.bytes_from_device}});
-}
-
-void add_contract(ordered_json& document, const solve::Summary& summary) {
-  document["method"] = solve::name(summary.method);
-  document["linear"] = solve::name(summary.linear_used);
-  document["linear_given"] = solve::name(summary.linear_given);
-  document["linear_used"] = solve::name(summary.linear_used);
-  document["precision"] = solve::name(summary.precision);
-  document["initial_cost"] = summary.initial_cost;
-  document["final_cost"] = summary.final_cost;
-  document["iterations"] = summary.iterations;
-  document["linear_iterations"] = summary.linear_iterations;
-  document["termination"] = solve::name(summary.termination);
-  document["converged"] = solve::converged(summary.termination);
-  document["message"] = summary.message;
-  document["gradient_max"] = summary.gradient_max;
-  document["residuals"] = summary.residuals;
-  document["variables"] = summary.variables;
-  document["kernels"] = summary.kernels;
-  document["kernels_compiled"] = summary.kernels_compiled;
-  document["cache_hits"] = summary.cache_hits;
-  ordered_json batches = ordered_json::array();
-  for (const solve::BatchReport& b : summary.batches)
-    batches.push_back({{"name", b.name},
-                       {"instances", b.instances},
-                       {"residuals", b.residuals},
-                       {"grouped", b.grouped},
-                       {"bytes", b.bytes}});
-  document["batches"] = std::move(batches);
-  ordered_json trace = ordered_json::array();
-  for (const solve::Iteration& i : summary.trace)
-    trace.push_back({{"iteration", i.iteration},
-                     {"cost", i.cost},
-                     {"cost_change", i.cost_change},
-                     {"gradient_max", i.gradient_max},
-                     {"step_norm", i.step_norm},
-                     {"damping", i.damping},
-                     {"gain", i.gain},
-                     {"accepted", i.accepted},
-                     {"linear_iterations", i.linear_iterations},
-                     {"seconds", i.seconds}});
-  document["trace"] = std::move(trace);
-  document["solve_seconds"] = summary.seconds;
-}
-
 }  // namespace
+
+SolveOptions::SolveOptions(const solve::Options& defaults)
+    : linear(solve::name(defaults.linear)),
+      max_iterations(defaults.max_iterations),
+      function_tolerance(defaults.function_tolerance),
+      gradient_tolerance(defaults.gradient_tolerance),
+      parameter_tolerance(defaults.parameter_tolerance),
+      initial_damping(defaults.initial_damping) {}
 
 void add_solve_options(CLI::App& app, SolveOptions& o) {
   o.app = &app;
@@ -283,13 +182,6 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
 
 bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
 
-void check_folder(const std::string& file, const std::string& option) {
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    throw InputError(fmt::format("no folder '{}'", folder.string()), option,
-                     "a file in a folder that exists");
-}
-
 void check_solve_options(const SolveOptions& o, const CommonOptions& common) {
   const std::string& m = o.method;
   const bool solves = m == "lm" || m == "gn" || m == "dogleg" || m == "newton";
@@ -314,17 +206,14 @@ void check_solve_options(const SolveOptions& o, const CommonOptions& common) {
     if (!rule.used && given(*o.app, rule.option))
       throw InputError(fmt::format("nothing uses it with --method {} --linear {}", m, o.linear), rule.option,
                        rule.expected);
-  check_folder(o.plot, "--plot");
-  check_folder(o.checkpoint, "--checkpoint");
 }
 
 solve::RobustLoss robust_option(const SolveOptions& options) {
   return solve::parse_robust_loss(options.robust);
 }
 
-solve::Options minimize_options(Session& session, const SolveOptions& options,
-                                const std::function<bool(const solve::Iteration&)>& each) {
-  solve::Options o;
+void set_run_options(Session& session, const SolveOptions& options, solve::RunOptions& run) {
+  solve::Options& o = run.options;
   o.method = chosen(options.method, methods());
   o.linear = chosen(options.linear, linears());
   o.precision = chosen(options.precision, precisions());
@@ -345,39 +234,17 @@ solve::Options minimize_options(Session& session, const SolveOptions& options,
   o.weight_decay = options.weight_decay;
   o.checkpoint = options.checkpoint;
   const auto status = std::make_shared<StatusLine>(!session.options().quiet);
-  o.callback = [status, each](const solve::Iteration& i) {
+  o.callback = [status](const solve::Iteration& i) {
     status->show(i);
-    Telemetry::global().event("solve.iteration", {{"iteration", i.iteration},
-                                                  {"cost", i.cost},
-                                                  {"gradient_max", i.gradient_max},
-                                                  {"step_norm", i.step_norm},
-                                                  {"damping", i.damping},
-                                                  {"accepted", i.accepted},
-                                                  {"linear_iterations", i.linear_iterations},
-                                                  {"seconds", i.seconds}});
-    return !each || each(i);
+    return true;
   };
-  return o;
+  run.plot = options.plot;
 }
 
-solve::Summary run_solve(Session& session, solve::Problem& problem, const SolveOptions& options,
-                         const std::function<bool(const solve::Iteration&)>& each) {
-  return solve::minimize(problem, session.context(), minimize_options(session, options, each));
-}
-
-std::string outcome(const solve::Summary& summary) {
-  return fmt::format("cost {:.10g} to {:.10g} in {} iterations ({})", summary.initial_cost,
-                     summary.final_cost, summary.iterations, solve::name(summary.termination));
-}
-
-int finish_solve(Session& session, const SolveOptions& options, const solve::Summary& summary,
-                 ordered_json document, const std::string& text, std::string_view title) {
-  if (!options.plot.empty()) {
-    session.host_stage("plot", [&] { io::write_drawing(options.plot, convergence_plot(summary, title)); });
-    document["plot"] = options.plot;
-  }
-  add_contract(document, summary);
-  record_evaluation(summary);
+int print_run(Session& session, const SolveOptions& options, const solve::RunResult& result,
+              const std::string& text, const std::string& json) {
+  const solve::Summary& summary = result.summary;
+  for (const StageRecord& stage : result.host_stages) session.note(stage);
   if (!session.options().quiet)
     logging::line(solve::report(summary, options.verbose ? std::numeric_limits<int>::max() : 10));
   const bool broken = summary.termination == solve::Termination::failure,
@@ -392,7 +259,7 @@ int finish_solve(Session& session, const SolveOptions& options, const solve::Sum
     logging::line(fmt::format(
         "lockstep: error: not converged: {}{} [--require-convergence]: expected a tolerance that is met",
         solve::name(summary.termination), why));
-  session.finish(std::move(document), text);
+  session.finish(nlohmann::ordered_json::parse(json), text);
   return failed ? 1 : 0;
 }
 

@@ -1,15 +1,10 @@
 // Where the search for a pose graph's poses begins.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "io/problems/g2o.hpp"
+#include "lockstep/solve/run.hpp"
 
 namespace lockstep::solve {
-
-enum class PoseStart : uint8_t { file, tree, chordal };
-std::string_view name(PoseStart start);
 
 /// Replaces the poses by those that the measurements give, breadth first along the edges (in the file's
 /// order) from the fixed vertices, or from the first one; and landmarks by where they were first seen from.

@@ -1,0 +1,228 @@
+// What `lockstep solve` does, for programs: a file in, a minimisation, files out. Stages, CPU fallback and
+// telemetry are inside; to_json() has the members of the program's JSON, to_text() its lines for people.
+//
+//   Context context;
+//   solve::PoseGraphRun run;
+//   run.file = "sphere2500.g2o", run.out = "solved.g2o";
+//   const solve::PoseGraphResult result = solve::run(context, run);
+//
+// All of them throw InputError for files and options that are not as told here, before anything is written.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+/// What all runs take. Folders of files to be written must exist.
+struct RunOptions {
+  Options options;
+  std::string plot;  // picture of cost and gradient over the iterations; empty: none
+};
+
+/// What all runs give.
+struct RunResult {
+  Summary summary;
+  std::vector<StageRecord> host_stages;                    // reading, building, writing
+  std::vector<std::pair<std::string, std::string>> files;  // written: "out", "picture", "plot", "ply"
+};
+/// Members of every result: costs, counts, termination, linear solver given and used, batches, trace.
+std::string to_json(const Summary& summary);
+
+// ── reference datasets of NIST ──
+
+struct NistRun : RunOptions {
+  NistRun();  // tolerances of rounding, dense QR
+  std::string file;
+  int start = 1;  // 1 or 2
+};
+struct NistRunResult : RunResult {
+  std::string name;
+  int start = 1;
+  std::vector<std::string> names;  // of the parameters
+  std::vector<double> parameters, certified;
+  double lre = 0;  // digits that agree, least of all parameters
+  double residual_sum_of_squares = 0, certified_residual_sum_of_squares = 0;
+};
+NistRunResult run(Context& context, const NistRun& options);
+std::string to_json(const NistRunResult& result);
+std::string to_text(const NistRunResult& result);
+
+// ── curves ──
+
+struct FitRun : RunOptions {
+  std::string file;   // CSV with a header
+  std::string model;  // over columns and parameters
+  std::string y, sigma;
+  std::vector<std::string> x;  // columns that the model names; empty: all of them
+  std::map<std::string, double> initial;
+  std::map<std::string, std::pair<double, double>> bounds;
+  RobustLoss loss;
+  std::string out;      // CSV: the table, fitted values, residuals
+  std::string picture;  // data and model
+};
+struct FitRunResult : RunResult {
+  std::string model;
+  int64_t rows = 0;
+  std::vector<std::string> parameters;
+  std::vector<double> initial, values;
+  std::vector<double> standard_errors, covariance;  // as FitResult has them
+  std::vector<std::string> at_bound, undetermined;
+  double residual_sum_of_squares = 0, residual_standard_deviation = 0, r_squared = 0;
+  int64_t degrees_of_freedom = 0;
+};
+FitRunResult run(Context& context, const FitRun& options);
+std::string to_json(const FitRunResult& result);
+std::string to_text(const FitRunResult& result);
+
+// ── pose graphs ──
+
+enum class PoseStart : uint8_t { file, tree, chordal };
+std::string_view name(PoseStart start);
+
+struct PoseGraphRun : RunOptions {
+  PoseGraphRun();  // 500 iterations: noisy odometry starts far from the minimum, and steps are cheap
+  std::string file;
+  PoseStart start = PoseStart::file;  // tree where the file has no poses
+  RobustLoss loss;
+  std::string out;
+};
+struct PoseGraphResult : RunResult {
+  int dimension = 3;
+  int64_t vertices = 0, landmarks = 0, edges = 0, fixed = 0;
+  PoseStart start = PoseStart::file;  // used
+  bool has_poses = true;              // in the file
+};
+PoseGraphResult run(Context& context, const PoseGraphRun& options);
+std::string to_json(const PoseGraphResult& result);
+std::string to_text(const PoseGraphResult& result);
+
+// ── bundle adjustment ──
+
+/// A ring of cameras around a column, with known truth.
+struct SyntheticScene {
+  int64_t cameras = 0, observations = 0;
+  uint64_t seed = 1;
+  double noise_px = 0.5, disturbance = 1;
+};
+struct BundleRun : RunOptions {
+  BundleRun();                              // function tolerance 1e-6, as is usual
+  std::string file;                         // BAL's text format, or
+  std::optional<SyntheticScene> synthetic;  // this instead
+  RobustLoss loss;
+  std::string out, ply;
+};
+struct BundleResult : RunResult {
+  int64_t cameras = 0, points = 0, observations = 0;
+  std::optional<double> rms_px;  // without a robust loss
+};
+BundleResult run(Context& context, const BundleRun& options);
+std::string to_json(const BundleResult& result);
+std::string to_text(const BundleResult& result);
+
+// ── meshes ──
+
+enum class MeshColor : uint8_t { plain, displacement, curvature };
+enum class UpAxis : uint8_t { x, y, z };
+
+struct MeshPictureRun {
+  std::string file;
+  MeshColor color = MeshColor::plain;
+  std::optional<std::array<double, 3>> view;  // from the mesh to the eye; usually from the right and above
+  UpAxis up = UpAxis::z;
+  int width = 900;  // pixels
+  bool edges = false, smooth = false, compare = false;
+};
+
+struct MeshRun : RunOptions {
+  std::string mesh;  // a file, or "icosphere:4" and the like
+  std::string energy;
+  std::optional<Method> method;            // by the energy
+  std::optional<int> iterations;           // by the energy
+  std::string fix, handles, handles_file;  // as --fix, --handle and --handles
+  std::optional<double> attach, stiffness, bend, gravity, rest_scale;
+  std::optional<uint64_t> seed;
+  RobustLoss loss;
+  bool repair = false;
+  std::string out;  // .obj, .ply or .stl
+  MeshPictureRun picture;
+};
+/// Names of MeshRun::energy.
+std::vector<std::string> mesh_energies();
+Method usual_method(const std::string& energy);
+
+struct MeshRunResult : RunResult {
+  std::string mesh, energy;
+  int64_t vertices = 0, edges = 0, triangles = 0, boundary_loops = 0, euler_characteristic = 0, fixed = 0,
+          handles = 0;
+  struct Repaired {
+    int64_t welded = 0, dropped = 0, turned = 0, copied = 0, unused = 0;
+  };
+  std::optional<Repaired> repaired;
+  struct Curvature {
+    int64_t hinges = 0, seams = 0, boundary = 0;
+  };
+  std::optional<Curvature> curvature_before, curvature_after;         // but for parameterize
+  std::optional<double> developability_before, developability_after;  // of its energies
+  struct Flat {
+    double symmetric_dirichlet = 0, largest_stretch = 1;
+    int64_t turned_over = 0;
+  };
+  std::optional<Flat> flat;  // of parameterize
+};
+MeshRunResult run(Context& context, const MeshRun& options);
+std::string to_json(const MeshRunResult& result);
+std::string to_text(const MeshRunResult& result);
+
+// ── sketches ──
+
+struct SketchRun : RunOptions {
+  SketchRun();  // function tolerance 1e-12
+  std::string file;
+  bool allow_conflicts = false;  // else constraints that contradict each other throw InputError
+  std::string out;               // a drawing, or .toml: the sketch as found
+};
+struct SketchRunResult : RunResult {
+  std::string name;
+  bool satisfied = false;
+  int64_t degrees_of_freedom = 0, rank = 0, lines = 0;
+  double size = 1;
+  struct Point {
+    std::string name;
+    double x = 0, y = 0;
+    bool pinned = false, determined = false;
+  };
+  struct Circle {
+    std::string name, center;
+    double radius = 0;
+    bool determined = false;
+  };
+  struct Constraint {
+    std::string name, kind;
+    bool implied = false;
+    double residual = 0;
+  };
+  struct Redundant {
+    std::string name;
+    int equations = 0, redundant_equations = 0;
+    std::vector<std::string> follows_from;
+  };
+  std::vector<Point> points;
+  std::vector<Circle> circles;
+  std::vector<Constraint> constraints;
+  std::vector<Redundant> redundant;
+  std::vector<std::vector<std::string>> conflicts;
+};
+SketchRunResult run(Context& context, const SketchRun& options);
+std::string to_json(const SketchRunResult& result);
+std::string to_text(const SketchRunResult& result);
+
+}  // namespace lockstep::solve

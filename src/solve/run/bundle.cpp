@@ -1,0 +1,64 @@
+// Bundle adjustment from a file, or of a scene with known truth.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "solve/datasets/bal.hpp"
+#include "solve/run/common.hpp"
+
+namespace lockstep::solve {
+
+BundleRun::BundleRun() { options.function_tolerance = 1e-6; }
+
+BundleResult run(Context& context, const BundleRun& wanted) {
+  if (wanted.file.empty() == !wanted.synthetic.has_value())
+    throw InputError(wanted.file.empty() ? "no input" : "a file and --synthetic", "solve bal",
+                     "FILE, or --synthetic CAMERAS,OBSERVATIONS");
+  check_files(wanted);
+  check_folder(wanted.out, "--out");
+  check_folder(wanted.ply, "--ply");
+  BundleResult out;
+  const io::BalProblem bal = host_stage(out, wanted.synthetic ? "generate" : "read", [&] {
+    if (!wanted.synthetic) return io::read_bal(wanted.file);
+    const SyntheticScene& scene = *wanted.synthetic;
+    return synthetic_bal({scene.cameras, scene.observations, scene.seed, scene.noise_px, scene.disturbance});
+  });
+  const std::string where = wanted.synthetic ? "--synthetic" : wanted.file;
+  BalGraph graph = host_stage(out, "build", [&] { return build(bal, where, wanted.loss); });
+  out.summary = minimize(graph.problem, context, observed(wanted.options));
+  out.cameras = bal.camera_count();
+  out.points = bal.point_count();
+  out.observations = bal.observation_count();
+  // Root mean square of the residuals' lengths, in pixels.
+  if (wanted.loss.kind == RobustLoss::Kind::none)
+    out.rms_px = std::sqrt(2 * out.summary.final_cost / double(out.observations));
+  if (!wanted.out.empty() || !wanted.ply.empty()) {
+    host_stage(out, "write", [&] {
+      const io::BalProblem solved = with_values(bal, graph);
+      if (!wanted.out.empty()) io::write_bal(wanted.out, solved);
+      if (!wanted.ply.empty()) io::write_ply(wanted.ply, point_cloud(solved));
+    });
+    if (!wanted.out.empty()) wrote(out, "out", wanted.out);
+    if (!wanted.ply.empty()) wrote(out, "ply", wanted.ply);
+  }
+  finish(out, wanted, file_name(where));
+  return out;
+}
+
+std::string to_json(const BundleResult& r) {
+  return whole_json({{"cameras", r.cameras},
+                     {"points", r.points},
+                     {"observations", r.observations},
+                     {"rms_px", r.rms_px ? ordered_json(*r.rms_px) : ordered_json()}},
+                    r);
+}
+
+std::string to_text(const BundleResult& r) {
+  std::string text = fmt::format("{} cameras, {} points, {} observations\n{}\n", r.cameras, r.points,
+                                 r.observations, outcome(r.summary));
+  if (r.rms_px) text += fmt::format("residuals of {:.4g} px (rms)\n", *r.rms_px);
+  return text;
+}
+
+}  // namespace lockstep::solve

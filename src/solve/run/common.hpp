@@ -1,0 +1,49 @@
+// What all runs of solve share: stages of the host, progress as telemetry, the plot, members and lines of results.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/trace.hpp"
+#include "lockstep/solve/run.hpp"
+
+namespace lockstep::solve {
+
+using nlohmann::ordered_json;
+
+/// Work on the host as a stage of the result.
+template <class F>
+auto host_stage(RunResult& result, const char* stage, F work) {
+  struct Timer {
+    RunResult& result;
+    const char* stage;
+    const double start_us = Trace::now_us();
+    const TraceScope trace{stage};
+    ~Timer() {
+      result.host_stages.push_back({stage, "host", (Trace::now_us() - start_us) * 1e-6, 0, 0, 0, 0, 1});
+    }
+  };
+  const Timer timer{result, stage};
+  return work();
+}
+
+/// Throws InputError where the folder of a file to be written is missing; `option` says what the file is of.
+void check_folder(const std::string& file, const std::string& option);
+/// The plot's and the checkpoint's folder.
+void check_files(const RunOptions& options);
+/// The same options with a line of telemetry an iteration.
+Options observed(const Options& options);
+/// The plot, if one is wanted, and lines of telemetry.
+void finish(RunResult& result, const RunOptions& options, const std::string& title);
+/// Notes a file that was written.
+void wrote(RunResult& result, const char* what, const std::string& file);
+
+/// "cost 851000 to 13344.3 in 31 iterations (function_tolerance)".
+std::string outcome(const Summary& summary);
+/// The document with the members of the summary and the files, as text.
+std::string whole_json(ordered_json document, const RunResult& result);
+/// The last part of a file's path.
+std::string file_name(const std::string& path);
+
+}  // namespace lockstep::solve

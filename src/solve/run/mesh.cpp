@@ -1,0 +1,114 @@
+// An energy of a triangle mesh: read or made, held, minimised, written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/atomic_file.hpp"
+#include "lockstep/error.hpp"
+#include "solve/mesh/generate.hpp"
+#include "solve/mesh/mesh_problem.hpp"
+#include "solve/mesh/parameterize.hpp"
+#include "solve/mesh/repair.hpp"
+#include "solve/run/common.hpp"
+#include "solve/run/mesh_results.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+mesh::MeshOptions mesh_options(const MeshRun& wanted, const io::TriangleMesh& shape,
+                               const mesh::Topology& topology) {
+  mesh::MeshOptions options;
+  options.energy = wanted.energy;
+  options.attach = wanted.attach;
+  options.stiffness = wanted.stiffness;
+  options.bend = wanted.bend;
+  options.gravity = wanted.gravity;
+  options.rest_scale = wanted.rest_scale;
+  options.seed = wanted.seed;
+  options.loss = wanted.loss;
+  if (!wanted.fix.empty()) options.fixed = mesh::select_vertices(wanted.fix, shape, topology, "--fix");
+  for (size_t from = 0; from < wanted.handles.size();) {
+    const size_t to = std::min(wanted.handles.find(';', from), wanted.handles.size());
+    const auto more = mesh::parse_handle(wanted.handles.substr(from, to - from), shape, topology, "--handle");
+    options.handles.insert(options.handles.end(), more.begin(), more.end());
+    from = to + 1;
+  }
+  if (!wanted.handles_file.empty()) {
+    const auto more = mesh::read_handles(wanted.handles_file, shape);
+    options.handles.insert(options.handles.end(), more.begin(), more.end());
+  }
+  return options;
+}
+
+mesh::MeshProblem read_problem(const MeshRun& wanted, MeshRunResult& out) {
+  std::optional<io::TriangleMesh> made = mesh::generate(wanted.mesh);
+  io::TriangleMesh shape = made ? std::move(*made) : io::read_mesh(wanted.mesh);
+  if (wanted.repair) {
+    mesh::Repair repaired = mesh::repair(shape);
+    out.repaired = {repaired.welded, repaired.dropped, repaired.turned, repaired.copied, repaired.unused};
+    shape = std::move(repaired.mesh);
+  }
+  mesh::Topology topology = mesh::build_topology(shape, wanted.mesh);
+  const mesh::MeshOptions options = mesh_options(wanted, shape, topology);
+  return mesh::MeshProblem(std::move(shape), std::move(topology), options);
+}
+
+void check_output(const std::string& path) {
+  check_folder(path, "--out");
+  const std::string suffix = std::filesystem::path(path).extension().string();
+  if (!path.empty() && suffix != ".obj" && suffix != ".ply" && suffix != ".stl")
+    throw InputError(fmt::format("'{}'", path), "--out", "a name that ends in .obj, .ply or .stl");
+}
+
+void write_result(const std::string& path, const mesh::MeshProblem& problem, const io::TriangleMesh& result) {
+  if (!problem.uv().empty() && std::filesystem::path(path).extension() == ".obj") {
+    write_file(path, mesh::obj_with_uv(problem.rest(), problem.uv()));
+  } else {
+    io::write_mesh(path, result);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> mesh_energies() { return mesh::energy_names(); }
+Method usual_method(const std::string& energy) { return mesh::energy_defaults(energy).method; }
+
+MeshRunResult run(Context& context, const MeshRun& wanted) {
+  check_files(wanted);
+  check_output(wanted.out);
+  check_picture(wanted.picture);
+  MeshRunResult out;
+  mesh::MeshProblem problem = host_stage(out, "read", [&] { return read_problem(wanted, out); });
+  const mesh::EnergyDefaults defaults = mesh::energy_defaults(wanted.energy);
+  Options options = observed(wanted.options);
+  options.method = wanted.method.value_or(defaults.method);
+  options.max_iterations = wanted.iterations.value_or(defaults.iterations);
+  out.summary = mesh::minimize_mesh(problem, context, options);
+
+  const io::TriangleMesh result = problem.result();
+  const mesh::Topology& topology = problem.topology();
+  out.mesh = wanted.mesh;
+  out.energy = wanted.energy;
+  out.vertices = topology.vertices;
+  out.edges = int64_t(topology.edges.size());
+  out.triangles = topology.triangles;
+  out.boundary_loops = int64_t(topology.boundary_loops.size());
+  out.euler_characteristic = topology.euler_characteristic();
+  out.fixed = int64_t(problem.options().fixed.size());
+  out.handles = int64_t(problem.options().handles.size());
+  measure(problem, result, out);
+  if (!wanted.out.empty()) {
+    host_stage(out, "write", [&] { write_result(wanted.out, problem, result); });
+    wrote(out, "out", wanted.out);
+  }
+  if (!wanted.picture.file.empty()) {
+    host_stage(out, "picture", [&] { write_picture(wanted.picture, problem, result); });
+    wrote(out, "picture", wanted.picture.file);
+  }
+  finish(out, wanted, fmt::format("{}, {}", wanted.energy, file_name(wanted.mesh)));
+  return out;
+}
+
+}  // namespace lockstep::solve

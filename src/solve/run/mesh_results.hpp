@@ -1,0 +1,17 @@
+// What is told and drawn of a mesh that was minimised.
+#pragma once
+
+#include "lockstep/solve/run.hpp"
+#include "solve/mesh/mesh_problem.hpp"
+
+namespace lockstep::solve {
+
+/// Curvature, developability or the quality of the flat mesh, by the energy.
+void measure(const mesh::MeshProblem& problem, const io::TriangleMesh& result, MeshRunResult& out);
+
+/// Throws InputError for a view along nothing and a missing folder.
+void check_picture(const MeshPictureRun& picture);
+void write_picture(const MeshPictureRun& picture, const mesh::MeshProblem& problem,
+                   const io::TriangleMesh& result);
+
+}  // namespace lockstep::solve
