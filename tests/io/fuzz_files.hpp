@@ -14,20 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "io/checks.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::test {
 
-using Bytes = std::vector<std::byte>;
-
 inline int64_t environment_number(const char* name, int64_t fallback) {
   const char* text = std::getenv(name);
   return text ? std::atoll(text) : fallback;
-}
-
-inline Bytes bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
 }
 
 // One to eight changes: flipped bits, extreme words, cut, repeated, removed or exchanged stretches.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/temporary_folder.hpp"
+#include "io/checks.hpp"
 #include "io/problems/bal.hpp"
 #include "io/problems/g2o.hpp"
 #include "io/series/csv.hpp"
@@ -18,18 +19,10 @@ using namespace lockstep;
 using namespace lockstep::io;
 using namespace lockstep::test;
 
-template <class F>
-std::string message(F read) {
-  try {
-    read();
-  } catch (const InputError& e) { return e.what(); }
-  return "nothing was refused";
-}
-
 const std::string kIdentity6 = "1 0 0 0 0 0 1 0 0 0 0 1 0 0 0 1 0 0 1 0 1";
 const std::string kIdentity3 = "1 0 0 1 0 1";
 std::string g2o_refusal(const std::string& text) {
-  return message([&] { parse_g2o(text, "p.g2o"); });
+  return error_of([&] { parse_g2o(text, "p.g2o"); });
 }
 
 TEST(G2o, ReadsThreeDimensions) {
@@ -232,7 +225,7 @@ const std::string kBal =
     "2 1 2\n0 0 1.5 -2\n1 0 3 4e0\n"
     "1\n2\n3\n4\n5\n6\n500\n0.1\n0.2\n.1\n.2\n.3\n.4\n.5\n.6\n600\n-0.1\n0\n7 8 9\n\n";
 std::string bal_refusal(const std::string& text) {
-  return message([&] { parse_bal(text, "b.txt"); });
+  return error_of([&] { parse_bal(text, "b.txt"); });
 }
 
 TEST(Bal, ReadsAndWrites) {
@@ -313,14 +306,14 @@ TEST(Bal, ReadsPackedFiles) {
 TEST(Unpack, RefusesDamage) {
   for (const std::string& packed : {kGzip, kBzip2}) {
     EXPECT_EQ(unpack_text(packed, "p"), kBalText);
-    EXPECT_EQ(message([&] { unpack_text(packed.substr(0, packed.size() - 3), "p.bz2"); }),
+    EXPECT_EQ(error_of([&] { unpack_text(packed.substr(0, packed.size() - 3), "p.bz2"); }),
               "the packed data ends too early [p.bz2]: expected a whole gzip or bzip2 file");
     std::string flipped = packed;
     flipped[packed.size() / 2] = char(flipped[packed.size() / 2] ^ 16);
-    EXPECT_NE(message([&] { unpack_text(flipped, "p"); }).find("damaged"), std::string::npos);
-    EXPECT_NE(message([&] { unpack_text(packed + "x", "p"); }), "nothing was refused");
+    EXPECT_NE(error_of([&] { unpack_text(flipped, "p"); }).find("damaged"), std::string::npos);
+    EXPECT_NE(error_of([&] { unpack_text(packed + "x", "p"); }), "no InputError");
   }
-  EXPECT_EQ(message([] { unpack_text(kBomb, "p"); }),
+  EXPECT_EQ(error_of([] { unpack_text(kBomb, "p"); }),
             "more than 200 times its size when unpacked [p]: expected a whole gzip or bzip2 file");
 }
 
@@ -351,14 +344,14 @@ TEST(Csv, Layouts) {
   EXPECT_EQ(comma.columns, (std::vector<std::vector<double>>{{1, 3.5}, {2, -4}}));
   EXPECT_EQ(comma.column("x", "t.csv"), 0u);
   EXPECT_EQ(comma.column("2", "t.csv"), 1u);
-  EXPECT_EQ(message([&] { comma.column("z", "t.csv"); }),
+  EXPECT_EQ(error_of([&] { comma.column("z", "t.csv"); }),
             "no column 'z' [t.csv]: expected one of x, a, \"b\"");
   for (const char* text : {"1;2\n3;4\n", "1\t2\r\n3\t4", " 1   2 \n3 4"})
     EXPECT_EQ(parse_csv(text, "t.csv").columns, (std::vector<std::vector<double>>{{1, 3}, {2, 4}})) << text;
 }
 
 TEST(Csv, RefusesWithTheLine) {
-  const auto refusal = [](const char* text) { return message([&] { parse_csv(text, "t.csv"); }); };
+  const auto refusal = [](const char* text) { return error_of([&] { parse_csv(text, "t.csv"); }); };
   EXPECT_EQ(refusal("x,y\n1,2\n1,2,3\n"), "3 fields [t.csv:3]: expected 2 as above");
   EXPECT_EQ(refusal("x,y\n1,two\n"), "column y is 'two' [t.csv:2]: expected a finite number");
   EXPECT_EQ(refusal("1,2\n1,nan\n"), "column 2 is 'nan' [t.csv:2]: expected a finite number");

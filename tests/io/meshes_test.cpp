@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/temporary_folder.hpp"
+#include "io/checks.hpp"
 #include "io/meshes/mesh.hpp"
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
@@ -15,25 +16,13 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::io;
 using namespace lockstep::test;
-using Bytes = std::vector<std::byte>;
 
-template <class F>
-std::string complaint(F read) {
-  try {
-    read();
-  } catch (const InputError& e) { return e.what(); }
-  return "nothing was refused";
-}
-Bytes bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 TriangleMesh ply(const std::string& text) { return parse_ply(bytes_of(text), "m.ply"); }
 TriangleMesh stl(const std::string& text) { return parse_stl(bytes_of(text), "m.stl"); }
 
 const std::vector<double> kSquare = {0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0};
 const std::vector<int32_t> kTwoFaces = {0, 1, 2, 0, 2, 3};
-TriangleMesh square(bool colored = false) {
+TriangleMesh sample_square(bool colored = false) {
   TriangleMesh mesh{kSquare, kTwoFaces, {}};
   if (colored) mesh.colors = {0, 1, 2, 255, 254, 253, 10, 20, 30, 40, 50, 60};
   return mesh;
@@ -65,13 +54,13 @@ TEST(Obj, CommentsContinuedLinesAndFacesBeforeTheirVertices) {
   // The order of faces is the file's; lines are counted through joined ones.
   EXPECT_EQ(parse_obj("v 0 0 0\nv 1 0 0\nf 1 2 3\nv 1 1 0\nf 3 2 1\n", "m").faces,
             (std::vector<int32_t>{0, 1, 2, 2, 1, 0}));
-  EXPECT_EQ(message([] { parse_obj("v 0 0 \\\n0\nf 1 2 3\nv 1 0 0\n", "m.obj"); }),
+  EXPECT_EQ(error_of([] { parse_obj("v 0 0 \\\n0\nf 1 2 3\nv 1 0 0\n", "m.obj"); }),
             "a face names vertex 3 [m.obj:3]: expected one of 2, counted from 1");
 }
 
 TEST(Obj, RefusesWithTheLine) {
   const auto refusal = [](const std::string& text) {
-    return complaint([&] { parse_obj("v 0 0 0\nv 1 0 0\nv 0 1 0\n" + text, "m.obj"); });
+    return error_of([&] { parse_obj("v 0 0 0\nv 1 0 0\nv 0 1 0\n" + text, "m.obj"); });
   };
   EXPECT_EQ(refusal("f 1 2 4\n"), "a face names vertex 4 [m.obj:4]: expected one of 3, counted from 1");
   EXPECT_EQ(refusal("f 1 2 -4\n"), "a face names vertex 0 [m.obj:4]: expected one of 3, counted from 1");
@@ -90,14 +79,13 @@ TEST(Obj, RefusesWithTheLine) {
             "unknown statement 'wobble' [m.obj:5]: expected a statement of an OBJ mesh");
   EXPECT_EQ(refusal("curv 0 1 1 2\n"),
             "free-form geometry ('curv') [m.obj:4]: expected vertices (v) and faces (f)");
-  EXPECT_EQ(complaint([] { parse_obj("# nothing\n", "m.obj"); }),
-            "no vertices [m.obj]: expected an OBJ mesh");
+  EXPECT_EQ(error_of([] { parse_obj("# nothing\n", "m.obj"); }), "no vertices [m.obj]: expected an OBJ mesh");
 }
 
 TEST(Meshes, WriteWhatTheyRead) {
   TemporaryFolder folder;
   for (const bool colored : {false, true}) {
-    const TriangleMesh mesh = square(colored);
+    const TriangleMesh mesh = sample_square(colored);
     write_mesh(folder / "m.obj", mesh);
     write_mesh(folder / "m.PLY", mesh);
     write_ply(folder / "a.ply", mesh, PlyEncoding::ascii);
@@ -108,7 +96,7 @@ TEST(Meshes, WriteWhatTheyRead) {
       EXPECT_EQ(back.colors, mesh.colors) << name;
     }
   }
-  write_mesh(folder / "m.stl", square());
+  write_mesh(folder / "m.stl", sample_square());
   const TriangleMesh back = read_mesh(folder / "m.stl");
   EXPECT_EQ(back.vertices, kSquare);
   EXPECT_EQ(back.faces, kTwoFaces);
@@ -116,7 +104,7 @@ TEST(Meshes, WriteWhatTheyRead) {
   write_mesh(folder / "c.ply", cloud);
   EXPECT_EQ(read_mesh(folder / "c.ply").vertices, cloud.vertices);
   EXPECT_EQ(
-      complaint([&] { read_mesh(folder / "m.off"); }),
+      error_of([&] { read_mesh(folder / "m.off"); }),
       "the name has the suffix '.off' [" + (folder / "m.off").string() + "]: expected .obj, .ply or .stl");
 }
 
@@ -159,9 +147,9 @@ TEST(Ply, BothByteOrdersAndOtherProperties) {
     EXPECT_EQ(mesh.faces, (std::vector<int32_t>{2, 1, 0}));
     EXPECT_EQ(mesh.colors, (std::vector<uint8_t>{0, 1, 2, 10, 11, 12, 20, 21, 22}));
   }
-  EXPECT_EQ(complaint([&] { ply(small.substr(0, small.size() - 1)); }),
+  EXPECT_EQ(error_of([&] { ply(small.substr(0, small.size() - 1)); }),
             "a list of 3 [m.ply, face 1]: expected a whole file");
-  EXPECT_EQ(complaint([&] { ply(small + "x"); }),
+  EXPECT_EQ(error_of([&] { ply(small + "x"); }),
             "1 bytes follow the last element [m.ply]: expected the end of the file");
 }
 
@@ -169,7 +157,7 @@ TEST(Ply, RefusesWithThePlace) {
   const std::string head = "ply\nformat ascii 1.0\n";
   const std::string xyz = "property float x\nproperty float y\nproperty float z\n";
   const std::string faces = "property list uchar int vertex_indices\n";
-  const auto refusal = [](const std::string& text) { return complaint([&] { ply(text); }); };
+  const auto refusal = [](const std::string& text) { return error_of([&] { ply(text); }); };
   EXPECT_EQ(refusal("plx"), "no PLY header [m.ply]: expected 'ply', the elements and 'end_header'");
   EXPECT_EQ(refusal("ply\nformat utf8 1.0\nend_header\n"),
             "format 'utf8' [m.ply:2]: expected ascii, binary_little_endian or binary_big_endian");
@@ -212,7 +200,7 @@ TEST(Stl, CapitalLettersAndJunk) {
                                     {"-nan(ind)", "m.stl:2"}}) {
     std::string text = facet;
     text.insert(text.find(line) + std::strlen(line), " junk");
-    EXPECT_EQ(message([&] { stl("solid\n" + text + "endsolid\n"); }),
+    EXPECT_EQ(error_of([&] { stl("solid\n" + text + "endsolid\n"); }),
               fmt::format("'junk' follows [{}]: expected the end of the line", place));
   }
 }
@@ -222,7 +210,7 @@ TEST(Stl, RefusesWithThePlace) {
     return "solid\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex " + corner +
            "\nendloop\nendfacet\nendsolid\n";
   };
-  const auto refusal = [](const std::string& text) { return complaint([&] { stl(text); }); };
+  const auto refusal = [](const std::string& text) { return error_of([&] { stl(text); }); };
   EXPECT_EQ(refusal(facet("1 0 0")),
             "a facet with two corners in one place [m.stl:6]: expected three different corners");
   EXPECT_EQ(refusal(facet("1 x 0")), "a coordinate is 'x' [m.stl:6]: expected a number");
@@ -230,7 +218,7 @@ TEST(Stl, RefusesWithThePlace) {
   EXPECT_EQ(refusal("solid\nfacet normal 0 0 1\nloop\n"), "'loop' [m.stl:3]: expected 'outer'");
   EXPECT_EQ(refusal("tiny"), "4 bytes [m.stl]: expected an STL mesh");
   TemporaryFolder folder;
-  write_stl(folder / "m.stl", square());
+  write_stl(folder / "m.stl", sample_square());
   std::string binary = read_text(folder / "m.stl");
   EXPECT_EQ(refusal(binary.substr(0, 100)),
             "2 facets in 100 bytes [m.stl]: expected a binary STL of 184 bytes, or an ASCII one");

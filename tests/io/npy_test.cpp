@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/temporary_folder.hpp"
+#include "io/checks.hpp"
 #include "io/test_data.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
@@ -18,11 +19,6 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::io;
 using namespace lockstep::test;
-
-std::vector<std::byte> bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 // A file as NumPy writes it: magic, version 1.0, header padded to 64 bytes.
 std::vector<std::byte> numpy_file(std::string header, const std::string& data, int major = 1) {

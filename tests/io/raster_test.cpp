@@ -11,6 +11,7 @@
 
 #include "core/temporary_folder.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/checks.hpp"
 #include "io/rasters/gdal_api.hpp"
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
@@ -20,14 +21,6 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::io;
 using namespace lockstep::test;
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& e) { return e.what(); }
-  return "no InputError";
-}
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 RasterGrid sample_grid(int64_t rows, int64_t cols) {
   RasterGrid grid;

@@ -18,7 +18,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr const char* kFormat = "a pose graph in g2o's text format";
+constexpr const char* kGraphFormat = "a pose graph in g2o's text format";
 constexpr const char* kTags =
     "VERTEX_SE2, VERTEX_XY, VERTEX_SE3:QUAT, VERTEX_TRACKXYZ, EDGE_SE2, EDGE_SE2_XY, EDGE_POINTXY, "
     "EDGE_SE3:QUAT, EDGE_SE3_TRACKXYZ, PARAMS_SE3OFFSET or FIX";
@@ -56,8 +56,8 @@ class Parser {
       }
     }
     if (places_.empty()) place_ends();
-    if (places_.empty()) throw InputError("no vertices", where_, kFormat);
-    if (edges_.empty() && sights_.empty() && links_.empty()) throw InputError("no edges", where_, kFormat);
+    if (places_.empty()) throw InputError("no vertices", where_, kGraphFormat);
+    if (edges_.empty() && sights_.empty() && links_.empty()) throw InputError("no edges", where_, kGraphFormat);
     resolve();
     return std::move(graph_);
   }
@@ -273,7 +273,7 @@ bool whitening_factor(const double* matrix, int n, double* factor) {
 
 PoseGraph parse_g2o(std::string_view text, std::string_view where) { return Parser(text, where).parse(); }
 PoseGraph read_g2o(const std::filesystem::path& path) {
-  return parse_g2o(unpack_text(read_text_file(path, kFormat), path.string()), path.string());
+  return parse_g2o(unpack_text(read_text_file(path, kGraphFormat), path.string()), path.string());
 }
 
 void write_g2o(const std::filesystem::path& path, const PoseGraph& graph) {
