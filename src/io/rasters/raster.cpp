@@ -23,17 +23,6 @@ namespace {
 
 bool is_npy(const fs::path& path) { return path.extension() == ".npy"; }
 
-// A header may claim any size; the claim is checked before memory is touched.
-void require_memory(const RasterGrid& grid, const std::string& where) {
-  const double wanted = static_cast<double>(grid.rows) * static_cast<double>(grid.cols) * sizeof(float);
-  const auto available = static_cast<double>(platform::system_memory().total_bytes);
-  if (wanted > available) {
-    throw InputError(
-        fmt::format("{} x {} cells need {:.1f} GiB of memory", grid.rows, grid.cols, wanted / (1 << 30)),
-        where, fmt::format("a raster that fits into this machine's {:.1f} GiB", available / (1 << 30)));
-  }
-}
-
 // `.npy` has no georeference: the pixel size must come from the caller.
 class NpyReader : public RasterReader {
  public:
@@ -119,6 +108,16 @@ std::unique_ptr<RasterReader> RasterReader::open(const fs::path& path, const Ras
   }
   if (is_npy(path)) return std::make_unique<NpyReader>(path, options);
   return open_gdal_reader(path, options);
+}
+
+void require_memory(const RasterGrid& grid, const std::string& where) {
+  const double wanted = static_cast<double>(grid.rows) * static_cast<double>(grid.cols) * sizeof(float);
+  const auto available = static_cast<double>(platform::system_memory().total_bytes);
+  if (wanted > available) {
+    throw InputError(
+        fmt::format("{} x {} cells need {:.1f} GiB of memory", grid.rows, grid.cols, wanted / (1 << 30)),
+        where, fmt::format("a raster that fits into this machine's {:.1f} GiB", available / (1 << 30)));
+  }
 }
 
 Raster read_raster(const fs::path& path, const RasterReadOptions& options) {

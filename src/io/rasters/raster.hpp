@@ -62,6 +62,8 @@ class RasterReader {
   RasterGrid grid_;
 };
 
+/// Throws InputError where the machine cannot hold a whole grid: a header may claim any size.
+void require_memory(const RasterGrid& grid, const std::string& where);
 Raster read_raster(const std::filesystem::path& path, const RasterReadOptions& options = {});
 
 /// Writes a raster window by window and publishes it with commit(). The suffix chooses the format: `.npy`,

@@ -35,6 +35,7 @@ Layer read_checked(const std::filesystem::path& file, const CityFiles& files, st
                      fmt::format("{} m, as --pixel-size says", *wanted));
   if (layer.grid.bands > 1 && !band)
     logging::warning("{} has {} bands: the first is taken", where, layer.grid.bands);
+  io::require_memory(layer.grid, where);
   layer.raster = Raster(layer.grid.rows, layer.grid.cols);
   reader->read(0, 0, layer.grid.rows, layer.grid.cols, layer.raster.values.data());
   const Array heights =
