@@ -6,10 +6,12 @@
 #include "core/temporary_folder.hpp"
 #include "io/fuzz_files.hpp"
 #include "io/meshes/mesh.hpp"
+#include "io/packed_samples.hpp"
 #include "io/problems/bal.hpp"
 #include "io/problems/g2o.hpp"
 #include "io/series/csv.hpp"
 #include "io/text/file.hpp"
+#include "io/text/unpack.hpp"
 
 namespace {
 
@@ -83,6 +85,13 @@ TEST(Fuzz, Bal) {
            ASSERT_LT(problem.indices[k + 1], problem.point_count());
          }
        });
+}
+
+TEST(Fuzz, PackedText) {
+  fuzz({bytes_of(kGzip), bytes_of(kTwoMembers), bytes_of(kBzip2), bytes_of(kBomb)}, [](const Bytes& bytes) {
+    const std::string text = unpack_text(std::string(text_of(bytes)), "fuzz");
+    ASSERT_LE(text.size(), (size_t{1} << 21) + 200 * bytes.size());
+  });
 }
 
 TEST(Fuzz, Csv) {

@@ -108,6 +108,15 @@ TEST(Meshes, WriteWhatTheyRead) {
       "the name has the suffix '.off' [" + (folder / "m.off").string() + "]: expected .obj, .ply or .stl");
 }
 
+TEST(Meshes, SuffixesInCapitals) {
+  TemporaryFolder folder;
+  for (const char* name : {"m.STL", "m.Obj", "m.PLY"}) {
+    write_mesh(folder / name, sample_square());
+    EXPECT_EQ(read_mesh(folder / name).faces, kTwoFaces) << name;
+  }
+  EXPECT_EQ(mesh_suffix("a/B.STL"), ".stl");
+}
+
 TEST(Ply, BothByteOrdersAndOtherProperties) {
   const std::string head =
       "comment by hand\nelement material 1\nproperty list uchar short codes\nelement vertex 3\nproperty "

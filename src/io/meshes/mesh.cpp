@@ -7,9 +7,7 @@
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
-namespace {
-
-std::string suffix_of(const std::filesystem::path& path) {
+std::string mesh_suffix(const std::filesystem::path& path) {
   std::string suffix = path.extension().string();
   for (char& c : suffix) c = char(std::tolower(static_cast<unsigned char>(c)));
   if (suffix != ".obj" && suffix != ".ply" && suffix != ".stl")
@@ -17,10 +15,8 @@ std::string suffix_of(const std::filesystem::path& path) {
   return suffix;
 }
 
-}  // namespace
-
 TriangleMesh read_mesh(const std::filesystem::path& path) {
-  const std::string suffix = suffix_of(path);
+  const std::string suffix = mesh_suffix(path);
   const std::vector<std::byte> bytes = read_file(path, "a mesh (OBJ, PLY or STL)");
   if (suffix == ".obj")
     return parse_obj({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
@@ -28,7 +24,7 @@ TriangleMesh read_mesh(const std::filesystem::path& path) {
 }
 
 void write_mesh(const std::filesystem::path& path, const TriangleMesh& mesh) {
-  const std::string suffix = suffix_of(path);
+  const std::string suffix = mesh_suffix(path);
   if (suffix == ".obj") {
     write_obj(path, mesh);
   } else if (suffix == ".ply") {

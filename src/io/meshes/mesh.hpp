@@ -19,6 +19,9 @@ struct TriangleMesh {
   int64_t face_count() const { return int64_t(faces.size()) / 3; }
 };
 
+/// ".obj", ".ply" or ".stl", however the name writes it. Throws InputError for other names.
+std::string mesh_suffix(const std::filesystem::path& path);
+
 /// By the suffix: .obj, .ply or .stl. Throws InputError that names file and line (or the facet of a binary
 /// file). Polygons become fans of triangles. A face that names a vertex twice or a vertex that does not exist
 /// is refused; so is a file without vertices.
@@ -28,7 +31,8 @@ TriangleMesh read_mesh(const std::filesystem::path& path);
 void write_mesh(const std::filesystem::path& path, const TriangleMesh& mesh);
 
 /// v with 3, 4 or 6 numbers (a weight is passed over, a colour 0 … 1 is kept where all vertices have one), f
-/// with v, v/vt, v//vn and v/vt/vn, indices from 1 or from the end. Other known statements are passed over.
+/// with v, v/vt, v//vn and v/vt/vn, indices from 1 or from the end; vertices may follow their faces. Other known
+/// statements and comments are passed over; a '\\' at the end of a line joins the next one to it.
 TriangleMesh parse_obj(std::string_view text, std::string_view where);
 /// ASCII and binary of both byte orders. x, y, z of any type; red, green, blue as uchar; faces in
 /// vertex_indices or vertex_index. Other properties and elements are passed over.
