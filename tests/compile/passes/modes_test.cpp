@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "compile/lower.hpp"
+#include "core/temporary_folder.hpp"
 #include "helpers.hpp"
 #include "runner.hpp"
 
@@ -108,12 +109,10 @@ TEST(Pipeline, FastNumericsKeepWhatTheHardwareHas) {
 }
 
 TEST(Pipeline, DumpsEachPassIntoAFolder) {
-  const auto folder = std::filesystem::temp_directory_path() / "lockstep-dump-passes-test";
-  std::filesystem::remove_all(folder);
-  setenv("LOCKSTEP_DUMP_PASSES", folder.c_str(), 1);
+  const test::TemporaryFolder folder;
+  setenv("LOCKSTEP_DUMP_PASSES", folder.path().c_str(), 1);
   compile::lower(traced([](At<1> at, Out<f32, 1> out) { out[at] = 1.0f; }), {compile::Target::cpu});
   unsetenv("LOCKSTEP_DUMP_PASSES");
   EXPECT_TRUE(std::filesystem::exists(folder / "test.pass.00.traced.ir"));
   EXPECT_TRUE(std::filesystem::exists(folder / "test.pass.09.dead_code.ir"));
-  std::filesystem::remove_all(folder);
 }
