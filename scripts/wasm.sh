@@ -21,24 +21,17 @@ sources=$(ls src/core/*.cpp src/core/platform/web/*.cpp src/ir/*.cpp src/compile
 mkdir -p "$out/include"
 for name in fmt nlohmann eigen3; do ln -sfn "/usr/include/$name" "$out/include/$name"; done
 
+# Several files at once, as the native build does it: a third of the time.
+rm -f "$out"/unit*
+number=0
+for source in $sources; do
+  echo "#include \"$root/$source\"" >>"$out/unit$((number++ / 8)).cpp"
+done
+
+flags=(--target=wasm32-wasi -std=c++20 -O1 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY
+  -DLOCKSTEP_HAS_INTERP -I"$root/include" -I"$root/src" -isystem "$out/include" -isystem "$out/include/eigen3")
 launcher=$(command -v ccache || true)
-{
-  cat <<RULES
-flags = --target=wasm32-wasi -std=c++20 -O1 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY \$
-  -DLOCKSTEP_HAS_INTERP -I$root/include -I$root/src -isystem $out/include -isystem $out/include/eigen3
-rule compile
-  command = $launcher clang++-19 \$flags -MD -MF \$out.d -c \$in -o \$out
-  depfile = \$out.d
-  deps = gcc
-rule link
-  command = clang++-19 --target=wasm32-wasi -fwasm-exceptions -Wl,-z,stack-size=8388608 \$in -o \$out
-RULES
-  objects=
-  for source in $sources; do
-    echo "build $source.o: compile $root/$source"
-    objects+=" $source.o"
-  done
-  echo "build language_cases.wasm: link$objects"
-} >"$out/build.ninja"
-ninja -C "$out" ${LOCKSTEP_JOBS:+-j "$LOCKSTEP_JOBS"}
+printf '%s\n' "$out"/unit*.cpp |
+  xargs -P "${LOCKSTEP_JOBS:-$(nproc)}" -I '{}' $launcher clang++-19 "${flags[@]}" -c '{}' -o '{}.o'
+clang++-19 --target=wasm32-wasi -fwasm-exceptions -Wl,-z,stack-size=8388608 "$out"/unit*.cpp.o -o "$out/language_cases.wasm"
 node --no-warnings tests/web/run.mjs "$out/language_cases.wasm"

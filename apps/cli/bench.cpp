@@ -3,8 +3,11 @@
 #include "bench.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -183,6 +186,16 @@ int run(const CommonOptions& common, const BenchCommandOptions& options) {
 
 }  // namespace
 
+/// `bench startup` and `bench solve.crossover` take few of the options: the others are refused by name.
+void refuse_others(const CLI::App& app, const std::string& mode,
+                   std::initializer_list<std::string_view> taken) {
+  for (const char* name : {"--sizes", "--iterations", "--warmup", "--out", "--csv", "--plot", "--against",
+                           "--tolerance", "--rounds"})
+    if (app.count(name) && std::find(taken.begin(), taken.end(), name) == taken.end())
+      throw InputError(fmt::format("{} with bench {}", name, mode), name,
+                       fmt::format("one of {}", fmt::join(taken, ", ")));
+}
+
 void add_bench(CommandList& commands, CLI::App& root) {
   Command& command = add_command(
       commands, root, "bench",
@@ -207,10 +220,17 @@ void add_bench(CommandList& commands, CLI::App& root) {
               1, 1000);
   add_common(command, "lockstep bench engine.copy --device cpu --out today.json --against yesterday.json");
   command.run = [&command, options] {
-    if (options->cases.size() == 1 && options->cases.front() == "startup")
+    const std::string mode = options->cases.size() == 1 ? options->cases.front() : "";
+    if (mode == "startup") {
+      refuse_others(*command.app, mode, {"--out", "--csv"});
       return run_bench_startup(command.common, options->out, options->csv);
-    if (options->cases.size() == 1 && options->cases.front() == "solve.crossover")
+    }
+    if (mode == "solve.crossover") {
+      refuse_others(*command.app, mode, {"--out", "--csv", "--plot"});
       return run_bench_crossover(command.common, options->out, options->csv, options->plot);
+    }
+    if (!options->plot.empty())
+      throw InputError("--plot without solve.crossover", "--plot", "bench solve.crossover --plot FILE");
     return run(command.common, *options);
   };
 }

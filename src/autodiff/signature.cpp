@@ -42,7 +42,7 @@ const std::vector<Op>& numbered() {
 }
 uint8_t number_of(Op op) {
   static const std::vector<uint8_t> kNumbers = [] {
-    std::vector<uint8_t> numbers(size_t(Op::count_));
+    std::vector<uint8_t> numbers(static_cast<size_t>(Op::count_));
     for (size_t k = 0; k < numbers.size(); ++k) numbers[size_t(numbered()[k])] = uint8_t(k);
     return numbers;
   }();

@@ -125,6 +125,7 @@ class Bench(ProgramTest):
             self.assertEqual(json.load(file), document)
         with open(self.path("s.csv"), newline="") as file:
             self.assertEqual(list(csv.DictReader(file))[0]["device"], "interp")
+        self.refuses("bench", "startup", "--device", "interp", "--sizes", "17", saying="--sizes with bench startup")
         self.assertEqual([row["device"] for row in rows], ["interp"])
         self.assertGreater(rows[0]["cold_seconds"], 0)
         self.assertGreater(rows[0]["warm_seconds"], 0)

@@ -1,4 +1,4 @@
-// The kernel language on the interpreter inside WebAssembly, against plain C++; and the exceptions of that build.
+// The kernel language and the primitives on the interpreter inside WebAssembly, against plain C++; and the exceptions of that build.
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -95,6 +95,7 @@ void language_cases() {
   using namespace lockstep;
   CaseRegistry registry;
   cases::add_language_cases(registry);
+  add_primitive_cases(registry);
   const Device interp = Device::open("interp");
   int passed = 0;
   for (const Case& c : registry.all())
