@@ -40,6 +40,11 @@ struct Manifold {
   int ambient = 0;  // numbers of a block
   int tangent = 0;  // degrees of freedom
   std::function<std::vector<Value>(std::span<const Value> x, std::span<const Value> delta)> plus;
+  /// Numbers [first, first + count) of a block form a unit vector.
+  struct UnitVector {
+    int first = 0, count = 0;
+  };
+  std::vector<UnitVector> unit_vectors = {};
 };
 Manifold euclidean(int size);
 /// An angle, kept in [-pi, pi).
@@ -121,7 +126,9 @@ struct BlockSet {
 };
 
 /// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were
-/// added. Shape, index and value errors throw InputError that names the term, the instance and the slot.
+/// added. Shape, index and value errors throw InputError that names the term, the instance and the slot. Unit
+/// vectors of a manifold whose length is not within 1e-5 of 1 are refused when blocks are added and when a
+/// problem is evaluated.
 class Problem {
  public:
   Problem();

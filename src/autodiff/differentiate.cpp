@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "lockstep/autodiff.hpp"
+#include "autodiff/one_graph.hpp"
 
 namespace lockstep::autodiff {
 
@@ -54,6 +54,8 @@ std::vector<Value> vjp(std::span<const Value> outputs, std::span<const Value> se
   check_lengths(seeds.size(), outputs.size(), "seeds", "autodiff vjp");
   if (inputs.empty()) return {};
   if (outputs.empty()) throw InputError("no outputs", "autodiff vjp", "one or more");
+  expect_one_graph({outputs[0], "output"}, inputs, "input", "autodiff vjp");
+  expect_one_graph({outputs[0], "output"}, seeds, "seed", "autodiff vjp");
   Graph& graph = outputs[0].graph();
   const std::vector<uint32_t> order = reachable(outputs);
   const uint32_t size = uint32_t(graph.size());
@@ -86,6 +88,8 @@ std::vector<Value> jvp(std::span<const Value> outputs, std::span<const Value> in
                        std::span<const Value> tangents) {
   check_lengths(tangents.size(), inputs.size(), "tangents", "autodiff jvp");
   if (outputs.empty()) return {};
+  expect_one_graph({outputs[0], "output"}, inputs, "input", "autodiff jvp");
+  expect_one_graph({outputs[0], "output"}, tangents, "tangent", "autodiff jvp");
   Graph& graph = outputs[0].graph();
   const std::vector<uint32_t> order = reachable(outputs);
   std::vector<Value> tangent(graph.size());

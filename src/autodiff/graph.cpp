@@ -3,8 +3,8 @@
 #include <bit>
 #include <vector>
 
+#include "autodiff/one_graph.hpp"
 #include "autodiff/simplify.hpp"
-#include "lockstep/autodiff.hpp"
 
 namespace lockstep::autodiff {
 
@@ -109,6 +109,7 @@ bool Value::is_constant(double number) const {
 
 std::vector<uint32_t> reachable(std::span<const Value> outputs) {
   if (outputs.empty()) return {};
+  expect_one_graph({outputs[0], "output"}, outputs, "output", "autodiff");
   const Graph& g = outputs[0].graph();
   std::vector<char> needed(g.size(), 0);
   std::vector<uint32_t> stack;

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "autodiff/one_graph.hpp"
 #include "autodiff/simplify.hpp"
 
 namespace lockstep::autodiff {
@@ -282,6 +283,7 @@ class Serialiser {
 
 Signature signature(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place) {
   if (outputs.empty()) return {};
+  expect_one_graph({outputs[0], "output"}, outputs, "output", "autodiff signature");
   thread_local Scratch scratch;
   return Serialiser(outputs[0].graph(), scratch, place).run(outputs);
 }

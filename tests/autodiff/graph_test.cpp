@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "lockstep/autodiff.hpp"
 #include "lockstep/kernel/kernel.hpp"
@@ -48,6 +49,31 @@ TEST(Graph, RefusesValuesOfAnotherGraph) {
   EXPECT_THROW(evaluate(x + 1, std::vector<double>{}), InputError);
   const Value one = g.constant(1);
   EXPECT_THROW(vjp(std::span(&x, 1), std::span<const Value>(), std::span(&one, 1)), InputError);
+}
+
+/// The text of the InputError that `work` throws.
+template <class Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const InputError& e) { return e.what(); }
+  return "nothing was refused";
+}
+
+TEST(Graph, FunctionsOfValuesRefuseTwoGraphsAndNameBoth) {
+  Graph a, b;
+  const Value x = a.variable("width"), y = b.variable("height");
+  const Value f = sin(x), h = y * y;
+  const auto names_both = [](const std::string& text) {
+    EXPECT_NE(text.find("width"), std::string::npos) << text;
+    EXPECT_NE(text.find("height"), std::string::npos) << text;
+  };
+  names_both(refusal([&] { gradient(f, {y}); }));
+  names_both(refusal([&] { vjp(std::vector{f}, std::vector{y}, std::vector{x}); }));
+  names_both(refusal([&] { jvp(std::vector{f}, std::vector{y}, std::vector{a.constant(1)}); }));
+  names_both(refusal([&] { jvp(std::vector{f}, std::vector{x}, std::vector{y}); }));
+  names_both(refusal([&] { evaluate(std::vector{f, h}, std::vector{1.0}); }));
+  names_both(refusal([&] { signature(std::vector{f, h}); }));
 }
 
 TEST(Graph, LeavesAndText) {

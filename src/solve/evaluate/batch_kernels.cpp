@@ -193,7 +193,30 @@ Kernel product_kernel(std::shared_ptr<const Program> program, Storage real, cons
   });
 }
 
+namespace {
+
+/// candidate = x + step of wide Euclidean blocks, a lane a number: the kernel does not grow with the width.
+template <class S, class R>
+Kernel add_kernel() {
+  const std::string name = fmt::format("solve.retract.{}{}.wide", lockstep::name(lockstep::detail::kType<S>),
+                                       lockstep::name(lockstep::detail::kType<R>));
+  return cached_kernel(name, [&] {
+    return kernel(name, [](At<2> at, Grid<S, 2> x, Grid<R, 2> step, Grid<u32, 1> free, Out<S, 2> candidate) {
+      candidate[at] = select(free[Val<i32>(at.y)] != 0u, x[at] + cast<S>(step[at]), x[at]);
+    });
+  });
+}
+
+}  // namespace
+
+bool retracts_by_number(const TracedManifold& manifold) {
+  return manifold.euclidean && manifold.manifold.ambient > kWidestInverse;
+}
+
 Kernel retract_kernel(std::shared_ptr<const TracedManifold> manifold, Storage state, Storage real) {
+  if (retracts_by_number(*manifold))
+    return state == Storage::f32 ? add_kernel<f32, f32>()
+                                 : (real == Storage::f32 ? add_kernel<f64, f32>() : add_kernel<f64, f64>());
   const std::string variant = fmt::format("{}{}", name(state), name(real));
   return cached_kernel(fmt::format("retract {} {}", variant, manifold->key), [&] {
     return Kernel::trace(

@@ -45,7 +45,10 @@ struct SlotMask {
 Kernel product_kernel(std::shared_ptr<const Program> program, Storage real, const SlotMask& mask);
 /// Points kernel over the blocks of a set: candidate = state [+] step. Arguments: state (blocks, ambient),
 /// step (blocks, tangent), free (blocks; u32, 0 where fixed), candidate (blocks, ambient).
+/// Of wide Euclidean blocks (retracts_by_number()) it is a points kernel over (blocks, numbers).
 Kernel retract_kernel(std::shared_ptr<const TracedManifold> manifold, Storage state, Storage real);
+
+bool retracts_by_number(const TracedManifold& manifold);
 
 /// A kernel by its key, traced once in the process.
 Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make);

@@ -140,7 +140,7 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
 void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
   if (batch.program->energy()) project_hessians(device, batch.program, batch.jacobian, batch.diagonal_slots);
   for (const ClassSums& c : batch.sums) {
-    const int parts = c.slots.width * (c.slots.width + 1) / 2;
+    const int parts = diagonal_parts(c.slots.width);
     const int64_t stored = int64_t(c.slots.slots.size());
     c.gather.add(
         batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored).reshape({parts, stored * batch.n}),
@@ -153,10 +153,15 @@ void Evaluator::State::sum_diagonal() const {
     if (batch.assembly) batch.assembly->run(Sweep::diagonal, x, {}, {}, block_diagonal, false);
   for (size_t k = 0; k < sets.size(); ++k) {
     const SetState& set = sets[k];
-    const int width = set.tangent(), parts = width * (width + 1) / 2;
-    launch(device, diagonal_kernel(values.real, width), set.count,
-           {block_diagonal.rows(first_diagonal[k], set.count * parts).reshape({set.count, parts}),
-            diagonal.rows(set.first_tangent, set.count * width).reshape({set.count, width})});
+    const int width = set.tangent(), parts = diagonal_parts(width);
+    if (set.count == 0) continue;
+    const Buffer blocks = block_diagonal.rows(first_diagonal[k], set.count * parts),
+                 own = diagonal.rows(set.first_tangent, set.count * width);
+    if (parts == width)
+      device.copy(blocks, own);
+    else
+      launch(device, diagonal_kernel(values.real, width), set.count,
+             {blocks.reshape({set.count, parts}), own.reshape({set.count, width})});
   }
 }
 
@@ -271,11 +276,13 @@ void Evaluator::State::launch_retract(const Buffer& step) const {
     const auto part = [&](const Buffer& b, int64_t first, int size) {
       return b.rows(first, set.count * size).reshape({set.count, size});
     };
-    if (set.count > 0)
-      launch(
-          device, retract_kernel(set.manifold, values.state, values.real), set.count,
-          {part(x, set.first_ambient, set.ambient()), part(step, set.first_tangent, set.tangent()),
-           free_blocks.rows(set.first_block, set.count), part(candidate, set.first_ambient, set.ambient())});
+    if (set.count == 0) continue;
+    const Kernel kernel = retract_kernel(set.manifold, values.state, values.real);
+    const Extent lanes =
+        retracts_by_number(*set.manifold) ? Extent{set.count, set.ambient()} : Extent{set.count};
+    device.launch(kernel, lanes, part(x, set.first_ambient, set.ambient()),
+                  part(step, set.first_tangent, set.tangent()), free_blocks.rows(set.first_block, set.count),
+                  part(candidate, set.first_ambient, set.ambient()));
   }
 }
 
@@ -285,7 +292,7 @@ std::vector<std::function<Kernel()>> Evaluator::State::state_kernels() const {
   if (wide != real) kernels.push_back([=] { return convert_kernel(wide, real); });
   for (const SetState& set : sets) {
     if (set.count == 0) continue;
-    if (uses & kUseLinearize)
+    if ((uses & kUseLinearize) && diagonal_parts(set.tangent()) > set.tangent())
       kernels.push_back([real, width = set.tangent()] { return diagonal_kernel(real, width); });
     kernels.push_back([manifold = set.manifold, state = values.state, real] {
       return retract_kernel(manifold, state, real);

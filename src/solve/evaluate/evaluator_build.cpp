@@ -36,8 +36,7 @@ int64_t Evaluator::State::tangent_of(int64_t block) const {
 }
 int64_t Evaluator::State::diagonal_of(int64_t block) const {
   const SetState& s = set_of(block);
-  const int64_t width = s.tangent();
-  return first_diagonal[size_t(&s - sets.data())] + (block - s.first_block) * (width * (width + 1) / 2);
+  return first_diagonal[size_t(&s - sets.data())] + (block - s.first_block) * diagonal_parts(s.tangent());
 }
 
 namespace {
@@ -81,6 +80,7 @@ std::shared_ptr<const Program> program_of(const Batch& batch) {
 void set_assembly(bool wanted) { assembly_wanted = wanted; }
 
 void Evaluator::State::build(const Problem::State& problem) {
+  problem.check_unit_vectors();
   sets = problem.sets;
   fixed = problem.fixed;
   ambient = problem.ambient, tangent = problem.tangent;
@@ -92,7 +92,7 @@ void Evaluator::State::build(const Problem::State& problem) {
     throw InputError("a problem without residuals", "solve evaluator", "one instance or more");
   for (const SetState& s : sets) {
     first_diagonal.push_back(diagonal_size);
-    diagonal_size += s.count * (s.tangent() * (s.tangent() + 1) / 2);
+    diagonal_size += s.count * diagonal_parts(s.tangent());
   }
   if (diagonal_size > INT32_MAX)
     throw InputError(fmt::format("{} numbers in the blocks of J^T J", diagonal_size), "solve evaluator",
@@ -408,7 +408,7 @@ void Evaluator::State::compile_sums() const {
     for (const ClassSums& c : batch.sums) {
       const int width = c.slots.width;
       all(c.gather.kernels(wide, width, true));
-      if (uses & kUseLinearize) all(c.gather.kernels(real, width * (width + 1) / 2, false));
+      if (uses & kUseLinearize) all(c.gather.kernels(real, diagonal_parts(width), false));
       if ((uses & kUseProduct) && real != wide) all(c.gather.kernels(real, width, true));
     }
   all(cost_sum.kernels(values.cost));

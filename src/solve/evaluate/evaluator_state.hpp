@@ -83,7 +83,7 @@ struct Evaluator::State {
   Buffer gradient_sum;  // of the compute type; gradient is its copy in real
   Buffer gradient;
   Buffer gradient_scratch, slot_scratch, diagonal_scratch;
-  Buffer block_diagonal;  // upper triangles of the blocks of J^T J, block after block
+  Buffer block_diagonal;  // diagonal_parts() of the blocks of J^T J, block after block
   Buffer diagonal;
   Buffer norm;
   int64_t batch_size = 0;

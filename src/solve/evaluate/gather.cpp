@@ -77,6 +77,71 @@ void put(const TracedBuffer& target, bool overwrite, Id at, Id value) {
   target.store({at}, overwrite ? value : b.op(ir::Op::fadd, {target.load({at}), value}));
 }
 
+// The same sums with a lane, or a group, for each component: kernels whose size does not depend on how many
+// there are. They add in the same order.
+
+template <class T>
+Val<T> signed_entry(const Grid<T, 2>& local, const Val<i32>& component, const Val<i32>& entry, bool signs) {
+  const Val<bool> marked = entry < 0;
+  const Val<T> v = local(component, select(marked, -1 - entry, entry));
+  return signs ? select(marked, -v, v) : v;
+}
+
+template <class T>
+Kernel few_by_component(bool signs) {
+  const std::string name = fmt::format("solve.gather.{}.by_component{}",
+                                       lockstep::name(lockstep::detail::kType<T>), signs ? ".signed" : "");
+  return cached_kernel(name, [&] {
+    return kernel(name, [signs](At<2> at, Grid<i32, 1> first, Grid<i32, 1> entries, Grid<i32, 1> offsets,
+                                Grid<T, 2> local, InOut<T, 1> target) {
+      const Val<i32> row = at.x, component = at.y, to = offsets[row] + component;
+      Var<T> sum = Val<T>(target[to]);
+      for_(first[row], first[row + 1],
+           [&](Val<i32> k) { sum = sum + signed_entry<T>(local, component, entries[k], signs); });
+      target[to] = sum;
+    });
+  });
+}
+template <class T>
+Kernel chunk_by_component(bool signs) {
+  const std::string name = fmt::format("solve.gather_chunks.{}.by_component{}",
+                                       lockstep::name(lockstep::detail::kType<T>), signs ? ".signed" : "");
+  return cached_kernel(name, [&] {
+    return kernel(name,
+                  [signs](Group<2> g, Grid<i32, 1> begin, Grid<i32, 1> end, Grid<i32, 1> entries,
+                          Grid<T, 2> local, Out<T, 2> partial) {
+                    const Val<i32> chunk = g.id(0), component = g.id(1), at = begin[chunk] + g.lane();
+                    Var<T> value = T(0);
+                    if_(at < end[chunk],
+                        [&] { value = signed_entry<T>(local, component, entries[at], signs); });
+                    const Val<T> sum = group_sum(Val<T>(value));
+                    if_(g.lane() == 0, [&] { partial(component, chunk) = sum; });
+                  },
+                  {{GatherPlan::kChunk, 1, 1}, 0});
+  });
+}
+template <class T>
+Kernel many_by_component() {
+  const std::string name =
+      fmt::format("solve.gather_rows.{}.by_component", lockstep::name(lockstep::detail::kType<T>));
+  return cached_kernel(name, [&] {
+    return kernel(
+        name,
+        [](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> offsets, Grid<T, 2> partial, InOut<T, 1> target) {
+          const Val<i32> row = g.id(0), component = g.id(1);
+          Var<T> sum = T(0);
+          for_(first[row] + g.lane(), first[row + 1], GatherPlan::kChunk,
+               [&](Val<i32> chunk) { sum = sum + partial(component, chunk); });
+          const Val<T> total = group_sum(Val<T>(sum));
+          if_(g.lane() == 0, [&] {
+            const Val<i32> to = offsets[row] + component;
+            target[to] = target[to] + total;
+          });
+        },
+        {{GatherPlan::kChunk, 1, 1}, 0});
+  });
+}
+
 Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite, bool records) {
   const std::string name =
       fmt::format("solve.gather.{}.{}{}{}{}", lockstep::name(storage), components, signs ? ".signed" : "",
@@ -172,6 +237,39 @@ Kernel many_kernel(Storage storage, int components, bool overwrite) {
   });
 }
 
+// Components up to which one lane, or one group, sums all of them; trees make long kernels sooner.
+constexpr int kMostUnrolled = 48, kMostUnrolledTrees = 6;
+
+struct SumKind {
+  Storage storage;
+  int components;
+  bool signs, overwrite, records;
+};
+/// Only the small blocks of assemblies are overwritten or kept in records.
+bool by_component(const SumKind& kind, int most_unrolled) {
+  return kind.components > most_unrolled && !kind.overwrite && !kind.records;
+}
+Extent extent_of(const SumKind& kind, int most_unrolled, size_t rows) {
+  if (by_component(kind, most_unrolled)) return {kind.components, int64_t(rows)};
+  return {int64_t(rows)};
+}
+Kernel few(const SumKind& kind) {
+  if (!by_component(kind, kMostUnrolled))
+    return few_kernel(kind.storage, kind.components, kind.signs, kind.overwrite, kind.records);
+  return kind.storage == Storage::f64 ? few_by_component<f64>(kind.signs) : few_by_component<f32>(kind.signs);
+}
+Kernel chunks(const SumKind& kind) {
+  if (!by_component(kind, kMostUnrolledTrees))
+    return chunk_kernel(kind.storage, kind.components, kind.signs, kind.records);
+  return kind.storage == Storage::f64 ? chunk_by_component<f64>(kind.signs)
+                                      : chunk_by_component<f32>(kind.signs);
+}
+Kernel many(const SumKind& kind) {
+  if (!by_component(kind, kMostUnrolledTrees))
+    return many_kernel(kind.storage, kind.components, kind.overwrite);
+  return kind.storage == Storage::f64 ? many_by_component<f64>() : many_by_component<f32>();
+}
+
 Buffer upload(const Device& device, const std::vector<int32_t>& v) {
   return v.empty() ? Buffer() : device.upload(v);
 }
@@ -192,30 +290,30 @@ Gather::Gather(const Device& device, const GatherPlan& plan)
 
 std::vector<std::function<Kernel()>> Gather::kernels(Storage storage, int components, bool signs,
                                                      bool overwrite, bool records) const {
+  const SumKind kind{storage, components, signs, overwrite, records};
   std::vector<std::function<Kernel()>> kernels;
-  if (!plan_.few_blocks.empty())
-    kernels.push_back([=] { return few_kernel(storage, components, signs, overwrite, records); });
+  if (!plan_.few_blocks.empty()) kernels.push_back([=] { return few(kind); });
   if (plan_.many_blocks.empty()) return kernels;
-  kernels.push_back([=] { return chunk_kernel(storage, components, signs, records); });
-  kernels.push_back([=] { return many_kernel(storage, components, overwrite); });
+  kernels.push_back([=] { return chunks(kind); });
+  kernels.push_back([=] { return many(kind); });
   return kernels;
 }
 
 void Gather::add(const Buffer& local, int components, bool signs, const Buffer& few_offsets,
                  const Buffer& many_offsets, const Buffer& target, bool overwrite, bool records) const {
-  const Storage storage = local.storage();
+  const SumKind kind{local.storage(), components, signs, overwrite, records};
   if (!plan_.few_blocks.empty())
-    device_.launch(few_kernel(storage, components, signs, overwrite, records),
-                   {int64_t(plan_.few_blocks.size())}, few_first_, entries_, few_offsets, local, target);
+    device_.launch(few(kind), extent_of(kind, kMostUnrolled, plan_.few_blocks.size()), few_first_, entries_,
+                   few_offsets, local, target);
   if (plan_.many_blocks.empty()) return;
-  const int64_t chunks = int64_t(plan_.chunk_begin.size());
-  if (!partial_ || partial_.storage() != storage || partial_.shape()[0] < components)
-    partial_ = device_.allocate(storage, {components, chunks});
+  const int64_t chunk_count = int64_t(plan_.chunk_begin.size());
+  if (!partial_ || partial_.storage() != kind.storage || partial_.shape()[0] < components)
+    partial_ = device_.allocate(kind.storage, {components, chunk_count});
   const Buffer partial = partial_.rows(0, components);
-  device_.launch(chunk_kernel(storage, components, signs, records), {chunks}, chunk_begin_, chunk_end_,
-                 entries_, local, partial);
-  device_.launch(many_kernel(storage, components, overwrite), {int64_t(plan_.many_blocks.size())},
-                 many_first_, many_offsets, partial, target);
+  device_.launch(chunks(kind), extent_of(kind, kMostUnrolledTrees, plan_.chunk_begin.size()), chunk_begin_,
+                 chunk_end_, entries_, local, partial);
+  device_.launch(many(kind), extent_of(kind, kMostUnrolledTrees, plan_.many_blocks.size()), many_first_,
+                 many_offsets, partial, target);
 }
 
 }  // namespace lockstep::solve

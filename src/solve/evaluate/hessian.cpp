@@ -131,7 +131,7 @@ Kernel make_kernel(const std::shared_ptr<const Program>& program, const std::str
         const int first = p.first_column()[size_t(c.slots[rank])];
         int part = 0;
         for (int row = 0; row < c.width; ++row)
-          for (int column = row; column < c.width; ++column, ++part)
+          for (int column = row; column < (c.width <= kWidestInverse ? c.width : row + 1); ++column, ++part)
             diagonal.store({b.i32(c.first_diagonal + part * int(c.slots.size()) + int(rank)), i},
                            Val<T>(a[(first + row) * w + first + column]).id());
       }

@@ -19,7 +19,6 @@ struct BlockPart {
 };
 
 /// One part for each set of blocks; sets of blocks wider than kWidestInverse are taken number by number.
-inline constexpr int kWidestInverse = 12;
 std::vector<BlockPart> block_parts(const Evaluator::State& state);
 
 /// inverse = (B + lambda clamp(diag J^T J, low, high))^-1 by LDL^T; a direction whose pivot falls below

@@ -113,7 +113,7 @@ Kernel diagonal_kernel(std::shared_ptr<const Program> program, Storage real, int
           };
           for (const Program::SlotClass& c : p.classes())
             for (size_t rank = 0; rank < c.slots.size(); ++rank) {
-              if (!p.serves(c.slots[rank], kept_slots(slot))) continue;
+              if (c.width > kWidestInverse || !p.serves(c.slots[rank], kept_slots(slot))) continue;
               const int at = p.first_column()[size_t(c.slots[rank])];
               std::vector<std::vector<Value>> with(size_t(c.width)), solved(size_t(c.width));
               for (int a = 0; a < c.width; ++a) {
@@ -307,10 +307,11 @@ class SchurSolver : public LinearSolver {
       s.device.launch_with(diagonal_kernel(batch.program, s.values.real, slot), {batch.n}, arguments, {});
       for (const ClassSums& c : batch.sums) {
         const auto& slots = c.slots.slots;
-        if (std::none_of(slots.begin(), slots.end(),
-                         [&](int one) { return batch.program->serves(one, kept_slots(slot)); }))
+        if (c.slots.width > kWidestInverse || std::none_of(slots.begin(), slots.end(), [&](int one) {
+              return batch.program->serves(one, kept_slots(slot));
+            }))
           continue;
-        const int parts = c.slots.width * (c.slots.width + 1) / 2;
+        const int parts = diagonal_parts(c.slots.width);
         const int64_t stored = int64_t(slots.size());
         c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
                          .reshape({parts, stored * batch.n}),

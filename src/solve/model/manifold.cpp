@@ -49,10 +49,14 @@ Manifold so2() {
 }
 
 Manifold so3() {
-  return {"so3", 4, 3, [](std::span<const Value> x, std::span<const Value> d) {
+  return {"so3",
+          4,
+          3,
+          [](std::span<const Value> x, std::span<const Value> d) {
             const Quaternion q = turned(x, d);
             return std::vector<Value>{q.w, q.x, q.y, q.z};
-          }};
+          },
+          {{0, 4}}};
 }
 
 Manifold se2() {
@@ -62,18 +66,25 @@ Manifold se2() {
 }
 
 Manifold se3() {
-  return {"se3", 7, 6, [](std::span<const Value> x, std::span<const Value> d) {
+  return {"se3",
+          7,
+          6,
+          [](std::span<const Value> x, std::span<const Value> d) {
             const Quaternion q{x[3], x[4], x[5], x[6]};
             const Vec3 moved = rotate(q, Vec3{{d[0], d[1], d[2]}});
             const Quaternion r = turned(x.subspan(3), d.subspan(3));
             return std::vector<Value>{x[0] + moved[0], x[1] + moved[1], x[2] + moved[2], r.w, r.x, r.y, r.z};
-          }};
+          },
+          {{3, 4}}};
 }
 
 // The tangent basis of Duff et al., "Building an Orthonormal Basis, Revisited" (JCGT 2017): smooth but at
 // z = 0, where its sign changes. The step follows the great circle.
 Manifold sphere2() {
-  return {"sphere2", 3, 2, [](std::span<const Value> n, std::span<const Value> d) {
+  return {"sphere2",
+          3,
+          2,
+          [](std::span<const Value> n, std::span<const Value> d) {
             autodiff::Graph& g = n[0].graph();
             const Value s = copysign(g.constant(1), n[2]), a = -1.0 / (s + n[2]), b = n[0] * n[1] * a;
             const Vec3 b1{{1 + s * n[0] * n[0] * a, s * b, -(s * n[0])}}, b2{{b, s + n[1] * n[1] * a, -n[1]}};
@@ -87,7 +98,8 @@ Manifold sphere2() {
             for (int k = 0; k < 3; ++k)
               r.push_back(n[size_t(k)] * cosine + (b1[k] * d[0] + b2[k] * d[1]) * sine);
             return r;
-          }};
+          },
+          {{0, 3}}};
 }
 
 Manifold subset(const Manifold& inner, std::vector<int> fixed) {
@@ -103,24 +115,29 @@ Manifold subset(const Manifold& inner, std::vector<int> fixed) {
   if (int(fixed.size()) == inner.tangent)
     throw InputError("all coordinates fixed", "solve subset", "one free coordinate or more; use fix() else");
   const int free = inner.tangent - int(fixed.size());
-  return {name, inner.ambient, free, [inner, fixed](std::span<const Value> x, std::span<const Value> d) {
+  return {name, inner.ambient, free,
+          [inner, fixed](std::span<const Value> x, std::span<const Value> d) {
             std::vector<Value> whole;
             size_t next = 0;
             for (int k = 0; k < inner.tangent; ++k)
               whole.push_back(std::binary_search(fixed.begin(), fixed.end(), k) ? x[0].graph().constant(0)
                                                                                 : d[next++]);
             return inner.plus(x, whole);
-          }};
+          },
+          inner.unit_vectors};
 }
 
 Manifold product(const Manifold& a, const Manifold& b) {
+  std::vector<Manifold::UnitVector> unit_vectors = a.unit_vectors;
+  for (const Manifold::UnitVector& u : b.unit_vectors) unit_vectors.push_back({a.ambient + u.first, u.count});
   return {a.name + " x " + b.name, a.ambient + b.ambient, a.tangent + b.tangent,
           [a, b](std::span<const Value> x, std::span<const Value> d) {
             std::vector<Value> r = a.plus(x.first(size_t(a.ambient)), d.first(size_t(a.tangent)));
             for (const Value& v : b.plus(x.subspan(size_t(a.ambient)), d.subspan(size_t(a.tangent))))
               r.push_back(v);
             return r;
-          }};
+          },
+          std::move(unit_vectors)};
 }
 
 }  // namespace lockstep::solve

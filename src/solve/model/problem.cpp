@@ -42,6 +42,23 @@ const SetState& find_component(const Problem::State& state, BlockSet set, int64_
   return s;
 }
 
+/// Throws InputError where a unit vector of the manifold, in one of the blocks `values`, has another length.
+void check_unit_vectors(const Manifold& manifold, std::span<const double> values, const std::string& where) {
+  constexpr double kTolerance = 1e-5;
+  for (const Manifold::UnitVector& u : manifold.unit_vectors)
+    for (size_t block = 0; block * size_t(manifold.ambient) < values.size(); ++block) {
+      double squares = 0;
+      for (const double v :
+           values.subspan(block * size_t(manifold.ambient) + size_t(u.first), size_t(u.count)))
+        squares += v * v;
+      if (std::abs(std::sqrt(squares) - 1) > kTolerance)
+        throw InputError(
+            fmt::format("components {} to {} of block {}, a unit vector of {}, have length {}", u.first,
+                        u.first + u.count - 1, block, manifold.name, std::sqrt(squares)),
+            where, "length 1");
+    }
+}
+
 /// A term type's residuals with the instance's numbers as leaves.
 struct Traced {
   autodiff::Graph graph;
@@ -87,6 +104,14 @@ const SetState& Problem::State::set_of(int64_t block) const {
   return *(next - 1);
 }
 
+void Problem::State::check_unit_vectors() const {
+  for (const SetState& set : sets)
+    solve::check_unit_vectors(
+        set.manifold->manifold,
+        std::span(values).subspan(size_t(set.first_ambient), size_t(set.count * set.ambient())),
+        fmt::format("solve blocks {}", set.name));
+}
+
 Batch& Problem::State::batch(Topology&& topology, const std::string& name) {
   for (const char c : name.substr(0, 32))
     topology.label += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -115,6 +140,7 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
       throw InputError(fmt::format("component {} of block {} is {}", k % size_t(manifold.ambient),
                                    k / size_t(manifold.ambient), values[k]),
                        where, "finite numbers");
+  check_unit_vectors(manifold, values, where);
   set.name = std::move(name);
   set.count = int64_t(values.size()) / manifold.ambient;
   set.first_block = state.blocks, set.first_ambient = state.ambient, set.first_tangent = state.tangent;

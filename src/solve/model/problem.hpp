@@ -59,6 +59,8 @@ struct Problem::State {
   /// The set a block belongs to.
   const SetState& set_of(int64_t block) const;
   Batch& batch(Topology&& topology, const std::string& name);
+  /// Throws InputError where a unit vector among the values has another length.
+  void check_unit_vectors() const;
 };
 
 }  // namespace lockstep::solve

@@ -269,14 +269,14 @@ void Program::order_rows() {
   for (auto& [width, c] : by_width) {
     c.first_row = slot_rows_, c.first_diagonal = diagonal_rows_;
     slot_rows_ += width * int(c.slots.size());
-    diagonal_rows_ += width * (width + 1) / 2 * int(c.slots.size());
+    diagonal_rows_ += diagonal_parts(width) * int(c.slots.size());
     if (!energy()) {
       const auto value = [&](int row, int column) {
         const Entry& e = entry(row, column);
         return e.stored < 0 ? graph_.constant(e.factor) : e.factor * stored_[size_t(e.stored)];
       };
       for (int a = 0; a < width; ++a)
-        for (int b = a; b < width; ++b)
+        for (int b = a; b < (width <= kWidestInverse ? width : a + 1); ++b)
           for (const int s : c.slots) {
             const int first = first_column_[size_t(s)];
             Value sum = value(0, first + a) * value(0, first + b);

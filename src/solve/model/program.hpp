@@ -21,6 +21,12 @@ struct ConstantUse {
   double value = 0;  // of a literal
 };
 
+/// Blocks up to this width have their whole block of J^T J summed, as preconditioners invert it; of wider ones
+/// only the diagonal is, since triangles grow with the square of the width.
+inline constexpr int kWidestInverse = 12;
+/// Numbers of a block of J^T J that are summed: its upper triangle, row by row, or its diagonal.
+constexpr int diagonal_parts(int width) { return width <= kWidestInverse ? width * (width + 1) / 2 : width; }
+
 /// Derivatives are taken to the slots' tangent coordinates, one slot after the other: the columns.
 class Program {
  public:
@@ -39,7 +45,7 @@ class Program {
     double factor = 0;
   };
   /// Slots of one tangent size whose derivatives are stored. Row (component c, slot k) of them is first_row +
-  /// c * slots.size() + k; rows of their diagonal blocks (upper triangles) count from first_diagonal.
+  /// c * slots.size() + k; rows of their diagonal blocks (diagonal_parts()) count from first_diagonal.
   struct SlotClass {
     int width = 0;
     std::vector<int> slots;

@@ -29,6 +29,10 @@ std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, c
     throw InputError(fmt::format("sizes {} and {}", manifold.ambient, manifold.tangent), place,
                      "1 or more numbers and degrees of freedom");
   if (!manifold.plus) throw InputError("no plus", place, "a function");
+  for (const Manifold::UnitVector& u : manifold.unit_vectors)
+    if (u.first < 0 || u.count < 1 || u.first + u.count > manifold.ambient)
+      throw InputError(fmt::format("a unit vector of {} numbers from {}", u.count, u.first), place,
+                       fmt::format("a part of the block's {} numbers", manifold.ambient));
   auto traced = std::make_shared<TracedManifold>();
   traced->manifold = manifold;
   traced->graph = std::make_unique<autodiff::Graph>();

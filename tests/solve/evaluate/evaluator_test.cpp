@@ -12,20 +12,6 @@
 namespace lockstep::solve::test {
 namespace {
 
-double largest(const std::vector<double>& v) {
-  double m = 0;
-  for (const double x : v) m = std::max(m, std::abs(x));
-  return m;
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
-                 const char* what) {
-  ASSERT_EQ(got.size(), expected.size()) << what;
-  const double scale = std::max(1.0, largest(expected));
-  for (size_t k = 0; k < got.size(); ++k)
-    ASSERT_NEAR(got[k], expected[k], tolerance * scale) << what << " " << k;
-}
-
 /// J of all batches as a dense matrix (rows, tangent), fixed columns left out as zeros.
 std::vector<std::vector<double>> dense_rows(const std::vector<HostBatch>& batches, int64_t tangent,
                                             bool energies) {

@@ -10,33 +10,39 @@
 namespace lockstep::solve::test {
 namespace {
 
-/// Cameras (position and a scale, width 4, and a shared one) that see points; every point in `views` of them.
-Problem views_problem(int cameras, int points, int views, uint64_t seed) {
+/// Cameras (position and a scale, then `more` numbers that bend the image) that see points; every point in
+/// `views` of them.
+Problem views_problem(int cameras, int points, int views, uint64_t seed, int more = 0) {
   Problem problem;
-  const auto eyes =
-      problem.add_blocks("eyes", euclidean(4), random_numbers(size_t(cameras) * 4, seed, 0.5, 1.5));
+  const auto eyes = problem.add_blocks("eyes", euclidean(4 + more),
+                                       random_numbers(size_t(cameras) * size_t(4 + more), seed, 0.5, 1.5));
   const auto seen =
       problem.add_blocks("points", euclidean(3), random_numbers(size_t(points) * 3, seed + 1, 4, 6));
   std::vector<int32_t> pairs;
   for (int k = 0; k < points; ++k)
     for (int v = 0; v < views; ++v) pairs.insert(pairs.end(), {(k * 7 + v) % cameras, k});
   problem.add_terms({"view",
-                     {4, 3},
+                     {4 + more, 3},
                      2,
-                     [](const TermArguments& a) {
+                     [more](const TermArguments& a) {
                        const Value z = a.x(1, 2) + a.x(0, 2);
-                       return std::vector<Value>{a.x(0, 3) * (a.x(1, 0) - a.x(0, 0)) / z - a.data(0),
-                                                 a.x(0, 3) * (a.x(1, 1) - a.x(0, 1)) / z - a.data(1)};
+                       std::vector<Value> seen{a.x(0, 3) * (a.x(1, 0) - a.x(0, 0)) / z - a.data(0),
+                                               a.x(0, 3) * (a.x(1, 1) - a.x(0, 1)) / z - a.data(1)};
+                       for (int k = 0; k < more; ++k)
+                         seen[size_t(k % 2)] += 0.1 * a.x(0, 4 + k) * sin((k + 1.0) * a.x(1, k % 3));
+                       return seen;
                      },
                      {RobustLoss::Kind::huber, 1}},
                     {eyes, seen}, pairs, random_numbers(pairs.size(), seed + 2));
   std::vector<int32_t> all;
   for (int k = 0; k < cameras; ++k) all.push_back(k);
   problem.add_terms({"prior",
-                     {4},
+                     {4 + more},
                      0,
-                     [](const TermArguments& a) {
-                       return std::vector<Value>{0.1 * (a.x(0, 0) - 1), 0.2 * (a.x(0, 3) - 1)};
+                     [more](const TermArguments& a) {
+                       std::vector<Value> from_1{0.1 * (a.x(0, 0) - 1), 0.2 * (a.x(0, 3) - 1)};
+                       for (int k = 0; k < more; ++k) from_1.push_back(0.3 * a.x(0, 4 + k));
+                       return from_1;
                      }},
                     {eyes}, all, {});
   problem.fix(seen, 2);
@@ -103,8 +109,12 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
   return std::sqrt(difference / size);
 }
 
-TEST(Linear, SolversAgreeWithADenseFactorisation) {
-  const Problem problem = views_problem(11, 83, 4, 5);
+/// Extra numbers of a camera: 0 and 10, beyond which blocks are preconditioned number by number.
+class Solvers : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Cameras, Solvers, ::testing::Values(0, 10));
+
+TEST_P(Solvers, AgreeWithADenseFactorisation) {
+  const Problem problem = views_problem(11, 83, 4, 5, GetParam());
   const Device device = Device::open("cpu");
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::mixed}) {
     Evaluator evaluator(problem, device, precision);

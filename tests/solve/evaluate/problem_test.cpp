@@ -219,6 +219,32 @@ TEST(Manifold, PlusAtZeroIsTheBlockAndTheSetStaysItself) {
   }
 }
 
+TEST(Manifold, BlocksWhoseUnitVectorsHaveAnotherLengthAreRefused) {
+  const auto refusal = [](const Manifold& manifold, const std::vector<double>& values) -> std::string {
+    Problem problem;
+    try {
+      problem.add_blocks("turns", manifold, values);
+    } catch (const InputError& e) { return e.what(); }
+    return "nothing was refused";
+  };
+  const std::string text = refusal(so3(), {1, 0, 0, 0, 2, 0, 0, 0});
+  for (const char* part : {"turns", "block 1", "so3", "length 2"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << ": " << text;
+  EXPECT_NE(refusal(se3(), {1, 2, 3, 0, 0, 0, 0}).find("block 0"), std::string::npos);
+  EXPECT_NE(refusal(sphere2(), {0, 1.001, 0}).find("sphere2"), std::string::npos);
+  EXPECT_NE(refusal(subset(so3(), {1}), {1, 1, 0, 0}).find("block 0"), std::string::npos);
+  EXPECT_NE(refusal(product(euclidean(2), so3()), {1, 0, 1, 1, 0, 0}).find("components 2 to 5"),
+            std::string::npos);
+  EXPECT_EQ(refusal(so3(), {1 + 5e-6, 0, 0, 0}), "nothing was refused");
+
+  Problem problem;
+  const auto set = problem.add_blocks("turns", so3(), std::vector<double>{1, 0, 0, 0});
+  problem.add_terms({"turn", {4}, 0, [](const TermArguments& a) { return std::vector{a.x(0, 1)}; }}, {set},
+                    std::vector<int32_t>{0}, {});
+  problem.values(set)[0] = 3;
+  EXPECT_THROW(Evaluator(problem, Device::open("cpu"), Precision::f64), InputError);
+}
+
 TEST(Manifold, AnglesStayInOneTurnAndSubsetsHoldCoordinates) {
   const auto angle = trace_manifold(so2(), "test");
   EXPECT_NEAR(autodiff::evaluate<double>(angle->plus, std::vector<double>{3.0, 1.0})[0], 4 - 2 * M_PI, 1e-15);

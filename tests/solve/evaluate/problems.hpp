@@ -1,6 +1,9 @@
 // Problems that the tests of evaluation share.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -30,6 +33,16 @@ inline std::vector<int32_t> random_tuples(int64_t count, int width, int32_t bloc
         break;
       }
   return indices;
+}
+
+/// Each number within `tolerance` times the largest expected one, or times 1.
+inline void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
+                        const char* what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double scale = 1;
+  for (const double v : expected) scale = std::max(scale, std::abs(v));
+  for (size_t k = 0; k < got.size(); ++k)
+    ASSERT_NEAR(got[k], expected[k], tolerance * scale) << what << " " << k;
 }
 
 inline void normalize_rows(std::vector<double>& x, size_t stride, size_t first, size_t size) {
