@@ -175,4 +175,30 @@ Problem random_problem(int blocks, int terms, uint64_t seed) {
   return problem;
 }
 
+Problem wide_problem(int width, int instances, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> x, data;
+  for (int k = 0; k < 3 * width; ++k) x.push_back(random(-0.5, 0.5));
+  std::vector<int32_t> blocks;
+  for (int i = 0; i < instances; ++i) {
+    blocks.push_back(i < 4 ? i % 3 : 0);
+    for (int k = 0; k < width; ++k) data.push_back(random(-1, 1) / std::sqrt(double(width)));
+    data.push_back(random(0.5, 1.5));
+  }
+  Problem problem;
+  const BlockSet set = problem.add_blocks("wide", euclidean(width), x);
+  problem.add_terms({"wide",
+                     {width},
+                     width + 1,
+                     [width](const TermArguments& a) {
+                       Value s = a.x(0, 0) * a.data(0);
+                       for (int k = 1; k < width; ++k) s = s + a.x(0, k) * a.data(k);
+                       return std::vector<Value>{exp(s) - a.data(width), 0.5 * s};
+                     },
+                     {RobustLoss::Kind::cauchy, 0.8}},
+                    {set}, blocks, data);
+  problem.fix(set, 1);
+  return problem;
+}
+
 }  // namespace lockstep::solve

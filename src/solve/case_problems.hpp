@@ -30,4 +30,8 @@ Problem bundle_problem(int cameras, int points, int views, uint64_t seed);
 /// over `blocks` blocks of 3 and 2 numbers, every 17th block fixed.
 Problem random_problem(int blocks, int terms, uint64_t seed);
 
+/// Two residuals an instance that use all numbers of a block, exp(data . x) - datum among them: three blocks
+/// of `width` numbers, the first with almost all instances, the second fixed.
+Problem wide_problem(int width, int instances, uint64_t seed);
+
 }  // namespace lockstep::solve

@@ -60,7 +60,7 @@ double least_bytes(const Problem& problem, const CaseForm& form) {
   // Ten pairs read, one written; the step, the gradient before it and the accepted point.
   if (form.work == Work::lbfgs) bytes += double(s.tangent) * real * (20 + 2 + 2) + double(s.ambient) * state;
   for (const Batch& b : s.batches)
-    bytes += double(b.instances) * (4.0 * double(b.topology->slots.size()) + state * b.topology->data);
+    bytes += double(b.instances) * (4.0 * double(b.expression->slots.size()) + state * b.expression->data);
   return bytes;
 }
 
@@ -192,7 +192,7 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
   const Problem problem = form.make(parse_size(form.small[0]), 1);
   const Type compute = form.precision == Precision::f32 ? Type::f32 : Type::f64;
   const Storage real = form.precision == Precision::f64 ? Storage::f64 : Storage::f32;
-  const Form values{compute, storage_of(compute), real, storage_of(compute)};
+  const ElementTypes values{compute, storage_of(compute), real, storage_of(compute)};
   std::vector<Kernel> kernels;
   if (form.work == Work::lbfgs) {
     using namespace optimize;
@@ -211,23 +211,23 @@ std::vector<Kernel> kernels_of(const CaseForm& form) {
     return kernels;
   }
   for (const Batch& batch : problem.state().batches) {
-    const auto program = program_of(batch);
+    const auto term = derivatives_of(batch);
     switch (form.work) {
       case Work::gradient:
-      case Work::recorded: kernels.push_back(instance_kernel(program, values, kCost | kGradient)); break;
+      case Work::recorded: kernels.push_back(instance_kernel(term, values, kCost | kGradient)); break;
       case Work::linearize:
         if (form.precision == Precision::mixed) {
-          Form narrow = values;
+          ElementTypes narrow = values;
           narrow.compute = Type::f32;
-          kernels.push_back(instance_kernel(program, values, kCost | kGradient));
-          kernels.push_back(instance_kernel(program, narrow, kJacobian | kDiagonal));
+          kernels.push_back(instance_kernel(term, values, kCost | kGradient));
+          kernels.push_back(instance_kernel(term, narrow, kJacobian | kDiagonal));
         } else {
-          kernels.push_back(instance_kernel(program, values, kCost | kGradient | kJacobian | kDiagonal));
+          kernels.push_back(instance_kernel(term, values, kCost | kGradient | kJacobian | kDiagonal));
         }
         break;
       case Work::product:
       case Work::pcg:
-      case Work::schur: kernels.push_back(product_kernel(program, real, {})); break;
+      case Work::schur: kernels.push_back(product_kernel(term, real, {})); break;
       case Work::lbfgs: break;
     }
   }
@@ -264,114 +264,101 @@ Problem one_term(const TermType& type, int subdivisions, uint64_t seed) {
   return problem;
 }
 
-}  // namespace
+/// Problems and sizes that several cases share.
+struct Family {
+  std::function<Problem(const std::vector<int64_t>& size, uint64_t seed)> make;
+  std::vector<std::string> small, full, bench;
+  CaseForm of(std::string name, Work work, Precision precision, Bound webgpu = Bound::relative(1e-5),
+              double reference = 1e-5) const {
+    return {std::move(name), work, precision, make, small, full, bench, webgpu, reference};
+  }
+};
 
 // WebGPU bounds: residuals such as |a - b| - L lose the digits that both share, and an adapter may round
 // square roots and quotients otherwise and contract products; a few units in the last place of the lengths
 // become some 1e-6 of the gradient. Conjugate gradients amplify that by the condition of the system.
-void add_solve_cases(CaseRegistry& registry) {
-  const auto mesh = [](bool joined) {
-    return [joined](const std::vector<int64_t>& size, uint64_t seed) {
-      return mesh_problem(int(size.at(0)), joined, seed);
-    };
-  };
+Bound loose() { return Bound::relative(1e-3); }
+Bound bundled() { return Bound::relative(1e-4); }
+Bound none() { return Bound::exact(); }
+
+/// Sizes: subdivisions of the icosphere; 0 has 30 edges, 3 is assembled in groups, 8 has 655,362 vertices.
+std::vector<CaseForm> sphere_cases() {
   const auto term = [](TermType type) {
     return [type](const std::vector<int64_t>& size, uint64_t seed) {
       return one_term(type, int(size.at(0)), seed);
     };
   };
-  const auto bundle = [](const std::vector<int64_t>& size, uint64_t seed) {
-    return bundle_problem(int(size.at(0)), int(size.at(1)), int(size.at(2)), seed);
+  const auto mesh_of = [](bool joined) {
+    return [joined](const std::vector<int64_t>& size, uint64_t seed) {
+      return mesh_problem(int(size.at(0)), joined, seed);
+    };
   };
-  const auto random = [](const std::vector<int64_t>& size, uint64_t seed) {
-    return random_problem(int(size.at(0)), int(size.at(1)), seed);
-  };
-  // Sizes: subdivisions of the icosphere; 0 has 30 edges, 3 is assembled in groups, 8 has 655,362 vertices.
-  const std::vector<std::string> spheres{"0", "1", "3"}, more{"4", "6"}, large{"5", "8"};
-  const std::vector<std::string> moving{"1", "2", "3"};  // not at their minimum after a dozen iterations
-  // Cameras x points x views; blocks x terms.
-  const std::vector<std::string> bundles{"2x1x1", "5x37x3", "7x401x4"},
-      big_bundles{"49x7776x4", "1000x200000x5"}, graphs{"1x1", "3x2", "37x211", "700x1500"},
-      more_graphs{"20x4000", "9001x20011"};
-  const Bound loose = Bound::relative(1e-3);
-  for (const CaseForm& form : {
-           CaseForm{"springs.gradient", Work::gradient, Precision::f32, term(spring_term()), spheres, more,
-                    large},
-           CaseForm{"dihedrals.gradient", Work::gradient, Precision::f32, term(dihedral_term()), spheres,
-                    more, large},
-           CaseForm{"mesh.value_gradient", Work::gradient, Precision::f32, mesh(true), spheres, more, large},
-           CaseForm{"mesh.value_gradient.recorded", Work::recorded, Precision::f32, mesh(true), spheres, more,
-                    large},
-           CaseForm{"mesh.value_gradient.terms", Work::gradient, Precision::f32, mesh(false), spheres, more,
-                    large},
-           CaseForm{"mesh.value_gradient.f64", Work::gradient, Precision::f64, mesh(true), spheres, more,
-                    large, Bound::exact(), 1e-12},
-           CaseForm{"mesh.jtj_product", Work::product, Precision::f32, mesh(true), spheres, more, large},
-           CaseForm{"mesh.linearize", Work::linearize, Precision::f32, mesh(true), spheres, more, large},
-           CaseForm{"mesh.linearize.f64", Work::linearize, Precision::f64, mesh(true), spheres, more, large,
-                    Bound::exact(), 1e-12},
-           CaseForm{"mesh.linearize.mixed", Work::linearize, Precision::mixed, mesh(true), spheres, more,
-                    large},
-           CaseForm{"bal.linearize",
-                    Work::linearize,
-                    Precision::f32,
-                    bundle,
-                    bundles,
-                    {},
-                    big_bundles,
-                    Bound::relative(1e-4),
-                    1e-4},
-           CaseForm{"bal.linearize.f64",
-                    Work::linearize,
-                    Precision::f64,
-                    bundle,
-                    bundles,
-                    {},
-                    big_bundles,
-                    Bound::exact(),
-                    1e-11},
-           CaseForm{
-               "bal.linearize.mixed", Work::linearize, Precision::mixed, bundle, bundles, {}, big_bundles},
-           CaseForm{"bal.jtj_product",
-                    Work::product,
-                    Precision::f32,
-                    bundle,
-                    bundles,
-                    {},
-                    big_bundles,
-                    Bound::relative(1e-4),
-                    1e-4},
-           CaseForm{"bal.schur_step", Work::schur, Precision::f32, bundle, bundles, {}, big_bundles, loose},
-           CaseForm{"bal.schur_step.f64",
-                    Work::schur,
-                    Precision::f64,
-                    bundle,
-                    bundles,
-                    {},
-                    big_bundles,
-                    Bound::exact()},
-           CaseForm{"bal.pcg_step", Work::pcg, Precision::f32, bundle, bundles, {}, big_bundles, loose},
-           CaseForm{"mesh.pcg_step", Work::pcg, Precision::f32, mesh(true), spheres, more, large, loose},
-           CaseForm{"lbfgs.iteration", Work::lbfgs, Precision::f32, mesh(true), moving, more, large, loose},
-           CaseForm{"lbfgs.iteration.mixed", Work::lbfgs, Precision::mixed, mesh(true), moving, more, large},
-           CaseForm{"lbfgs.iteration.f64", Work::lbfgs, Precision::f64, mesh(true), moving, more, large,
-                    Bound::exact()},
-           CaseForm{"random.gradient", Work::gradient, Precision::f32, random, graphs, more_graphs, {}},
-           CaseForm{"random.linearize.f64",
-                    Work::linearize,
-                    Precision::f64,
-                    random,
-                    graphs,
-                    more_graphs,
-                    {},
-                    Bound::exact(),
-                    1e-12},
-           CaseForm{
-               "random.linearize.mixed", Work::linearize, Precision::mixed, random, graphs, more_graphs, {}},
-           CaseForm{"random.jtj_product", Work::product, Precision::f32, random, graphs, more_graphs, {}},
-           CaseForm{"random.pcg_step", Work::pcg, Precision::f32, random, graphs, more_graphs, {}, loose},
-       })
-    registry.add(make_case(form));
+  const auto spheres = [](auto make) { return Family{make, {"0", "1", "3"}, {"4", "6"}, {"5", "8"}}; };
+  const Family springs = spheres(term(spring_term())), dihedrals = spheres(term(dihedral_term())),
+               mesh = spheres(mesh_of(true)), terms = spheres(mesh_of(false));
+  Family moving = mesh;  // not at their minimum after a dozen iterations
+  moving.small = {"1", "2", "3"};
+  return {springs.of("springs.gradient", Work::gradient, Precision::f32),
+          dihedrals.of("dihedrals.gradient", Work::gradient, Precision::f32),
+          mesh.of("mesh.value_gradient", Work::gradient, Precision::f32),
+          mesh.of("mesh.value_gradient.recorded", Work::recorded, Precision::f32),
+          terms.of("mesh.value_gradient.terms", Work::gradient, Precision::f32),
+          mesh.of("mesh.value_gradient.f64", Work::gradient, Precision::f64, none(), 1e-12),
+          mesh.of("mesh.jtj_product", Work::product, Precision::f32),
+          mesh.of("mesh.linearize", Work::linearize, Precision::f32),
+          mesh.of("mesh.linearize.f64", Work::linearize, Precision::f64, none(), 1e-12),
+          mesh.of("mesh.linearize.mixed", Work::linearize, Precision::mixed),
+          mesh.of("mesh.pcg_step", Work::pcg, Precision::f32, loose()),
+          moving.of("lbfgs.iteration", Work::lbfgs, Precision::f32, loose()),
+          moving.of("lbfgs.iteration.mixed", Work::lbfgs, Precision::mixed),
+          moving.of("lbfgs.iteration.f64", Work::lbfgs, Precision::f64, none())};
+}
+
+/// Sizes: cameras x points x views.
+std::vector<CaseForm> bundle_cases() {
+  const Family bundle{[](const std::vector<int64_t>& size, uint64_t seed) {
+                        return bundle_problem(int(size.at(0)), int(size.at(1)), int(size.at(2)), seed);
+                      },
+                      {"2x1x1", "5x37x3", "7x401x4"},
+                      {},
+                      {"49x7776x4", "1000x200000x5"}};
+  return {bundle.of("bal.linearize", Work::linearize, Precision::f32, bundled(), 1e-4),
+          bundle.of("bal.linearize.f64", Work::linearize, Precision::f64, none(), 1e-11),
+          bundle.of("bal.linearize.mixed", Work::linearize, Precision::mixed),
+          bundle.of("bal.jtj_product", Work::product, Precision::f32, bundled(), 1e-4),
+          bundle.of("bal.schur_step", Work::schur, Precision::f32, loose()),
+          bundle.of("bal.schur_step.f64", Work::schur, Precision::f64, none()),
+          bundle.of("bal.pcg_step", Work::pcg, Precision::f32, loose())};
+}
+
+/// Sizes: blocks x terms; width x instances.
+std::vector<CaseForm> graph_cases() {
+  const Family random{[](const std::vector<int64_t>& size, uint64_t seed) {
+                        return random_problem(int(size.at(0)), int(size.at(1)), seed);
+                      },
+                      {"1x1", "3x2", "37x211", "700x1500"},
+                      {"20x4000", "9001x20011"},
+                      {}};
+  const Family wide{[](const std::vector<int64_t>& size, uint64_t seed) {
+                      return wide_problem(int(size.at(0)), int(size.at(1)), seed);
+                    },
+                    {"13x3", "20x600"},
+                    {"60x1200"},
+                    {}};
+  return {random.of("random.gradient", Work::gradient, Precision::f32),
+          random.of("random.linearize.f64", Work::linearize, Precision::f64, none(), 1e-12),
+          random.of("random.linearize.mixed", Work::linearize, Precision::mixed),
+          random.of("random.jtj_product", Work::product, Precision::f32),
+          random.of("random.pcg_step", Work::pcg, Precision::f32, loose()),
+          wide.of("wide.linearize.f64", Work::linearize, Precision::f64, none(), 1e-12),
+          wide.of("wide.jtj_product", Work::product, Precision::f32, bundled(), 1e-4)};
+}
+
+}  // namespace
+
+void add_solve_cases(CaseRegistry& registry) {
+  for (const auto& forms : {sphere_cases(), bundle_cases(), graph_cases()})
+    for (const CaseForm& form : forms) registry.add(make_case(form));
   solve::add_kind_cases(registry);
 }
 

@@ -22,7 +22,7 @@ constexpr double kFast = 1e-10;       // relative, of a gradient in f64 in fast 
 constexpr double kReference = 1e-11;  // against complex steps
 
 /// A term with numbers around which its blocks and data lie.
-struct Kind {
+struct TermKind {
   std::string name;
   TermType type;
   std::vector<Manifold> manifolds;  // of the slots
@@ -45,14 +45,14 @@ std::vector<double> joined(std::vector<double> a, const std::vector<double>& b) 
   return a;
 }
 
-Kind euclidean_kind(const std::string& name, const TermType& type, std::vector<double> blocks,
-                    std::vector<double> data, double spread = 0.2) {
-  Kind kind{name, type, {}, std::move(blocks), std::move(data), spread};
+TermKind euclidean_kind(const std::string& name, const TermType& type, std::vector<double> blocks,
+                        std::vector<double> data, double spread = 0.2) {
+  TermKind kind{name, type, {}, std::move(blocks), std::move(data), spread};
   for (const int size : type.slots) kind.manifolds.push_back(euclidean(size));
   return kind;
 }
 
-std::vector<Kind> graph_kinds() {
+std::vector<TermKind> graph_kinds() {
   const std::vector<double> flat{0.1, 0.2, 0.3}, pose{0.1, 0.2, 0.3, 0.9, 0.1, -0.3, 0.2};
   std::vector<double> weights2{2, 0.1, 3}, weights3{2, 0.1, 0.2, 3, 0.3, 4}, weights6;
   for (int r = 0; r < 6; ++r)
@@ -92,18 +92,18 @@ std::vector<Kind> graph_kinds() {
   };
 }
 
-std::vector<Kind> mesh_kinds() {
+std::vector<TermKind> mesh_kinds() {
   using namespace mesh;
   const std::vector<double> hinge{0, 0, 0, 1, 0, 0, 0.5, 1, 0.2, 0.5, -1, 0.3};
-  Kind arap{"mesh_arap",
-            arap_term(),
-            {euclidean(3), euclidean(3), so3()},
-            {0, 0, 0, 1, 0.5, 0.2, 0.9, 0.1, -0.3, 0.2},
-            {0.8, 0.6, 0.1, 1.5},
-            0.2};
-  std::vector<Kind> kinds{
-      euclidean_kind("mesh_spring", spring_term(), {0, 0, 0, 1, 0.5, 0.2},
-                     std::vector<double>(size_t(spring_term().data), 0.8)),
+  TermKind arap{"mesh_arap",
+                arap_term(),
+                {euclidean(3), euclidean(3), so3()},
+                {0, 0, 0, 1, 0.5, 0.2, 0.9, 0.1, -0.3, 0.2},
+                {0.8, 0.6, 0.1, 1.5},
+                0.2};
+  std::vector<TermKind> kinds{
+      euclidean_kind("mesh_spring", mesh::spring_term(), {0, 0, 0, 1, 0.5, 0.2},
+                     std::vector<double>(size_t(mesh::spring_term().data), 0.8)),
       euclidean_kind("mesh_laplacian", laplacian_term(6), joined({0.1, 0.1, 0.2}, ring(6, 3)),
                      std::vector<double>(6, 0.4)),
       euclidean_kind("mesh_attachment", attachment_term(), {0.3, 0.4, 0.5}, {0.1, 0.2, 0.3, 2}),
@@ -130,7 +130,7 @@ std::vector<Kind> mesh_kinds() {
   return kinds;
 }
 
-std::vector<Kind> sketch_kinds() {
+std::vector<TermKind> sketch_kinds() {
   using sketch::ConstraintKind;
   static constexpr const char* kNames[] = {
       "length",       "horizontal",      "vertical",      "coincident", "midpoint",
@@ -138,7 +138,7 @@ std::vector<Kind> sketch_kinds() {
       "distance",     "point_on_circle", "tangent",       "radial",     "equal_length",
       "equal_radius", "circles_tangent", "concentric",    "symmetry",   "radius"};
   static_assert(std::size(kNames) == size_t(ConstraintKind::count_));
-  std::vector<Kind> kinds;
+  std::vector<TermKind> kinds;
   const auto add = [&](ConstraintKind kind, bool at_end) {
     const TermType type = sketch::constraint_term(kind, at_end);
     std::vector<double> blocks, points = ring(5, 2);
@@ -155,7 +155,7 @@ std::vector<Kind> sketch_kinds() {
 }
 
 /// Instances with blocks of their own.
-Problem problem_of(const Kind& kind, int64_t instances, uint64_t seed) {
+Problem problem_of(const TermKind& kind, int64_t instances, uint64_t seed) {
   Problem problem;
   std::vector<BlockSet> sets;
   size_t first = 0;
@@ -186,7 +186,7 @@ Problem problem_of(const Kind& kind, int64_t instances, uint64_t seed) {
   return problem;
 }
 
-Case make_case(const Kind& kind) {
+Case make_case(const TermKind& kind) {
   Case c;
   c.name = "solve.kinds." + kind.name;
   c.dtype = "f64";
@@ -212,7 +212,8 @@ Case make_case(const Kind& kind) {
   };
   c.kernels = [kind] {
     const Problem problem = problem_of(kind, 1, 1);
-    return std::vector{instance_kernel(program_of(problem.state().batches[0]), Form{}, kCost | kGradient)};
+    return std::vector{
+        instance_kernel(derivatives_of(problem.state().batches[0]), ElementTypes{}, kCost | kGradient)};
   };
   return c;
 }
@@ -221,7 +222,7 @@ Case make_case(const Kind& kind) {
 
 void add_kind_cases(CaseRegistry& registry) {
   for (const auto& kinds : {graph_kinds(), mesh_kinds(), sketch_kinds()})
-    for (const Kind& kind : kinds) registry.add(make_case(kind));
+    for (const TermKind& kind : kinds) registry.add(make_case(kind));
 }
 
 }  // namespace lockstep::solve

@@ -17,7 +17,7 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
   const Problem::State& state = problem.state();
   std::vector<T> result;
   for (const Batch& batch : state.batches) {
-    const Topology& t = *batch.topology;
+    const ExpressionKey& t = *batch.expression;
     autodiff::Graph graph;
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
@@ -27,7 +27,7 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
     for (const Segment& s : batch.segments)
       for (int64_t i = 0; i < s.count; ++i) {
         std::vector<T> at;
-        for (const Topology::Leaf& l : t.leaves) {
+        for (const ExpressionKey::Leaf& l : t.leaves) {
           if (l.slot < 0) {
             at.push_back(T(s.data[size_t(i * t.data + l.index)]));
           } else {
@@ -58,7 +58,7 @@ template <class F>
 void each_instance(const Problem& problem, F f) {
   size_t first = 0;
   for (const Batch& batch : problem.state().batches) {
-    const Topology& t = *batch.topology;
+    const ExpressionKey& t = *batch.expression;
     for (const Segment& s : batch.segments)
       for (int64_t i = 0; i < s.count; ++i, first += size_t(t.rows)) {
         const double scale =
@@ -145,7 +145,7 @@ inline Linearized linearize(const Problem& problem, std::span<const double> x, s
   for (std::vector<double>* v : {&sum.gradient, &sum.diagonal, &sum.product})
     v->assign(size_t(state.tangent), 0.0);
   for (const Batch& batch : state.batches) {
-    const Topology& t = *batch.topology;
+    const ExpressionKey& t = *batch.expression;
     autodiff::Graph graph;
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
@@ -169,7 +169,7 @@ inline Linearized linearize(const Problem& problem, std::span<const double> x, s
         }
         const auto evaluate = [&](size_t slot, const std::vector<C>& moved) {
           std::vector<C> at;
-          for (const Topology::Leaf& l : t.leaves)
+          for (const ExpressionKey::Leaf& l : t.leaves)
             at.push_back(l.slot < 0
                              ? C(s.data[size_t(i * t.data + l.index)])
                              : (size_t(l.slot) == slot ? moved : blocks[size_t(l.slot)])[size_t(l.index)]);

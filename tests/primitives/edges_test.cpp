@@ -8,6 +8,7 @@
 #include <random>
 
 #include "lockstep/primitives.hpp"
+#include "primitives/chunked_sum.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/reference.hpp"
 
@@ -102,6 +103,31 @@ TEST(Reduce, IsRecordedWithItsScratchMemory) {
     device.write(b, x.data(), b.bytes());
     device.replay(graph);
     EXPECT_EQ(device.download<f32>(result)[0], prim::reference::reduce<f32>(Chunk::sum, x)) << round;
+  }
+}
+
+/// Lane l of 256 adds the elements l, l + 256 …; then a tree over the lanes.
+f64 strided(std::span<const f64> x) {
+  std::vector<f64> lanes(prim::kSumLanes, 0.0);
+  for (size_t i = 0; i < x.size(); ++i) lanes[i % lanes.size()] += x[i];
+  for (size_t half = lanes.size() / 2; half > 0; half /= 2)
+    for (size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  return lanes[0];
+}
+
+TEST(ChunkedSum, AddsInItsOrderAndIsRecorded) {
+  const Device device = cpu();
+  for (const size_t count : {1u, 255u, 2048u, 2049u, 700001u}) {
+    std::vector<f64> x(count), chunks;
+    for (size_t i = 0; i < count; ++i) x[i] = std::sin(double(i) * 0.37) * double(1 + i % 7);
+    for (size_t i = 0; i < count; i += size_t(prim::kSumChunk))
+      chunks.push_back(strided(std::span(x).subspan(i, std::min(count - i, size_t(prim::kSumChunk)))));
+    const Buffer b = device.upload(x), result = device.allocate<f64>({1});
+    const prim::ChunkedSum sum(device, Storage::f64, int64_t(count));
+    const Graph graph = device.record([&] { sum.launch(b, result); });
+    device.replay(graph);
+    EXPECT_EQ(device.download<f64>(result)[0], count > size_t(prim::kSumChunk) ? strided(chunks) : chunks[0])
+        << count;
   }
 }
 

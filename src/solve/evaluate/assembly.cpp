@@ -5,32 +5,31 @@
 #include <optional>
 
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/model/traced_buffer.hpp"
 
 namespace lockstep::solve {
 
 namespace {
 
-using ir::Id;
+using autodiff::Lowering;
 
 constexpr int kLanes = AssemblyPlan::kLanes;
 constexpr int64_t kMostShared = 40 << 10;
 constexpr size_t kSmallGradient = 400;  // nodes
 
-const std::vector<Value>& outputs_of(const Program& p, Sweep sweep) {
+const std::vector<Value>& outputs_of(const TermDerivatives& term, Assembled what) {
   static const std::vector<Value> none;
-  switch (sweep) {
-    case Sweep::value: return none;
-    case Sweep::gradient: return p.gradient();
-    case Sweep::diagonal: return p.diagonal();
-    case Sweep::product: return p.free_product();
+  switch (what) {
+    case Assembled::value: return none;
+    case Assembled::gradient: return term.gradient();
+    case Assembled::diagonal: return term.diagonal();
+    case Assembled::product: return term.free_product();
   }
   return none;
 }
 
-int components_of(const Program& p, Sweep sweep) {
-  const int w = p.widths()[0];
-  return sweep == Sweep::diagonal ? w * (w + 1) / 2 : sweep == Sweep::value ? 0 : w;
+int components_of(const TermDerivatives& term, Assembled what) {
+  const int w = term.widths()[0];
+  return what == Assembled::diagonal ? diagonal_parts(w) : what == Assembled::value ? 0 : w;
 }
 
 /// Components that one launch takes on.
@@ -44,250 +43,309 @@ int record_of(int components, bool records) {
   return !records || components > 4 ? 1 : components > 2 ? 4 : std::max(components, 1);
 }
 
-int64_t shared_bytes(const Program& p, Sweep sweep, Type type, int components) {
-  const int stored = int(p.classes()[0].slots.size()), w = p.widths()[0];
-  const int64_t inputs = int64_t(w) * kLanes * (sweep == Sweep::product ? 2 : 1);
+int64_t shared_bytes(const TermDerivatives& term, Assembled what, Type type, int components) {
+  const int stored = int(term.classes()[0].slots.size()), w = term.widths()[0];
+  const int64_t inputs = int64_t(w) * kLanes * (what == Assembled::product ? 2 : 1);
   return (inputs + int64_t(components) * (stored * kLanes + 1)) * size_of(type);
 }
 
 /// As many components at once as shared memory holds.
-std::vector<Range> ranges_of(const Program& p, Sweep sweep, Type type) {
-  const int all = components_of(p, sweep);
+std::vector<Range> ranges_of(const TermDerivatives& term, Assembled what, Type type) {
+  const int all = components_of(term, what);
   int most = std::max(all, 1);
-  while (most > 1 && shared_bytes(p, sweep, type, most) > kMostShared) --most;
+  while (most > 1 && shared_bytes(term, what, type, most) > kMostShared) --most;
   std::vector<Range> ranges;
   for (int first = 0; first == 0 || first < all; first += most)
     ranges.push_back({first, std::min(most, all - first)});
   return ranges;
 }
 
-std::string_view name_of(Sweep sweep) {
+std::string_view name_of(Assembled what) {
   static constexpr std::string_view kNames[] = {"value", "gradient", "diagonal", "product"};
-  return kNames[int(sweep)];
+  return kNames[int(what)];
 }
 
 /// Numbers of a group in shared memory: `components` of each of `count` entries, in columns or side by side.
-template <class T>
 class SharedEntries {
  public:
-  SharedEntries(int components, int64_t count, bool records)
+  SharedEntries(Storage storage, int components, int64_t count, bool records)
       : record_(record_of(components, records)),
         column_(int32_t(record_ > 1 || components == 1 ? 1 : count)),
-        values_(record_ > 1 ? count * record_ : count * components) {}
+        values_(storage, record_ > 1 ? count * record_ : count * components) {}
   /// Component c of an entry; `more` entries further.
-  auto at(const Val<i32>& entry, int c, int more = 0) const {
-    const Val<i32> place = record_ > 1 ? entry * record_ : entry;
-    return values_[place + (c * column_ + more * record_)];
+  AnyVal load(const Val<i32>& entry, int c, int more = 0) const {
+    return values_.load(place(entry, c, more));
+  }
+  void store(const Val<i32>& entry, int c, int more, const AnyVal& value) const {
+    values_.store(place(entry, c, more), value);
   }
   /// Components up to which a record must be written, so that it is written whole.
   int padded(int components) const { return std::max(components, record_); }
 
  private:
+  Val<i32> place(const Val<i32>& entry, int c, int more) const {
+    const Val<i32> first = record_ > 1 ? entry * record_ : entry;
+    return first + (c * column_ + more * record_);
+  }
   int record_;
   int32_t column_;
-  SharedArray<T> values_;
+  AnyShared values_;
 };
 
-/// A group's blocks, brought in from a vector.
-template <class T>
+/// A group's blocks in shared memory, brought in from a vector at `offsets`.
 class SharedBlocks {
  public:
-  SharedBlocks(int width, bool records) : width_(width), values_(width, kLanes, records) {}
-  void fill(const TracedBuffer& from, const Val<i32>& at, const Val<i32>& lane) const {
+  SharedBlocks(Storage storage, int width, bool records, const AnyGrid& from, const Grid<i32, 1>& offsets)
+      : type_(value_type(storage)),
+        width_(width),
+        from_(from),
+        offsets_(offsets),
+        values_(storage, width, kLanes, records) {}
+  void fill(const Val<i32>& block, const Val<i32>& lane) const {
+    const Val<i32> at = offsets_[block];
     for (int c = 0; c < values_.padded(width_); ++c)
-      values_.at(lane, c) =
-          c < width_ ? Val<T>::from(from.load_as(lockstep::detail::kType<T>, {(at + c).id()})) : Val<T>(T(0));
+      values_.store(lane, c, 0, c < width_ ? from_.load_as(type_, {at + c}) : AnyVal::number(type_, 0));
   }
-  Id load(int component, Id local) const { return Val<T>(values_.at(Val<i32>::from(local), component)).id(); }
+  AnyVal load(int component, const Val<i32>& local) const { return values_.load(local, component); }
 
  private:
+  Type type_;
   int width_;
-  SharedEntries<T> values_;
+  AnyGrid from_;
+  Grid<i32, 1> offsets_;
+  SharedEntries values_;
 };
 
-template <class T>
-void trace_sweep(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
-                 bool overwrite, bool records) {
-  const Program& p = *program;
-  ir::Builder& b = lockstep::detail::builder();
-  const Type type = lockstep::detail::kType<T>;
-  const bool costs = sweep == Sweep::value || sweep == Sweep::gradient, derives = sweep != Sweep::value;
-  const int width = p.widths()[0], components = range.count, stored = int(p.classes()[0].slots.size());
-  const std::vector<Value>& outputs = outputs_of(p, sweep);
-  const Storage result = sweep == Sweep::gradient ? storage_of(form.compute) : form.real;
+/// Which of the kernels of a term's assembly.
+struct Variant {
+  Assembled what;
+  Range range;
+  bool overwrite, records;
+  bool costs() const { return what == Assembled::value || what == Assembled::gradient; }
+  bool derives() const { return what != Assembled::value; }
+};
 
-  const TracedBuffer table("groups", Storage::i32, 2, ir::Access::read),
-      state("state", form.state, 1, ir::Access::read), ambient("ambient", Storage::i32, 1, ir::Access::read),
-      ids("ids", Storage::u32, 2, ir::Access::read);
-  std::optional<TracedBuffer> data, vector, tangent, cost, write, word_first, words, word_rows, partial,
-      target;
-  if (p.data_columns() > 0) data.emplace("data", form.state, 2, ir::Access::read);
-  if (sweep == Sweep::product) {
-    vector.emplace("p", form.real, 1, ir::Access::read);
-    tangent.emplace("tangent", Storage::i32, 1, ir::Access::read);
+/// Where a group's sums by block go: the parameters, and the words that say which entries a block adds.
+class BlockSums {
+ public:
+  BlockSums(const TermDerivatives& term, const ElementTypes& types, const Variant& v, Parameters& p)
+      : variant_(v),
+        slots_(int(term.widths().size())),
+        stored_(int(term.classes()[0].slots.size())),
+        type_(types.compute),
+        write_(p.read<i32, 1>("write")),
+        word_first_(p.read<i32, 1>("word_first")),
+        words_(p.read<u32, 1>("words")),
+        partial_(p.write("partial", storage(types), 2)),
+        target_(v.overwrite ? p.write("target", storage(types), 1)
+                            : p.read_write("target", storage(types), 1)),
+        // The last entry, stored * kLanes, stays 0.
+        derivatives_(storage_of(types.compute), v.range.count, int64_t(stored_) * kLanes + 1, v.records) {
+    if (v.records) word_rows_.emplace(p.read<i32, 1>("word_rows"));
+    for (const TermDerivatives::Alias& alias : term.aliases())
+      negative_ = negative_ || (alias.sign < 0 && v.what != Assembled::diagonal);
   }
-  if (costs) cost.emplace("cost", form.cost, 1, ir::Access::write);
-  if (derives) {
-    write.emplace("write", Storage::i32, 1, ir::Access::read);
-    word_first.emplace("word_first", Storage::i32, 1, ir::Access::read);
-    words.emplace("words", Storage::u32, 1, ir::Access::read);
-    if (records) word_rows.emplace("word_rows", Storage::i32, 1, ir::Access::read);
-    partial.emplace("partial", result, 2, ir::Access::write);
-    target.emplace("target", result, 1, overwrite ? ir::Access::write : ir::Access::read_write);
-  }
-  std::vector<Id> uniforms;
-  for (int k = 0; k < p.uniforms(); ++k)
-    uniforms.push_back(traced_scalar(fmt::format("constant{}", k), form.compute));
 
-  const Group<1> g;
-  const Val<i32> group = g.id(), lane = g.lane();
-  const Val<i32> first = uniform(table.load_index(group, Val<i32>(0))),
-                 last = uniform(table.load_index(group + 1, Val<i32>(0))),
-                 instances = uniform(table.load_index(group, Val<i32>(1)));
-  const Val<i32> own = first + lane;
-  const SharedBlocks<T> x(width, records);
-  std::optional<SharedBlocks<T>> moved;
-  if (vector) moved.emplace(width, records);
-  // Entry rank * kLanes + instance; the last one stays 0.
-  std::optional<SharedEntries<T>> derivatives;
-  if (derives) derivatives.emplace(components, int64_t(stored) * kLanes + 1, records);
-  if_(own < last, [&] {
-    x.fill(state, ambient.load_index(own), lane);
-    if (moved) moved->fill(*vector, tangent->load_index(own), lane);
-  });
-  std::optional<SharedArray<u32>> group_words;
-  Val<i32> first_row = 0, first_word = 0;
-  if (derives && records) {
-    // In the order in which they stand, which the processor foresees.
-    first_row = uniform(table.load_index(group, Val<i32>(2)));
-    first_word = uniform(table.load_index(group, Val<i32>(3)));
-    group_words.emplace(int64_t(kLanes) * (int64_t(p.widths().size()) + 1) / 2);
-    const Val<i32> count = uniform(table.load_index(group + 1, Val<i32>(3))) - first_word;
-    for (int k = 0; k < kLanes * int(p.widths().size() + 1) / 2; k += kLanes)
-      if_(lane + k < count,
-          [&] { (*group_words)[lane + k] = Val<u32>::from(words->load({(first_word + lane + k).id()})); });
+  /// Words of the group in the order in which they stand, which the processor foresees.
+  void load_words(const Grid<i32, 2>& table, const Val<i32>& group, const Val<i32>& lane) {
+    if (!variant_.records) return;
+    first_row_.emplace(uniform(table(group, 2)));
+    first_word_.emplace(uniform(table(group, 3)));
+    group_words_.emplace(int64_t(kLanes) * (slots_ + 1) / 2);
+    const Val<i32> count = uniform(table(group + 1, 3)) - *first_word_;
+    for (int k = 0; k < kLanes * (slots_ + 1) / 2; k += kLanes)
+      if_(lane + k < count, [&] { (*group_words_)[lane + k] = words_[*first_word_ + lane + k]; });
   }
-  if (derives)
+  void clear_last(const Val<i32>& lane) const {
     if_(lane == 0, [&] {
-      for (int c = 0; c < components; ++c) derivatives->at(lane, c, stored * kLanes) = T(0);
+      for (int c = 0; c < variant_.range.count; ++c)
+        derivatives_.store(lane, c, stored_ * kLanes, AnyVal::number(type_, 0));
     });
-  barrier();
-
-  Var<T> own_cost = T(0);
-  if_(lane < instances, [&] {
-    const Val<i32> place = group * kLanes + lane;
-    std::vector<Id> local(p.widths().size(), ir::kNone), pairs((p.widths().size() + 1) / 2, ir::kNone);
-    const auto local_of = [&](int slot) {
-      Id& id = local[size_t(slot)];
-      if (id != ir::kNone) return id;
-      Id& pair = pairs[size_t(slot / 2)];
-      if (pair == ir::kNone) pair = ids.load({b.i32(slot / 2), place.id()});
-      const Val<u32> both = Val<u32>::from(pair);
-      id = cast<i32>(slot % 2 ? both >> 16u : both & 0xffffu).id();
-      return id;
-    };
-    Lowering lower(p.graph(), form.compute, [&](uint32_t number) {
-      const Program::Leaf& leaf = p.leaves()[number];
-      switch (leaf.kind) {
-        case Program::Leaf::Kind::component: return x.load(leaf.index, local_of(leaf.slot));
-        case Program::Leaf::Kind::direction: return moved->load(leaf.index, local_of(leaf.slot));
-        case Program::Leaf::Kind::datum: return data->load_as(form.compute, {b.i32(leaf.index), place.id()});
-        case Program::Leaf::Kind::uniform: break;
-      }
-      return uniforms[size_t(leaf.index)];
-    });
-    if (costs) own_cost = Val<T>::from(lower(p.cost()));
-    const auto derive = [&](int c, int rank) {
-      derivatives->at(lane, c, rank * kLanes) =
-          Val<T>::from(lower(outputs[size_t((range.first + c) * stored + rank)]));
-    };
-    if (!records)
-      for (int c = 0; c < components; ++c)
-        for (int rank = 0; rank < stored; ++rank) derive(c, rank);
-    else if (derives)
-      for (int rank = 0; rank < stored; ++rank) {
-        for (int c = 0; c < components; ++c) derive(c, rank);
-        for (int c = components; c < derivatives->padded(components); ++c)
-          derivatives->at(lane, c, rank * kLanes) = T(0);
-      }
-  });
-  if (costs) {
-    const Id wide = b.convert(value_type(form.cost), Val<T>(own_cost).id());
-    const Id sum = b.emit(ir::Op::group_reduce, value_type(form.cost), {wide}, uint64_t(ir::Reduction::add));
-    if_(lane == 0, [&] { cost->store({group.id()}, sum); });
   }
-  if (!derives) return;
+  /// Derivatives of an instance: component c to the stored slot `rank` is derived(c, rank).
+  void keep(const Val<i32>& lane, const std::function<AnyVal(int c, int rank)>& derived) const {
+    const int components = variant_.range.count;
+    const auto put = [&](int c, int rank) {
+      derivatives_.store(lane, c, rank * kLanes,
+                         c < components ? derived(c, rank) : AnyVal::number(type_, 0));
+    };
+    if (variant_.records) {
+      for (int rank = 0; rank < stored_; ++rank)
+        for (int c = 0; c < derivatives_.padded(components); ++c) put(c, rank);
+      return;
+    }
+    for (int c = 0; c < components; ++c)
+      for (int rank = 0; rank < stored_; ++rank) put(c, rank);
+  }
+  /// Adds the derivatives to one block and writes the sums.
+  void sum(const Val<i32>& block, const Val<i32>& lane) const {
+    std::vector<AnyVar> sums;
+    for (int c = 0; c < variant_.range.count; ++c) sums.emplace_back(AnyVal::number(type_, 0));
+    if (variant_.records)
+      for_(Val<i32>(0), word_first_[block], [&](Val<i32> row) {
+        add_word(sums, (*group_words_)[(*word_rows_)[*first_row_ + row] - *first_word_ + lane]);
+      });
+    else
+      for_(word_first_[block], word_first_[block + 1], [&](Val<i32> at) { add_word(sums, words_[at]); });
+    const Val<i32> to = write_[block];
+    if_(
+        to >= 0, [&] { write_target(sums, to); },
+        [&] { if_(to != AssemblyPlan::kNone, [&] { write_partial(sums, -1 - to); }); });
+  }
+
+ private:
+  Storage storage(const ElementTypes& types) const {
+    return variant_.what == Assembled::gradient ? storage_of(types.compute) : types.real;
+  }
+  void add_word(std::vector<AnyVar>& sums, const Val<u32>& word) const {
+    for (const Val<u32>& entry : {Val<u32>(word & 0xffffu), Val<u32>(word >> 16u)}) {
+      const Val<i32> position = cast<i32>(entry & (AssemblyPlan::kNegative - 1));
+      const Val<bool> minus = (entry & AssemblyPlan::kNegative) != 0u;
+      for (int c = 0; c < variant_.range.count; ++c) {
+        const AnyVal v = derivatives_.load(position, c);
+        sums[size_t(c)] += negative_ ? select(minus, -v, v) : v;
+      }
+    }
+  }
+  void write_target(const std::vector<AnyVar>& sums, const Val<i32>& to) const {
+    const int first = variant_.range.first;
+    std::vector<AnyVal> results;
+    for (int c = 0; c < variant_.range.count; ++c) {
+      const AnyVal sum = sums[size_t(c)];
+      results.push_back(variant_.overwrite ? sum : target_.load({to + (first + c)}) + sum);
+    }
+    for (int c = 0; c < variant_.range.count; ++c) target_.store({to + (first + c)}, results[size_t(c)]);
+  }
+  void write_partial(const std::vector<AnyVar>& sums, const Val<i32>& row) const {
+    for (int c = 0; c < variant_.range.count; ++c) {
+      const int component = variant_.range.first + c;
+      if (variant_.records)
+        partial_.store({row, component}, sums[size_t(c)]);
+      else
+        partial_.store({component, row}, sums[size_t(c)]);
+    }
+  }
+
+  Variant variant_;
+  int slots_, stored_;
+  Type type_;
+  bool negative_ = false;
+  Grid<i32, 1> write_, word_first_;
+  Grid<u32, 1> words_;
+  AnyGrid partial_, target_;
+  SharedEntries derivatives_;
+  std::optional<Grid<i32, 1>> word_rows_;
+  std::optional<Val<i32>> first_row_, first_word_;
+  std::optional<SharedArray<u32>> group_words_;
+};
+
+/// An instance's numbers, its blocks from shared memory.
+class PlacedNumbers {
+ public:
+  PlacedNumbers(const TermDerivatives& term, const ElementTypes& types, Parameters& p)
+      : compute_(types.compute), slots_(term.widths().size()), ids_(p.read<u32, 2>("ids")) {
+    if (term.data_columns() > 0) data_.emplace(p.read("data", types.state, 2));
+    for (int k = 0; k < term.uniforms(); ++k)
+      uniforms_.push_back(p.scalar(fmt::format("constant{}", k), types.compute));
+  }
+  /// Leaves of the instance at `place`; blocks of the state, and of p where there is one.
+  std::function<AnyVal(const TermDerivatives::Leaf&)> at(const Val<i32>& place, const SharedBlocks& x,
+                                                         const std::optional<SharedBlocks>& moved) const {
+    struct Locals {
+      std::vector<std::optional<Val<i32>>> local;
+      std::vector<std::optional<Val<u32>>> pairs;
+    };
+    const auto locals = std::make_shared<Locals>();
+    locals->local.resize(slots_), locals->pairs.resize((slots_ + 1) / 2);
+    const auto local_of = [this, locals, place](int slot) {
+      std::optional<Val<i32>>& local = locals->local[size_t(slot)];
+      if (local) return *local;
+      std::optional<Val<u32>>& pair = locals->pairs[size_t(slot / 2)];
+      if (!pair) pair.emplace(ids_(slot / 2, place));
+      local.emplace(cast<i32>(slot % 2 ? *pair >> 16u : *pair & 0xffffu));
+      return *local;
+    };
+    return [this, local_of, place, &x, &moved](const TermDerivatives::Leaf& leaf) -> AnyVal {
+      switch (leaf.kind) {
+        case TermDerivatives::Leaf::Kind::component: return x.load(leaf.index, local_of(leaf.slot));
+        case TermDerivatives::Leaf::Kind::direction: return moved->load(leaf.index, local_of(leaf.slot));
+        case TermDerivatives::Leaf::Kind::datum: return data_->load_as(compute_, {leaf.index, place});
+        case TermDerivatives::Leaf::Kind::uniform: break;
+      }
+      return uniforms_[size_t(leaf.index)];
+    };
+  }
+
+ private:
+  Type compute_;
+  size_t slots_;
+  Grid<u32, 2> ids_;
+  std::optional<AnyGrid> data_;
+  std::vector<AnyVal> uniforms_;
+};
+
+void trace_assembly(const TermDerivatives& term, const ElementTypes& types, const Variant& v,
+                    const Group<1>& g, Parameters& p) {
+  const Storage compute = storage_of(types.compute);
+  const int width = term.widths()[0], stored = int(term.classes()[0].slots.size());
+  const auto table = p.read<i32, 2>("groups");
+  const PlacedNumbers numbers(term, types, p);
+  const Val<i32> group = g.id(), lane = g.lane();
+  const Val<i32> first = uniform(table(group, 0)), last = uniform(table(group + 1, 0)),
+                 instances = uniform(table(group, 1));
+  const Val<i32> own = first + lane;
+  const SharedBlocks x(compute, width, v.records, p.read("state", types.state, 1), p.read<i32, 1>("ambient"));
+  std::optional<SharedBlocks> moved;
+  if (v.what == Assembled::product)
+    moved.emplace(compute, width, v.records, p.read("p", types.real, 1), p.read<i32, 1>("tangent"));
+  std::optional<BlockSums> sums;
+  if (v.derives()) sums.emplace(term, types, v, p);
+  if_(own < last, [&] {
+    x.fill(own, lane);
+    if (moved) moved->fill(own, lane);
+  });
+  if (sums) {
+    sums->load_words(table, group, lane);
+    sums->clear_last(lane);
+  }
   barrier();
 
-  if_(own < last, [&] {
-    std::vector<Id> sums;
-    for (int c = 0; c < components; ++c) sums.push_back(b.variable(b.number(type, 0)));
-    bool negative = false;
-    for (const Program::Alias& alias : p.aliases()) negative = negative || alias.sign < 0;
-    negative = negative && sweep != Sweep::diagonal;
-    const auto add_word = [&](const Val<u32>& word) {
-      for (const Val<u32>& entry : {Val<u32>(word & 0xffffu), Val<u32>(word >> 16u)}) {
-        const Val<i32> position = cast<i32>(entry & (AssemblyPlan::kNegative - 1));
-        const Val<bool> minus = (entry & AssemblyPlan::kNegative) != 0u;
-        for (int c = 0; c < components; ++c) {
-          const Val<T> v = derivatives->at(position, c);
-          const Val<T> term = negative ? select(minus, -v, v) : v;
-          b.set(sums[size_t(c)], b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), term.id()}));
-        }
-      }
-    };
-    if (records) {
-      for_(Val<i32>(0), word_first->load_index(own), [&](Val<i32> row) {
-        add_word((*group_words)[word_rows->load_index(first_row + row) - first_word + lane]);
-      });
-    } else {
-      for_(word_first->load_index(own), word_first->load_index(own + 1),
-           [&](Val<i32> at) { add_word(Val<u32>::from(words->load({at.id()}))); });
-    }
-    const Val<i32> to = write->load_index(own);
-    if_(
-        to >= 0,
-        [&] {
-          std::vector<Id> results;
-          for (int c = 0; c < components; ++c) {
-            const Id at = (to + (range.first + c)).id(), sum = b.get(sums[size_t(c)]);
-            results.push_back(overwrite ? sum : b.op(ir::Op::fadd, {target->load({at}), sum}));
-          }
-          for (int c = 0; c < components; ++c)
-            target->store({(to + (range.first + c)).id()}, results[size_t(c)]);
-        },
-        [&] {
-          if_(to != AssemblyPlan::kNone, [&] {
-            for (int c = 0; c < components; ++c)
-              if (records)
-                partial->store({(-1 - to).id(), b.i32(range.first + c)}, b.get(sums[size_t(c)]));
-              else
-                partial->store({b.i32(range.first + c), (-1 - to).id()}, b.get(sums[size_t(c)]));
-          });
-        });
+  AnyVar own_cost = AnyVal::number(types.compute, 0);
+  if_(lane < instances, [&] {
+    const auto leaf = numbers.at(group * kLanes + lane, x, moved);
+    Lowering lower(term.graph(), types.compute, [&](uint32_t number) { return leaf(term.leaves()[number]); });
+    if (v.costs()) own_cost = lower(term.cost());
+    const std::vector<Value>& outputs = outputs_of(term, v.what);
+    if (sums)
+      sums->keep(
+          lane, [&](int c, int rank) { return lower(outputs[size_t((v.range.first + c) * stored + rank)]); });
   });
+  if (v.costs()) {
+    const AnyGrid cost = p.write("cost", types.cost, 1);
+    const AnyVal sum = group_sum(AnyVal(own_cost).convert(cost.type()));
+    if_(lane == 0, [&] { cost.store({group}, sum); });
+  }
+  if (!sums) return;
+  barrier();
+  if_(own < last, [&] { sums->sum(own, lane); });
 }
 
-Kernel sweep_kernel(const std::shared_ptr<const Program>& program, const Form& form, Sweep sweep, Range range,
-                    bool overwrite, bool records) {
-  std::string variant = fmt::format("{}.{}", name_of(sweep), form_name(form));
-  if (range.first > 0) variant += fmt::format(".from{}", range.first);
-  if (overwrite) variant += ".set";
-  if (records) variant += ".records";
-  return cached_kernel(fmt::format("assembly {} {}", variant, program->key()), [&] {
+Kernel assembly_kernel(const std::shared_ptr<const TermDerivatives>& term, const ElementTypes& types,
+                       const Variant& v) {
+  std::string variant = fmt::format("{}.{}", name_of(v.what), name_of(types));
+  if (v.range.first > 0) variant += fmt::format(".from{}", v.range.first);
+  if (v.overwrite) variant += ".set";
+  if (v.records) variant += ".records";
+  return cached_kernel(fmt::format("assembly {} {}", variant, term->key()), [&] {
     KernelOptions options;
     options.group = {kLanes, 1, 1};
     // Small f32 gradients wait for memory more than they lose by spilling: 0.068 for 0.077 ms on an H200.
-    if (sweep == Sweep::gradient && form.compute == Type::f32 &&
-        autodiff::reachable(program->gradient()).size() <= kSmallGradient)
+    if (v.what == Assembled::gradient && types.compute == Type::f32 &&
+        autodiff::reachable(term->gradient()).size() <= kSmallGradient)
       options.min_blocks = 8;
-    return Kernel::trace(fmt::format("solve.{}.assembly.{}", program->name(), variant), ir::Domain::groups, 1,
-                         options, [program, form, sweep, range, overwrite, records](ir::Builder&) {
-                           if (form.compute == Type::f64)
-                             trace_sweep<f64>(program, form, sweep, range, overwrite, records);
-                           else
-                             trace_sweep<f32>(program, form, sweep, range, overwrite, records);
-                         });
+    return kernel(
+        fmt::format("solve.{}.assembly.{}", term->name(), variant),
+        [&](Group<1> g, Parameters& p) { trace_assembly(*term, types, v, g, p); }, options);
   });
 }
 
@@ -323,21 +381,23 @@ Buffer upload_or_none(const Device& device, const std::vector<int32_t>& v) {
 
 }  // namespace
 
-bool can_assemble(const Program& p, const Form& values, const Form& derivatives, const Limits& limits) {
+bool can_assemble(const TermDerivatives& p, const ElementTypes& values, const ElementTypes& derivatives,
+                  const Limits& limits) {
   if (p.energy() || p.classes().size() != 1 || p.widths()[0] > 4 || p.widths().size() > 16) return false;
-  for (const auto& slot : p.topology().slots)
+  for (const auto& slot : p.expression().slots)
     if (!slot->euclidean) return false;
   const int width = p.widths()[0];
-  return shared_bytes(p, Sweep::gradient, values.compute, width) <= kMostShared &&
-         shared_bytes(p, Sweep::product, derivatives.compute, width) <= kMostShared &&
+  return shared_bytes(p, Assembled::gradient, values.compute, width) <= kMostShared &&
+         shared_bytes(p, Assembled::product, derivatives.compute, width) <= kMostShared &&
          limits.shared_bytes >= kMostShared && limits.bindings >= 12 && limits.group_lanes >= kLanes;
 }
 
-Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program, const Form& values,
-                   const Form& derivatives, AssemblyPlan plan, const std::vector<double>& data, int64_t n,
-                   std::vector<double> uniforms, const Offsets& offsets)
+Assembly::Assembly(const Device& device, std::shared_ptr<const TermDerivatives> term,
+                   const ElementTypes& values, const ElementTypes& derivatives, AssemblyPlan plan,
+                   const std::vector<double>& data, int64_t n, std::vector<double> uniforms,
+                   const Offsets& offsets)
     : device_(device),
-      program_(std::move(program)),
+      term_(std::move(term)),
       values_(values),
       derivatives_(derivatives),
       groups_(plan.group_count()),
@@ -375,7 +435,7 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
     words_ = device.upload(plan.words);
   }
   ids_ = device.upload(std::span<const uint32_t>(plan.ids), {(plan.slots + 1) / 2, places});
-  if (const int columns = program_->data_columns(); columns > 0) {
+  if (const int columns = term_->data_columns(); columns > 0) {
     std::vector<double> padded(size_t(columns * places), 0.0);
     for (int k = 0; k < columns; ++k)
       for (int64_t place = 0; place < places; ++place)
@@ -392,7 +452,7 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
     most = std::max(most, plan.shared_blocks[k]);
   }
   if (occurrences.empty()) return;
-  const GatherPlan gather = plan_gather(program_->widths()[0], partial_rows_, int64_t(most) + 1, occurrences);
+  const GatherPlan gather = plan_gather(term_->widths()[0], partial_rows_, int64_t(most) + 1, occurrences);
   shared_ = std::make_unique<Gather>(device, gather);
   const auto offsets_of = [&](const std::vector<int32_t>& blocks,
                               const std::function<int64_t(int64_t)>& offset) {
@@ -406,12 +466,12 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const Program> program,
   many_diagonal_ = offsets_of(gather.many_blocks, offsets.diagonal);
 }
 
-std::vector<std::function<Kernel()>> Assembly::kernels(const std::shared_ptr<const Program>& program,
-                                                       Sweep sweep, const Form& form, bool overwrite,
-                                                       bool records) {
+std::vector<std::function<Kernel()>> Assembly::kernels(const std::shared_ptr<const TermDerivatives>& term,
+                                                       Assembled what, const ElementTypes& types,
+                                                       bool overwrite, bool records) {
   std::vector<std::function<Kernel()>> kernels;
-  for (const Range& range : ranges_of(*program, sweep, form.compute))
-    kernels.push_back([=] { return sweep_kernel(program, form, sweep, range, overwrite, records); });
+  for (const Range& range : ranges_of(*term, what, types.compute))
+    kernels.push_back([=] { return assembly_kernel(term, types, Variant{what, range, overwrite, records}); });
   return kernels;
 }
 
@@ -424,29 +484,32 @@ Buffer Assembly::with_partials(Storage storage, int components) const {
   return partial_.rows(0, count).reshape(shape);
 }
 
-void Assembly::run(Sweep sweep, const Buffer& state, const Buffer& p, const Buffer& costs,
+void Assembly::run(Assembled what, const Buffer& state, const Buffer& p, const Buffer& costs,
                    const Buffer& target, bool overwrite) const {
-  const Form& form = sweep == Sweep::value || sweep == Sweep::gradient ? values_ : derivatives_;
-  const int components = components_of(*program_, sweep);
-  std::vector<Argument> arguments{table_, state, ambient_, ids_};
-  if (data_) arguments.push_back(data_);
-  if (sweep == Sweep::product) arguments.insert(arguments.end(), {p, tangent_});
-  if (sweep == Sweep::value || sweep == Sweep::gradient) arguments.push_back(costs);
+  const bool with_costs = what == Assembled::value || what == Assembled::gradient;
+  const ElementTypes& types = with_costs ? values_ : derivatives_;
+  const int components = components_of(*term_, what);
+  Arguments arguments;
+  arguments.set("groups", table_).set("state", state).set("ambient", ambient_).set("ids", ids_);
+  if (data_) arguments.set("data", data_);
+  set_uniforms(arguments, uniforms_, types);
+  if (what == Assembled::product) arguments.set("p", p).set("tangent", tangent_);
+  if (with_costs) arguments.set("cost", costs);
   Buffer partial;
-  if (sweep != Sweep::value) {
+  if (what != Assembled::value) {
     partial = with_partials(target.storage(), components);
-    arguments.insert(arguments.end(),
-                     {sweep == Sweep::diagonal ? write_diagonal_ : write_tangent_, word_first_, words_});
-    if (records_) arguments.push_back(word_rows_);
-    arguments.insert(arguments.end(), {partial, target});
+    arguments.set("write", what == Assembled::diagonal ? write_diagonal_ : write_tangent_)
+        .set("word_first", word_first_)
+        .set("words", words_)
+        .set("partial", partial)
+        .set("target", target);
+    if (records_) arguments.set("word_rows", word_rows_);
   }
-  for (const double u : uniforms_) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
-  for (const Range& range : ranges_of(*program_, sweep, form.compute))
-    device_.launch_with(sweep_kernel(program_, form, sweep, range, overwrite, records_), {groups_}, arguments,
-                        {});
-  if (sweep != Sweep::value && shared_)
-    shared_->add(partial, components, false, sweep == Sweep::diagonal ? few_diagonal_ : few_tangent_,
-                 sweep == Sweep::diagonal ? many_diagonal_ : many_tangent_, target, overwrite, records_);
+  for (const Range& range : ranges_of(*term_, what, types.compute))
+    device_.launch(assembly_kernel(term_, types, {what, range, overwrite, records_}), {groups_}, arguments);
+  if (what != Assembled::value && shared_)
+    shared_->add(partial, components, false, what == Assembled::diagonal ? few_diagonal_ : few_tangent_,
+                 what == Assembled::diagonal ? many_diagonal_ : many_tangent_, target, overwrite, records_);
 }
 
 }  // namespace lockstep::solve

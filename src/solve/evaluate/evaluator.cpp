@@ -9,7 +9,6 @@
 #include "lockstep/primitives.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/evaluate/hessian.hpp"
-#include "solve/model/traced_buffer.hpp"
 
 namespace lockstep::solve {
 
@@ -18,42 +17,35 @@ namespace {
 Kernel convert_kernel(Storage from, Storage to) {
   const std::string name = fmt::format("solve.convert.{}.{}", lockstep::name(from), lockstep::name(to));
   return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
-      const TracedBuffer x("x", from, 1, ir::Access::read), y("y", to, 1, ir::Access::write);
-      const ir::Id i = b.emit(ir::Op::coord, Type::i32, {}, 0);
-      y.store({i}, x.load({i}));
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid x = p.read("x", from, 1), y = p.write("y", to, 1);
+      y.store({at.x}, x.load({at.x}));
     });
   });
 }
 
-/// diag[tangent] of upper triangles: lane = block of a set.
+/// The diagonals of upper triangles, a lane a block.
 Kernel diagonal_kernel(Storage storage, int width) {
   const std::string name = fmt::format("solve.diagonal.{}.{}", lockstep::name(storage), width);
   return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
-      const TracedBuffer blocks("blocks", storage, 2, ir::Access::read),
-          diagonal("diagonal", storage, 2, ir::Access::write);
-      const ir::Id block = b.emit(ir::Op::coord, Type::i32, {}, 0);
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid blocks = p.read("blocks", storage, 2), diagonal = p.write("diagonal", storage, 2);
       for (int c = 0; c < width; ++c)
-        diagonal.store({block, b.i32(c)}, blocks.load({block, b.i32(c * width - c * (c - 1) / 2)}));
+        diagonal.store({at.x, c}, blocks.load({at.x, c * width - c * (c - 1) / 2}));
     });
   });
 }
 
-void launch(const Device& device, const Kernel& kernel, int64_t extent, std::vector<Argument> arguments) {
-  if (extent > 0) device.launch_with(kernel, {extent}, arguments, {});
+void launch(const Device& device, const Kernel& kernel, int64_t extent, const Arguments& arguments) {
+  if (extent > 0) device.launch(kernel, {extent}, arguments);
 }
-
-}  // namespace
-
-namespace {
 
 /// What of `outputs` the instances' kernel writes, and whether Hessians come column by column.
 struct InstanceOutputs {
   unsigned outputs = 0;
   bool columns = false;
 };
-InstanceOutputs outputs_of(const Program& p, unsigned outputs) {
+InstanceOutputs outputs_of(const TermDerivatives& p, unsigned outputs) {
   if (p.stored_count() == 0) outputs &= ~unsigned(kJacobian);
   if (p.energy()) outputs &= ~unsigned(kDiagonal);
   const bool columns = !p.hessian_product().empty() && (outputs & kJacobian);
@@ -63,43 +55,45 @@ InstanceOutputs outputs_of(const Program& p, unsigned outputs) {
 
 }  // namespace
 
-std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const Program>& program,
-                                                      const Form& form, unsigned outputs) {
-  const InstanceOutputs wanted = outputs_of(*program, outputs);
+std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const TermDerivatives>& term,
+                                                      const ElementTypes& types, unsigned outputs) {
+  const InstanceOutputs wanted = outputs_of(*term, outputs);
   std::vector<std::function<Kernel()>> kernels;
-  if (wanted.columns) kernels.push_back([=] { return hessian_kernel(program, form); });
-  if (wanted.outputs) kernels.push_back([=] { return instance_kernel(program, form, wanted.outputs); });
+  if (wanted.columns) kernels.push_back([=] { return hessian_kernel(term, types); });
+  if (wanted.outputs) kernels.push_back([=] { return instance_kernel(term, types, wanted.outputs); });
   return kernels;
 }
 
-void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
-                                        unsigned outputs) const {
-  const Program& p = *batch.program;
-  const InstanceOutputs wanted = outputs_of(p, outputs);
-  const bool columns = wanted.columns;
-  outputs = wanted.outputs;
-  std::vector<Argument> arguments{state, batch.ambient_at};
-  if (batch.data) arguments.push_back(batch.data);
-  if (columns) {
-    std::vector<Argument> own = arguments;
-    own.push_back(batch.jacobian);
-    for (const double u : batch.uniforms) own.push_back(form.compute == Type::f32 ? double(float(u)) : u);
-    if (batch.n > 0) device.launch_with(hessian_kernel(batch.program, form), {p.columns(), batch.n}, own, {});
-  }
-  if (outputs == 0) return;
-  if (outputs & kCost) arguments.push_back(batch.costs);
-  if (outputs & kGradient) arguments.push_back(batch.gradient_slots);
-  if (outputs & kJacobian) arguments.push_back(batch.jacobian);
-  if (outputs & kDiagonal) arguments.push_back(batch.diagonal_slots);
-  for (const double u : batch.uniforms) arguments.push_back(form.compute == Type::f32 ? double(float(u)) : u);
-  launch(device, instance_kernel(batch.program, form, outputs), batch.n, std::move(arguments));
+Arguments Evaluator::State::instance_arguments(const BatchState& batch, const Buffer& state,
+                                               const ElementTypes& types) const {
+  Arguments arguments;
+  arguments.set("state", state).set("blocks", batch.ambient_at);
+  if (batch.data) arguments.set("data", batch.data);
+  set_uniforms(arguments, batch.uniforms, types);
+  return arguments;
+}
+
+void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state,
+                                        const ElementTypes& types, unsigned outputs) const {
+  const InstanceOutputs wanted = outputs_of(*batch.term, outputs);
+  if (batch.n == 0) return;
+  if (wanted.columns)
+    device.launch(hessian_kernel(batch.term, types), {batch.term->columns(), batch.n},
+                  instance_arguments(batch, state, types).set("hessian", batch.jacobian));
+  if (wanted.outputs == 0) return;
+  Arguments arguments = instance_arguments(batch, state, types);
+  if (wanted.outputs & kCost) arguments.set("cost", batch.costs);
+  if (wanted.outputs & kGradient) arguments.set("gradient", batch.gradient_slots);
+  if (wanted.outputs & kJacobian) arguments.set("jacobian", batch.jacobian);
+  if (wanted.outputs & kDiagonal) arguments.set("diagonal", batch.diagonal_slots);
+  device.launch(instance_kernel(batch.term, types, wanted.outputs), {batch.n}, arguments);
 }
 
 void Evaluator::State::launch_cost(const Buffer& state) const {
   for (const BatchState& batch : batches) {
     note_launch(batch);
     if (batch.assembly)
-      batch.assembly->run(Sweep::value, state, {}, batch.costs, {}, false);
+      batch.assembly->run(Assembled::value, state, {}, batch.costs, {}, false);
     else
       launch_instances(batch, state, values, kCost);
   }
@@ -122,7 +116,7 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
   for (const BatchState& batch : batches) {
     note_launch(batch);
     if (batch.assembly) {
-      batch.assembly->run(Sweep::gradient, state, {}, batch.costs, gradient_sum,
+      batch.assembly->run(Assembled::gradient, state, {}, batch.costs, gradient_sum,
                           overwrite && &batch == &batches[0]);
       continue;
     }
@@ -134,11 +128,11 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
   }
   if (gradient_sum.storage() != gradient.storage())
     launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
-           {gradient_sum, gradient});
+           Arguments().set("x", gradient_sum).set("y", gradient));
 }
 
 void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
-  if (batch.program->energy()) project_hessians(device, batch.program, batch.jacobian, batch.diagonal_slots);
+  if (batch.term->energy()) project_hessians(device, batch.term, batch.jacobian, batch.diagonal_slots);
   for (const ClassSums& c : batch.sums) {
     const int parts = diagonal_parts(c.slots.width);
     const int64_t stored = int64_t(c.slots.slots.size());
@@ -150,7 +144,7 @@ void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
 
 void Evaluator::State::sum_diagonal() const {
   for (const BatchState& batch : batches)
-    if (batch.assembly) batch.assembly->run(Sweep::diagonal, x, {}, {}, block_diagonal, false);
+    if (batch.assembly) batch.assembly->run(Assembled::diagonal, x, {}, {}, block_diagonal, false);
   for (size_t k = 0; k < sets.size(); ++k) {
     const SetState& set = sets[k];
     const int width = set.tangent(), parts = diagonal_parts(width);
@@ -161,7 +155,9 @@ void Evaluator::State::sum_diagonal() const {
       device.copy(blocks, own);
     else
       launch(device, diagonal_kernel(values.real, width), set.count,
-             {blocks.reshape({set.count, parts}), own.reshape({set.count, width})});
+             Arguments()
+                 .set("blocks", blocks.reshape({set.count, parts}))
+                 .set("diagonal", own.reshape({set.count, width})));
   }
 }
 
@@ -247,19 +243,19 @@ void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<cons
   for (size_t k = 0; k < batches.size(); ++k) {
     const BatchState& batch = batches[k];
     if (masks.empty() && batch.assembly) {
-      batch.assembly->run(Sweep::product, x, p, {}, q, overwrite && k == 0);
+      batch.assembly->run(Assembled::product, x, p, {}, q, overwrite && k == 0);
       continue;
     }
     const SlotMask mask = masks.empty() ? SlotMask() : masks[k];
     if (mask.inputs == 0 || mask.outputs == 0) continue;
-    std::vector<Argument> arguments{p, batch.tangent_at};
-    if (batch.program->stored_count() > 0) arguments.push_back(batch.jacobian);
-    arguments.push_back(batch.slots);
-    launch(device, product_kernel(batch.program, values.real, mask), batch.n, std::move(arguments));
+    Arguments arguments;
+    arguments.set("p", p).set("blocks", batch.tangent_at).set("slots", batch.slots);
+    if (batch.term->stored_count() > 0) arguments.set("jacobian", batch.jacobian);
+    launch(device, product_kernel(batch.term, values.real, mask), batch.n, arguments);
     for (const ClassSums& c : batch.sums) {
       const auto& slots = c.slots.slots;
       if (std::none_of(slots.begin(), slots.end(),
-                       [&](int s) { return batch.program->serves(s, mask.outputs); }))
+                       [&](int s) { return batch.term->serves(s, mask.outputs); }))
         continue;
       const int64_t stored = int64_t(slots.size());
       c.gather.add(batch.slots.rows(c.slots.first_row, c.slots.width * stored)
@@ -280,9 +276,12 @@ void Evaluator::State::launch_retract(const Buffer& step) const {
     const Kernel kernel = retract_kernel(set.manifold, values.state, values.real);
     const Extent lanes =
         retracts_by_number(*set.manifold) ? Extent{set.count, set.ambient()} : Extent{set.count};
-    device.launch(kernel, lanes, part(x, set.first_ambient, set.ambient()),
-                  part(step, set.first_tangent, set.tangent()), free_blocks.rows(set.first_block, set.count),
-                  part(candidate, set.first_ambient, set.ambient()));
+    device.launch(kernel, lanes,
+                  Arguments()
+                      .set("state", part(x, set.first_ambient, set.ambient()))
+                      .set("step", part(step, set.first_tangent, set.tangent()))
+                      .set("free", free_blocks.rows(set.first_block, set.count))
+                      .set("candidate", part(candidate, set.first_ambient, set.ambient())));
   }
 }
 
@@ -349,9 +348,60 @@ int64_t Evaluator::scratch_bytes() const {
   return sum + (s.diagonal_scratch ? s.diagonal_scratch.bytes() : 0);
 }
 void Evaluator::wait_for_kernels() {
-  if (!state_->preparation) return;
-  state_->preparation->wait_all();
-  state_->preparation->check();
+  if (!state_->ahead) return;
+  state_->ahead->wait_all();
+  state_->ahead->check();
+}
+
+namespace {
+
+/// J, or H, of a batch's instances from what is stored of it: (instances, rows, columns).
+std::vector<double> host_jacobian(const Device& device, const BatchState& batch) {
+  const TermDerivatives& term = *batch.term;
+  const int64_t n = batch.n;
+  const int rows = term.rows(), columns = term.columns();
+  const std::vector<double> stored =
+      term.stored_count() == 0 ? std::vector<double>() : download_numbers(device, batch.jacobian);
+  std::vector<double> jacobian(size_t(n) * size_t(rows) * size_t(columns));
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) {
+      const int a = std::min(r, c), b = std::max(r, c);
+      const TermDerivatives::Entry e =
+          term.energy() ? TermDerivatives::Entry{a * columns - a * (a - 1) / 2 + b - a, 1} : term.entry(r, c);
+      for (int64_t i = 0; i < n; ++i)
+        jacobian[size_t((i * rows + r) * columns + c)] =
+            e.stored < 0 ? e.factor : e.factor * stored[size_t(e.stored * n + i)];
+    }
+  return jacobian;
+}
+
+}  // namespace
+
+std::vector<double> Evaluator::State::host_residuals(const BatchState& batch) const {
+  const TermDerivatives& term = *batch.term;
+  const int64_t n = batch.n, rows = term.rows();
+  // Products share the slots' memory, so gradients are computed again.
+  const auto run = [&](Output output, const char* name, const Buffer& to) {
+    launch(device, instance_kernel(batch.term, values, output), n,
+           instance_arguments(batch, x, values).set(name, to));
+    return download_numbers(device, to);
+  };
+  std::vector<double> residuals(size_t(n * rows));
+  if (term.energy()) {
+    const std::vector<double> g = run(kGradient, "gradient", batch.gradient_slots);
+    for (const TermDerivatives::SlotClass& c : term.classes())
+      for (int k = 0; k < c.width; ++k)
+        for (size_t at = 0; at < c.slots.size(); ++at)
+          for (int64_t i = 0; i < n; ++i)
+            residuals[size_t(i * rows + term.first_column()[size_t(c.slots[at])] + k)] =
+                g[size_t((c.first_row + k * int64_t(c.slots.size()) + int64_t(at)) * n + i)];
+    return residuals;
+  }
+  const std::vector<double> by_row =
+      run(kResiduals, "residuals", device.allocate(storage_of(values.compute), {rows, n}));
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t k = 0; k < rows; ++k) residuals[size_t(i * rows + k)] = by_row[size_t(k * n + i)];
+  return residuals;
 }
 
 std::vector<HostBatch> Evaluator::host_batches() const {
@@ -359,54 +409,19 @@ std::vector<HostBatch> Evaluator::host_batches() const {
   s.ensure_jacobian();
   std::vector<HostBatch> result;
   for (const BatchState& batch : s.batches) {
-    const Program& p = *batch.program;
+    const TermDerivatives& term = *batch.term;
     HostBatch h;
-    h.rows = p.rows(), h.widths = p.widths(), h.instances = batch.n, h.energy = p.energy();
+    h.rows = term.rows(), h.widths = term.widths(), h.instances = batch.n, h.energy = term.energy();
     const int64_t n = batch.n;
-    const int columns = p.columns(), slots = int(p.widths().size());
+    const int slots = int(term.widths().size());
     h.columns.resize(size_t(n * slots));
     for (int k = 0; k < slots; ++k)
       for (int64_t i = 0; i < n; ++i) {
         const int64_t block = batch.blocks[size_t(k * n + i)];
         h.columns[size_t(i * slots + k)] = s.fixed[size_t(block)] ? -1 : s.tangent_of(block);
       }
-    const std::vector<double> stored =
-        p.stored_count() == 0 ? std::vector<double>() : download_numbers(s.device, batch.jacobian);
-    h.jacobian.resize(size_t(n) * size_t(h.rows) * size_t(columns));
-    for (int r = 0; r < h.rows; ++r)
-      for (int c = 0; c < columns; ++c) {
-        const int a = std::min(r, c), b = std::max(r, c);
-        const Program::Entry e =
-            p.energy() ? Program::Entry{a * columns - a * (a - 1) / 2 + b - a, 1} : p.entry(r, c);
-        for (int64_t i = 0; i < n; ++i)
-          h.jacobian[size_t((i * h.rows + r) * columns + c)] =
-              e.stored < 0 ? e.factor : e.factor * stored[size_t(e.stored * n + i)];
-      }
-    h.residuals.resize(size_t(n * h.rows));
-    const auto run = [&](unsigned output,
-                         const Buffer& to) {  // products share the slots' memory: computed again
-      std::vector<Argument> arguments{s.x, batch.ambient_at};
-      if (batch.data) arguments.push_back(batch.data);
-      arguments.push_back(to);
-      for (const double u : batch.uniforms)
-        arguments.push_back(s.values.compute == Type::f32 ? double(float(u)) : u);
-      launch(s.device, instance_kernel(batch.program, s.values, output), n, std::move(arguments));
-      return download_numbers(s.device, to);
-    };
-    if (p.energy()) {
-      const std::vector<double> g = run(kGradient, batch.gradient_slots);
-      for (const Program::SlotClass& c : p.classes())
-        for (int k = 0; k < c.width; ++k)
-          for (size_t at = 0; at < c.slots.size(); ++at)
-            for (int64_t i = 0; i < n; ++i)
-              h.residuals[size_t(i * h.rows + p.first_column()[size_t(c.slots[at])] + k)] =
-                  g[size_t((c.first_row + k * int64_t(c.slots.size()) + int64_t(at)) * n + i)];
-    } else {
-      const std::vector<double> rows =
-          run(kResiduals, s.device.allocate(storage_of(s.values.compute), {h.rows, n}));
-      for (int64_t i = 0; i < n; ++i)
-        for (int k = 0; k < h.rows; ++k) h.residuals[size_t(i * h.rows + k)] = rows[size_t(k * n + i)];
-    }
+    h.jacobian = host_jacobian(s.device, batch);
+    h.residuals = s.host_residuals(batch);
     result.push_back(std::move(h));
   }
   return result;

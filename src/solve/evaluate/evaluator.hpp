@@ -32,7 +32,7 @@ enum Use : unsigned {
 };
 
 struct EvaluatorOptions {
-  int64_t batch_size = 0;  // instances that are evaluated at once; 0: all of a topology
+  int64_t batch_size = 0;  // instances that are evaluated at once; 0: all of a term
   unsigned uses = 0;
 };
 

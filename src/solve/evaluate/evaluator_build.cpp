@@ -52,7 +52,7 @@ bool simplifies(double number) {
 
 std::vector<ConstantUse> uses_of(const Batch& batch) {
   constexpr int kMostUniforms = 32;
-  const size_t count = size_t(batch.topology->constants);
+  const size_t count = size_t(batch.expression->constants);
   std::vector<ConstantUse> uses(count);
   int uniforms = 0;
   for (size_t k = 0; k < count; ++k) {
@@ -73,8 +73,8 @@ std::vector<ConstantUse> uses_of(const Batch& batch) {
 
 }  // namespace
 
-std::shared_ptr<const Program> program_of(const Batch& batch) {
-  return std::make_shared<const Program>(batch.topology, uses_of(batch));
+std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch) {
+  return TermDerivatives::shared(batch.expression, uses_of(batch));
 }
 
 void set_assembly(bool wanted) { assembly_wanted = wanted; }
@@ -97,7 +97,18 @@ void Evaluator::State::build(const Problem::State& problem) {
   if (diagonal_size > INT32_MAX)
     throw InputError(fmt::format("{} numbers in the blocks of J^T J", diagonal_size), "solve evaluator",
                      fmt::format("at most {}", INT32_MAX));
+  allocate_state();
+  build_batches(problem);
+  compile_sums();
+  for (size_t k = 0; k < batches.size(); ++k)
+    if (k == 0 || batches[k].term != batches[k - 1].term)
+      compile_ahead(batches[k].term,
+                    {batches[k].assembly != nullptr,
+                     k == 0 && batches[k].assembly && batches[k].assembly->covers_all()},
+                    false);
+}
 
+void Evaluator::State::allocate_state() {
   std::vector<uint32_t> free_flags;
   for (const uint8_t f : fixed) free_flags.push_back(!f);
   free_blocks = device.upload(free_flags);
@@ -115,80 +126,75 @@ void Evaluator::State::build(const Problem::State& problem) {
   gradient =
       storage_of(values.compute) == values.real ? gradient_sum : device.allocate(values.real, {tangent});
   norm = device.allocate(values.state, {1});
+}
 
-  // While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
-  // that goes on while the first evaluation runs.
-  preparation = std::make_unique<Preparation>(Preparation::threads_for(device.info()));
-  struct Ahead {
-    std::shared_ptr<const Program> program;
+// While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
+// that goes on while the first evaluation runs.
+void Evaluator::State::build_batches(const Problem::State& problem) {
+  ahead = std::make_unique<CompileAhead>(CompileAhead::threads_for(device.info()));
+  struct Part {
+    std::shared_ptr<const TermDerivatives> term;
     bool may_group = false;
     std::vector<BatchState> batches;
-    Preparation::Handle work;
+    CompileAhead::Handle work;
   };
-  std::vector<std::shared_ptr<Ahead>> ahead;
+  std::vector<std::shared_ptr<Part>> parts;
   for (const Batch& b : problem.batches) {
     if (b.instances == 0) continue;
-    const auto program = program_of(b);
-    const bool whole = may_group(*program, b.instances);
+    const auto term = derivatives_of(b);
+    const bool whole = may_group(*term, b.instances);
     const int64_t most = whole || batch_size <= 0 ? b.instances : batch_size;
     for (int64_t first = 0; first < b.instances; first += most) {
-      const auto one = ahead.emplace_back(std::make_shared<Ahead>());
+      const auto part = parts.emplace_back(std::make_shared<Part>());
       const int64_t end = std::min(first + most, b.instances);
-      one->program = program;
-      one->may_group = whole;
-      one->work = preparation->add(
-          [this, one, &b, first, end] { one->batches = lay_out(b, one->program, first, end); });
-      if (!whole && first == 0) compile_ahead(program, {}, true);
+      part->term = term;
+      part->may_group = whole;
+      part->work =
+          ahead->add([this, part, &b, first, end] { part->batches = lay_out(b, part->term, first, end); });
+      if (!whole && first == 0) compile_ahead(term, {}, true);
     }
   }
   int64_t count = 0;
-  for (const auto& one : ahead) {
-    preparation->wait(one->work);
-    if (one->may_group) {
-      const std::optional<AssemblyPlan>& plan = one->batches[0].plan;
-      compile_ahead(one->program, {plan.has_value(), plan && batches.empty() && plan->covers_all}, true);
+  for (const auto& part : parts) {
+    ahead->wait(part->work);
+    if (part->may_group) {
+      const std::optional<AssemblyPlan>& plan = part->batches[0].plan;
+      compile_ahead(part->term, {plan.has_value(), plan && batches.empty() && plan->covers_all}, true);
     }
-    for (BatchState& batch : one->batches) {
+    for (BatchState& batch : part->batches) {
       upload(batch);
       count += batch.cost_count();
       batches.push_back(std::move(batch));
     }
-    one->batches.clear();
+    part->batches.clear();
   }
   share_scratch();
   costs = device.allocate(values.cost, {count});
-  cost_sum = FixedSum(device, values.cost, count);
+  cost_sum = primitives::ChunkedSum(device, values.cost, count);
   count = 0;
   for (BatchState& b : batches) {
     b.costs = costs.rows(count, b.cost_count());
     count += b.cost_count();
   }
-  compile_sums();
-  for (size_t k = 0; k < batches.size(); ++k)
-    if (k == 0 || batches[k].program != batches[k - 1].program)
-      compile_ahead(batches[k].program,
-                    {batches[k].assembly != nullptr,
-                     k == 0 && batches[k].assembly && batches[k].assembly->covers_all()},
-                    false);
 }
 
-bool Evaluator::State::may_group(const Program& program, int64_t instances) const {
+bool Evaluator::State::may_group(const TermDerivatives& term, int64_t instances) const {
   constexpr int64_t kFewest = 1024;
   return assembly_wanted && instances >= kFewest &&
-         can_assemble(program, values, derivatives, device.info().limits);
+         can_assemble(term, values, derivatives, device.info().limits);
 }
 
-BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Program> program, int64_t first,
-                                  int64_t n) const {
+BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const TermDerivatives> term,
+                                  int64_t first, int64_t n) const {
   BatchState batch;
   batch.name = given.name;
   batch.n = n;
-  batch.program = std::move(program);
-  const Program& p = *batch.program;
+  batch.term = std::move(term);
+  const TermDerivatives& p = *batch.term;
   const std::vector<ConstantUse>& uses = p.constants();
-  const size_t slots = given.topology->slots.size(), constants = uses.size();
+  const size_t slots = given.expression->slots.size(), constants = uses.size();
   batch.report.name = given.name, batch.report.program = p.name();
-  batch.report.instances = n, batch.report.residuals = given.topology->rows;
+  batch.report.instances = n, batch.report.residuals = given.expression->rows;
 
   batch.blocks.resize(slots * size_t(n));
   std::vector<double>& data = batch.numbers;
@@ -199,7 +205,7 @@ BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Prog
     for (int64_t i = std::max<int64_t>(0, -at_segment); i < end; ++i) {
       const size_t at = size_t(at_segment + i);
       for (size_t k = 0; k < slots; ++k) batch.blocks[k * size_t(n) + at] = s.blocks[size_t(i) * slots + k];
-      const size_t own = size_t(given.topology->data);
+      const size_t own = size_t(given.expression->data);
       for (size_t k = 0; k < own; ++k) data[k * size_t(n) + at] = s.data[size_t(i) * own + k];
       size_t column = own;
       for (size_t k = 0; k < constants; ++k)
@@ -215,7 +221,7 @@ BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Prog
 }
 
 std::vector<BatchState> Evaluator::State::lay_out(const Batch& given,
-                                                  const std::shared_ptr<const Program>& program,
+                                                  const std::shared_ptr<const TermDerivatives>& term,
                                                   int64_t first, int64_t end) const {
   double begin_s = Trace::now_us() * 1e-6;
   std::vector<BatchState> made;
@@ -224,8 +230,8 @@ std::vector<BatchState> Evaluator::State::lay_out(const Batch& given,
     begin_s = batch.report.tables_end_s = Trace::now_us() * 1e-6;
     made.push_back(std::move(batch));
   };
-  if (may_group(*program, given.instances)) {
-    BatchState whole = take(given, program, first, end - first);
+  if (may_group(*term, given.instances)) {
+    BatchState whole = take(given, term, first, end - first);
     if (plan_groups(whole)) {
       finish(std::move(whole));
       return made;
@@ -233,7 +239,7 @@ std::vector<BatchState> Evaluator::State::lay_out(const Batch& given,
   }
   const int64_t most = batch_size > 0 ? batch_size : end - first;
   for (; first < end; first += most) {
-    BatchState batch = take(given, program, first, std::min(most, end - first));
+    BatchState batch = take(given, term, first, std::min(most, end - first));
     batch.tables = plain_tables(batch);
     finish(std::move(batch));
   }
@@ -241,10 +247,10 @@ std::vector<BatchState> Evaluator::State::lay_out(const Batch& given,
 }
 
 bool Evaluator::State::plan_groups(BatchState& batch) const {
-  const Program& p = *batch.program;
+  const TermDerivatives& p = *batch.term;
   std::vector<int> rank, sign;
   const std::vector<int>& stored = p.classes()[0].slots;
-  for (const Program::Alias& alias : p.aliases()) {
+  for (const TermDerivatives::Alias& alias : p.aliases()) {
     rank.push_back(int(std::find(stored.begin(), stored.end(), alias.slot) - stored.begin()));
     sign.push_back(alias.sign);
   }
@@ -254,7 +260,7 @@ bool Evaluator::State::plan_groups(BatchState& batch) const {
 }
 
 PlainTables Evaluator::State::plain_tables(const BatchState& batch) const {
-  const Program& p = *batch.program;
+  const TermDerivatives& p = *batch.term;
   const int64_t n = batch.n;
   PlainTables tables;
   tables.ambient.reserve(batch.blocks.size()), tables.tangent.reserve(batch.blocks.size());
@@ -264,13 +270,13 @@ PlainTables Evaluator::State::plain_tables(const BatchState& batch) const {
     same = same && tables.ambient.back() == tables.tangent.back();
   }
   if (same) tables.tangent.clear();
-  for (const Program::SlotClass& c : p.classes()) {
+  for (const TermDerivatives::SlotClass& c : p.classes()) {
     const int64_t stored = int64_t(c.slots.size());
     std::vector<Occurrence> occurrences;
     for (int64_t i = 0; i < n; ++i)
       for (size_t s = 0; s < p.widths().size(); ++s) {
         if (p.widths()[s] != c.width) continue;
-        const Program::Alias& alias = p.aliases()[s];
+        const TermDerivatives::Alias& alias = p.aliases()[s];
         const int64_t rank = std::find(c.slots.begin(), c.slots.end(), alias.slot) - c.slots.begin();
         const int32_t entry = int32_t(rank * n + i);
         const int32_t block = batch.blocks[s * size_t(n) + size_t(i)];
@@ -300,7 +306,7 @@ void Evaluator::State::upload(BatchState& batch) const {
   const int64_t before = device.counters().bytes_to_device;
   if (batch.plan)
     batch.assembly =
-        std::make_shared<const Assembly>(device, batch.program, values, derivatives, std::move(*batch.plan),
+        std::make_shared<const Assembly>(device, batch.term, values, derivatives, std::move(*batch.plan),
                                          batch.numbers, batch.n, batch.uniforms,
                                          Assembly::Offsets{[this](int64_t b) { return ambient_of(b); },
                                                            [this](int64_t b) { return tangent_of(b); },
@@ -313,7 +319,7 @@ void Evaluator::State::upload(BatchState& batch) const {
 }
 
 void Evaluator::State::upload_plain(BatchState& batch, const PlainTables& tables) const {
-  const Program& p = *batch.program;
+  const TermDerivatives& p = *batch.term;
   const int64_t n = batch.n, slots = int64_t(p.widths().size());
   if (!batch.numbers.empty())
     batch.data = upload_numbers(device, values.state, batch.numbers, {p.data_columns(), n});
@@ -335,8 +341,8 @@ void Evaluator::State::share_scratch() {
   int64_t slots = 0, diagonals = 0;
   for (const BatchState& b : batches) {
     if (!b.ambient_at) continue;
-    slots = std::max(slots, b.program->slot_rows() * b.n);
-    if (block_diagonal) diagonals = std::max(diagonals, b.program->diagonal_rows() * b.n);
+    slots = std::max(slots, b.term->slot_rows() * b.n);
+    if (block_diagonal) diagonals = std::max(diagonals, b.term->diagonal_rows() * b.n);
   }
   const auto grow = [&](Buffer& scratch, Storage storage, int64_t elements) {
     if (elements > 0 && (!scratch || scratch.elements() < elements))
@@ -353,21 +359,21 @@ void Evaluator::State::share_scratch() {
   };
   for (BatchState& b : batches) {
     if (!b.ambient_at) continue;
-    b.gradient_slots = view(gradient_scratch, b.program->slot_rows(), b.n);
-    b.slots = view(slot_scratch, b.program->slot_rows(), b.n);
-    if (diagonal_scratch) b.diagonal_slots = view(diagonal_scratch, b.program->diagonal_rows(), b.n);
+    b.gradient_slots = view(gradient_scratch, b.term->slot_rows(), b.n);
+    b.slots = view(slot_scratch, b.term->slot_rows(), b.n);
+    if (diagonal_scratch) b.diagonal_slots = view(diagonal_scratch, b.term->diagonal_rows(), b.n);
   }
 }
 
-void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& program, const Grouping& grouping,
-                                     bool first) const {
-  const auto instances = [&](const Form& form, unsigned outputs) {
-    for (const auto& make : instance_kernels(program, form, outputs)) compile(make);
+void Evaluator::State::compile_ahead(const std::shared_ptr<const TermDerivatives>& term,
+                                     const Grouping& grouping, bool first) const {
+  const auto instances = [&](const ElementTypes& types, unsigned outputs) {
+    for (const auto& make : instance_kernels(term, types, outputs)) compile(make);
   };
   const bool grouped = grouping.grouped;
-  const auto sweep = [&](Sweep which) {
-    const bool sets = grouping.overwrites && (which == Sweep::gradient || which == Sweep::product);
-    for (const auto& make : Assembly::kernels(program, which, which < Sweep::diagonal ? values : derivatives,
+  const auto grouped_kernels = [&](Assembled which) {
+    const bool sets = grouping.overwrites && (which == Assembled::gradient || which == Assembled::product);
+    for (const auto& make : Assembly::kernels(term, which, which < Assembled::diagonal ? values : derivatives,
                                               sets, Assembly::by_records(device)))
       compile(make);
   };
@@ -375,8 +381,8 @@ void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& progr
   const bool linearize = uses & kUseLinearize, gradient = uses & kUseGradient;
   if (first) {
     if (grouped) {
-      if (linearize || gradient) sweep(Sweep::gradient);
-      if (linearize) sweep(Sweep::diagonal);
+      if (linearize || gradient) grouped_kernels(Assembled::gradient);
+      if (linearize) grouped_kernels(Assembled::diagonal);
       return;
     }
     const unsigned derived = kJacobian | kDiagonal;
@@ -385,17 +391,17 @@ void Evaluator::State::compile_ahead(const std::shared_ptr<const Program>& progr
     if (gradient) instances(values, kCost | kGradient);
     return;
   }
-  if (linearize && grouped) sweep(Sweep::value);
+  if (linearize && grouped) grouped_kernels(Assembled::value);
   if (linearize && !grouped) instances(values, kCost);
   if (uses & kUseHost) {
-    instances(values, program->energy() ? kGradient : kResiduals);
+    instances(values, term->energy() ? kGradient : kResiduals);
     if (grouped) instances(derivatives, kJacobian);
   }
   if (!(uses & kUseProduct)) return;
   if (grouped)
-    sweep(Sweep::product);
+    grouped_kernels(Assembled::product);
   else
-    compile([program, real = values.real] { return product_kernel(program, real, {}); });
+    compile([term, real = values.real] { return product_kernel(term, real, {}); });
 }
 
 void Evaluator::State::compile_sums() const {
@@ -416,7 +422,7 @@ void Evaluator::State::compile_sums() const {
 }
 
 void Evaluator::State::compile(std::function<Kernel()> make) const {
-  preparation->add([device = device, make = std::move(make)] { device.prepare(make()); });
+  ahead->add([device = device, make = std::move(make)] { device.prepare(make()); });
 }
 
 void Evaluator::State::allocate_derivatives() {
@@ -425,8 +431,8 @@ void Evaluator::State::allocate_derivatives() {
   diagonal = device.allocate(values.real, {tangent});
   for (BatchState& batch : batches) {
     if (batch.assembly) continue;
-    if (batch.program->stored_count() > 0)
-      batch.jacobian = device.allocate(values.real, {batch.program->stored_count(), batch.n});
+    if (batch.term->stored_count() > 0)
+      batch.jacobian = device.allocate(values.real, {batch.term->stored_count(), batch.n});
   }
   share_scratch();
 }
@@ -438,8 +444,8 @@ void Evaluator::State::ensure_jacobian() {
     if (!batch.ambient_at) {
       upload_plain(batch, plain_tables(batch));
       share_scratch();
-      if (batch.program->stored_count() > 0)
-        batch.jacobian = device.allocate(values.real, {batch.program->stored_count(), batch.n});
+      if (batch.term->stored_count() > 0)
+        batch.jacobian = device.allocate(values.real, {batch.term->stored_count(), batch.n});
     }
     launch_instances(batch, x, derivatives, kJacobian);
   }
@@ -447,7 +453,7 @@ void Evaluator::State::ensure_jacobian() {
 }
 
 void Evaluator::State::note_launch(const BatchState& batch) const {
-  if (preparation) preparation->check();
+  if (ahead) ahead->check();
   if (batch.report.launch_s == 0) batch.report.launch_s = Trace::now_us() * 1e-6;
 }
 

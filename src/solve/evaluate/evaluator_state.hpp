@@ -5,19 +5,19 @@
 #include <optional>
 #include <vector>
 
+#include "primitives/chunked_sum.hpp"
 #include "solve/evaluate/assembly.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
+#include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/evaluate/gather.hpp"
-#include "solve/evaluate/preparation.hpp"
-#include "solve/evaluate/sums.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 
 /// The sums of one batch over slots of one tangent size.
 struct ClassSums {
-  Program::SlotClass slots;
+  TermDerivatives::SlotClass slots;
   Gather gather;
   // Where a row's block begins in tangent vectors and in the block diagonal.
   Buffer few_tangent, many_tangent, few_diagonal, many_diagonal;
@@ -26,7 +26,7 @@ struct ClassSums {
 /// Index tables of the plain path on the host.
 struct PlainTables {
   struct Sums {
-    Program::SlotClass slots;
+    TermDerivatives::SlotClass slots;
     GatherPlan plan;
     std::vector<int32_t> few_tangent, many_tangent, few_diagonal, many_diagonal;
   };
@@ -34,12 +34,12 @@ struct PlainTables {
   std::vector<Sums> sums;
 };
 
-/// Instances of a topology that are evaluated at once. Where `assembly` is there, cost, gradient, diagonal
+/// Instances of one expression that are evaluated at once. Where `assembly` is there, cost, gradient, diagonal
 /// and products go through it; the tables of the plain path are laid out when stored Jacobians are first
 /// asked for.
 struct BatchState {
   std::string name;
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const TermDerivatives> term;
   int64_t n = 0;
   std::shared_ptr<const Assembly> assembly;
   std::vector<int32_t> blocks;  // (slots, n): block numbers
@@ -66,8 +66,8 @@ struct Evaluator::State {
   uint64_t id = 0;  // differs for each evaluator of the process
   Device device;
   Precision precision = Precision::f64;
-  Form values;  // cost and gradient
-  Form derivatives;
+  ElementTypes values;  // cost and gradient
+  ElementTypes derivatives;
   std::vector<SetState> sets;
   std::vector<int64_t> first_diagonal;  // by set: first number in block_diagonal
   std::vector<uint8_t> fixed;           // by block
@@ -79,7 +79,7 @@ struct Evaluator::State {
   Buffer free_blocks;             // u32 by block
   Buffer free_numbers;            // by ambient number, 1 or 0; empty where nothing is fixed
   Buffer costs, cost;             // of all instances; their sum
-  FixedSum cost_sum;
+  primitives::ChunkedSum cost_sum;
   Buffer gradient_sum;  // of the compute type; gradient is its copy in real
   Buffer gradient;
   Buffer gradient_scratch, slot_scratch, diagonal_scratch;
@@ -95,14 +95,17 @@ struct Evaluator::State {
   int64_t diagonal_of(int64_t block) const;
 
   void build(const Problem::State& problem);
-  /// The instances [first, first + n) of a topology, on the host.
-  BatchState take(const Batch& batch, std::shared_ptr<const Program> program, int64_t first, int64_t n) const;
+  void allocate_state();
+  void build_batches(const Problem::State& problem);
+  /// The instances [first, first + n) of an expression, on the host.
+  BatchState take(const Batch& batch, std::shared_ptr<const TermDerivatives> term, int64_t first,
+                  int64_t n) const;
   /// Instances [first, end) as batches with their tables, on the host: one in groups, or plain ones of at
   /// most batch_size.
-  std::vector<BatchState> lay_out(const Batch& batch, const std::shared_ptr<const Program>& program,
+  std::vector<BatchState> lay_out(const Batch& batch, const std::shared_ptr<const TermDerivatives>& term,
                                   int64_t first, int64_t end) const;
-  /// Whether a topology is large enough for groups and its program can be evaluated in them.
-  bool may_group(const Program& program, int64_t instances) const;
+  /// Whether a batch is large enough for groups and its term can be evaluated in them.
+  bool may_group(const TermDerivatives& term, int64_t instances) const;
   bool plan_groups(BatchState& batch) const;
   PlainTables plain_tables(const BatchState& batch) const;
   void upload(BatchState& batch) const;
@@ -113,7 +116,7 @@ struct Evaluator::State {
   struct Grouping {
     bool grouped = false, overwrites = false;  // as Assembly::run is told
   };
-  void compile_ahead(const std::shared_ptr<const Program>& program, const Grouping& grouping,
+  void compile_ahead(const std::shared_ptr<const TermDerivatives>& term, const Grouping& grouping,
                      bool first) const;
   /// The same of sums, moves and conversions.
   void compile_sums() const;
@@ -124,7 +127,9 @@ struct Evaluator::State {
   void allocate_derivatives();
   /// Stored Jacobians of all batches, at the state.
   void ensure_jacobian();
-  void launch_instances(const BatchState& batch, const Buffer& state, const Form& form,
+  /// The numbers of a batch's instances, for kernels of batch_kernels.hpp; outputs are added by the caller.
+  Arguments instance_arguments(const BatchState& batch, const Buffer& state, const ElementTypes& types) const;
+  void launch_instances(const BatchState& batch, const Buffer& state, const ElementTypes& types,
                         unsigned outputs) const;
   /// candidate = x [+] step
   void launch_retract(const Buffer& step) const;
@@ -141,17 +146,19 @@ struct Evaluator::State {
   void multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const;
   void sum_cost() const;
   double read_cost() const;
+  /// Residuals of a batch's instances, or gradients of an energy: (instances, rows).
+  std::vector<double> host_residuals(const BatchState& batch) const;
 
   /// The last member: its threads end before the others go.
-  std::unique_ptr<Preparation> preparation;
+  std::unique_ptr<CompileAhead> ahead;
 };
 
 /// Those that launch_instances() launches, to be traced when they are called.
-std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const Program>& program,
-                                                      const Form& form, unsigned outputs);
+std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const TermDerivatives>& term,
+                                                      const ElementTypes& types, unsigned outputs);
 
-/// The program of a batch: numbers that all instances have are literals or arguments.
-std::shared_ptr<const Program> program_of(const Batch& batch);
+/// The derivatives of a batch's term: numbers that all instances have are literals or arguments.
+std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch);
 
 /// Whether evaluators assemble batches in groups where they can; for tests.
 void set_assembly(bool wanted);

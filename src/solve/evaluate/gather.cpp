@@ -4,11 +4,8 @@
 
 #include "lockstep/error.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
-#include "solve/model/traced_buffer.hpp"
 
 namespace lockstep::solve {
-
-using ir::Id;
 
 GatherPlan plan_gather(int width, int64_t slots, int64_t blocks, const std::vector<Occurrence>& occurrences) {
   GatherPlan plan;
@@ -56,218 +53,128 @@ GatherPlan plan_gather(int width, int64_t slots, int64_t blocks, const std::vect
 
 namespace {
 
-struct Place {
-  Id entry, negative;
-};
-/// The entry without its mark, and whether it is marked.
-Place unpack(Id entry, bool signs) {
-  ir::Builder& b = lockstep::detail::builder();
-  const Id marked = b.op(ir::Op::ilt, {entry, b.i32(0)});
-  const Id plain = b.select(marked, b.op(ir::Op::isub, {b.i32(-1), entry}), entry);
-  return {plain, signs ? marked : ir::kNone};
-}
-Id signed_value(const TracedBuffer& local, int component, const Place& place, bool records) {
-  ir::Builder& b = lockstep::detail::builder();
-  const Id v =
-      records ? local.load({place.entry, b.i32(component)}) : local.load({b.i32(component), place.entry});
-  return place.negative == ir::kNone ? v : b.select(place.negative, b.op(ir::Op::fneg, {v}), v);
-}
-void put(const TracedBuffer& target, bool overwrite, Id at, Id value) {
-  ir::Builder& b = lockstep::detail::builder();
-  target.store({at}, overwrite ? value : b.op(ir::Op::fadd, {target.load({at}), value}));
-}
-
-// The same sums with a lane, or a group, for each component: kernels whose size does not depend on how many
-// there are. They add in the same order.
-
-template <class T>
-Val<T> signed_entry(const Grid<T, 2>& local, const Val<i32>& component, const Val<i32>& entry, bool signs) {
-  const Val<bool> marked = entry < 0;
-  const Val<T> v = local(component, select(marked, -1 - entry, entry));
-  return signs ? select(marked, -v, v) : v;
-}
-
-template <class T>
-Kernel few_by_component(bool signs) {
-  const std::string name = fmt::format("solve.gather.{}.by_component{}",
-                                       lockstep::name(lockstep::detail::kType<T>), signs ? ".signed" : "");
-  return cached_kernel(name, [&] {
-    return kernel(name, [signs](At<2> at, Grid<i32, 1> first, Grid<i32, 1> entries, Grid<i32, 1> offsets,
-                                Grid<T, 2> local, InOut<T, 1> target) {
-      const Val<i32> row = at.x, component = at.y, to = offsets[row] + component;
-      Var<T> sum = Val<T>(target[to]);
-      for_(first[row], first[row + 1],
-           [&](Val<i32> k) { sum = sum + signed_entry<T>(local, component, entries[k], signs); });
-      target[to] = sum;
-    });
-  });
-}
-template <class T>
-Kernel chunk_by_component(bool signs) {
-  const std::string name = fmt::format("solve.gather_chunks.{}.by_component{}",
-                                       lockstep::name(lockstep::detail::kType<T>), signs ? ".signed" : "");
-  return cached_kernel(name, [&] {
-    return kernel(name,
-                  [signs](Group<2> g, Grid<i32, 1> begin, Grid<i32, 1> end, Grid<i32, 1> entries,
-                          Grid<T, 2> local, Out<T, 2> partial) {
-                    const Val<i32> chunk = g.id(0), component = g.id(1), at = begin[chunk] + g.lane();
-                    Var<T> value = T(0);
-                    if_(at < end[chunk],
-                        [&] { value = signed_entry<T>(local, component, entries[at], signs); });
-                    const Val<T> sum = group_sum(Val<T>(value));
-                    if_(g.lane() == 0, [&] { partial(component, chunk) = sum; });
-                  },
-                  {{GatherPlan::kChunk, 1, 1}, 0});
-  });
-}
-template <class T>
-Kernel many_by_component() {
-  const std::string name =
-      fmt::format("solve.gather_rows.{}.by_component", lockstep::name(lockstep::detail::kType<T>));
-  return cached_kernel(name, [&] {
-    return kernel(
-        name,
-        [](Group<2> g, Grid<i32, 1> first, Grid<i32, 1> offsets, Grid<T, 2> partial, InOut<T, 1> target) {
-          const Val<i32> row = g.id(0), component = g.id(1);
-          Var<T> sum = T(0);
-          for_(first[row] + g.lane(), first[row + 1], GatherPlan::kChunk,
-               [&](Val<i32> chunk) { sum = sum + partial(component, chunk); });
-          const Val<T> total = group_sum(Val<T>(sum));
-          if_(g.lane() == 0, [&] {
-            const Val<i32> to = offsets[row] + component;
-            target[to] = target[to] + total;
-          });
-        },
-        {{GatherPlan::kChunk, 1, 1}, 0});
-  });
-}
-
-Kernel few_kernel(Storage storage, int components, bool signs, bool overwrite, bool records) {
-  const std::string name =
-      fmt::format("solve.gather.{}.{}{}{}{}", lockstep::name(storage), components, signs ? ".signed" : "",
-                  overwrite ? ".set" : "", records ? ".records" : "");
-  return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
-      const TracedBuffer first("first", Storage::i32, 1, ir::Access::read),
-          entries("entries", Storage::i32, 1, ir::Access::read),
-          offsets("offsets", Storage::i32, 1, ir::Access::read), local("local", storage, 2, ir::Access::read),
-          target("target", storage, 1, overwrite ? ir::Access::write : ir::Access::read_write);
-      const Id row = b.emit(ir::Op::coord, Type::i32, {}, 0);
-      // Sums go on from what the target holds, so that it does not matter how instances are cut into batches.
-      const Id to = offsets.load({row});
-      const auto place = [&](int c) { return b.op(ir::Op::iadd, {to, b.i32(c)}); };
-      std::vector<Id> sums;
-      for (int c = 0; c < components; ++c)
-        sums.push_back(b.variable(overwrite ? b.number(value_type(storage), 0) : target.load({place(c)})));
-      b.for_(first.load({row}), first.load({b.op(ir::Op::iadd, {row, b.i32(1)})}), 1, [&](Id at) {
-        const Place entry = unpack(entries.load({at}), signs);
-        for (int c = 0; c < components; ++c)
-          b.set(sums[size_t(c)],
-                b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), signed_value(local, c, entry, records)}));
-      });
-      for (int c = 0; c < components; ++c) target.store({place(c)}, b.get(sums[size_t(c)]));
-    });
-  });
-}
-
-// A group a chunk.
-Kernel chunk_kernel(Storage storage, int components, bool signs, bool records) {
-  const std::string name = fmt::format("solve.gather_chunks.{}.{}{}{}", lockstep::name(storage), components,
-                                       signs ? ".signed" : "", records ? ".records" : "");
-  KernelOptions options;
-  options.group = {GatherPlan::kChunk, 1, 1};
-  return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::groups, 1, options, [=](ir::Builder& b) {
-      const TracedBuffer begin("begin", Storage::i32, 1, ir::Access::read),
-          end("end", Storage::i32, 1, ir::Access::read),
-          entries("entries", Storage::i32, 1, ir::Access::read), local("local", storage, 2, ir::Access::read),
-          partial("partial", storage, 2, ir::Access::write);
-      const Group<1> g;
-      const Id chunk = g.id().id(), at = b.op(ir::Op::iadd, {begin.load({chunk}), g.lane().id()});
-      const Id zero = b.number(value_type(storage), 0);
-      std::vector<Id> values;
-      for (int c = 0; c < components; ++c) values.push_back(b.variable(zero));
-      b.if_(b.op(ir::Op::ilt, {at, end.load({chunk})}), [&] {
-        const Place place = unpack(entries.load({at}), signs);
-        for (int c = 0; c < components; ++c) b.set(values[size_t(c)], signed_value(local, c, place, records));
-      });
-      std::vector<Id> sums;
-      for (int c = 0; c < components; ++c)
-        sums.push_back(b.emit(ir::Op::group_reduce, value_type(storage), {b.get(values[size_t(c)])},
-                              uint64_t(ir::Reduction::add)));
-      b.if_(b.op(ir::Op::ieq, {g.lane().id(), b.i32(0)}), [&] {
-        for (int c = 0; c < components; ++c) partial.store({b.i32(c), chunk}, sums[size_t(c)]);
-      });
-    });
-  });
-}
-
-// A group a row.
-Kernel many_kernel(Storage storage, int components, bool overwrite) {
-  const std::string name =
-      fmt::format("solve.gather_rows.{}.{}{}", lockstep::name(storage), components, overwrite ? ".set" : "");
-  KernelOptions options;
-  options.group = {GatherPlan::kChunk, 1, 1};
-  return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::groups, 1, options, [=](ir::Builder& b) {
-      const TracedBuffer first("first", Storage::i32, 1, ir::Access::read),
-          offsets("offsets", Storage::i32, 1, ir::Access::read),
-          partial("partial", storage, 2, ir::Access::read),
-          target("target", storage, 1, overwrite ? ir::Access::write : ir::Access::read_write);
-      const Group<1> g;
-      const Id row = g.id().id();
-      std::vector<Id> sums;
-      for (int c = 0; c < components; ++c) sums.push_back(b.variable(b.number(value_type(storage), 0)));
-      const Id begin = b.op(ir::Op::iadd, {first.load({row}), g.lane().id()});
-      b.for_(begin, first.load({b.op(ir::Op::iadd, {row, b.i32(1)})}), GatherPlan::kChunk, [&](Id chunk) {
-        for (int c = 0; c < components; ++c)
-          b.set(sums[size_t(c)],
-                b.op(ir::Op::fadd, {b.get(sums[size_t(c)]), partial.load({b.i32(c), chunk})}));
-      });
-      std::vector<Id> totals;
-      for (int c = 0; c < components; ++c)
-        totals.push_back(b.emit(ir::Op::group_reduce, value_type(storage), {b.get(sums[size_t(c)])},
-                                uint64_t(ir::Reduction::add)));
-      b.if_(b.op(ir::Op::ieq, {g.lane().id(), b.i32(0)}), [&] {
-        const Id to = offsets.load({row});
-        for (int c = 0; c < components; ++c)
-          put(target, overwrite, b.op(ir::Op::iadd, {to, b.i32(c)}), totals[size_t(c)]);
-      });
-    });
-  });
-}
-
-// Components up to which one lane, or one group, sums all of them; trees make long kernels sooner.
+// Components up to which one lane, or one group, sums all of them. Beyond, each has lanes or groups of its
+// own, so that kernels do not grow with the width of blocks; trees over groups make long kernels sooner.
 constexpr int kMostUnrolled = 48, kMostUnrolledTrees = 6;
 
+/// What distinguishes the kernels of sums.
 struct SumKind {
   Storage storage;
   int components;
   bool signs, overwrite, records;
+  Type type() const { return value_type(storage); }
+  bool by_component(int most_unrolled) const { return components > most_unrolled; }
+  Extent lanes(int most_unrolled, size_t rows) const {
+    return by_component(most_unrolled) ? Extent{components, int64_t(rows)} : Extent{int64_t(rows)};
+  }
+  std::string name(const char* sum, int most_unrolled) const {
+    return fmt::format("solve.{}.{}.{}{}{}{}", sum, lockstep::name(storage),
+                       by_component(most_unrolled) ? "each" : std::to_string(components),
+                       signs ? ".signed" : "", overwrite ? ".set" : "", records ? ".records" : "");
+  }
 };
-/// Only the small blocks of assemblies are overwritten or kept in records.
-bool by_component(const SumKind& kind, int most_unrolled) {
-  return kind.components > most_unrolled && !kind.overwrite && !kind.records;
+
+/// The components that a lane or group sums: `count` from `first` on.
+struct Components {
+  Val<i32> first;
+  int count;
+};
+
+/// local[component, entry], negative where the entry is marked (~entry).
+AnyVal signed_value(const SumKind& kind, const AnyGrid& local, const Val<i32>& component,
+                    const Val<i32>& entry) {
+  const Val<bool> marked = entry < 0;
+  const Val<i32> plain = select(marked, -1 - entry, entry);
+  const AnyVal v = kind.records ? local.load({plain, component}) : local.load({component, plain});
+  return kind.signs ? select(marked, -v, v) : v;
 }
-Extent extent_of(const SumKind& kind, int most_unrolled, size_t rows) {
-  if (by_component(kind, most_unrolled)) return {kind.components, int64_t(rows)};
-  return {int64_t(rows)};
+
+AnyGrid target_of(const SumKind& kind, Parameters& p) {
+  return kind.overwrite ? p.write("target", kind.storage, 1) : p.read_write("target", kind.storage, 1);
 }
-Kernel few(const SumKind& kind) {
-  if (!by_component(kind, kMostUnrolled))
-    return few_kernel(kind.storage, kind.components, kind.signs, kind.overwrite, kind.records);
-  return kind.storage == Storage::f64 ? few_by_component<f64>(kind.signs) : few_by_component<f32>(kind.signs);
+
+void trace_few(const SumKind& kind, Parameters& p, const Val<i32>& row, const Components& own) {
+  const auto first = p.read<i32, 1>("first"), entries = p.read<i32, 1>("entries"),
+             offsets = p.read<i32, 1>("offsets");
+  const AnyGrid local = p.read("local", kind.storage, 2), target = target_of(kind, p);
+  // Sums go on from what the target holds, so that it does not matter how instances are cut into batches.
+  const Val<i32> to = offsets[row] + own.first;
+  std::vector<AnyVar> sums;
+  for (int c = 0; c < own.count; ++c)
+    sums.emplace_back(kind.overwrite ? AnyVal::number(kind.type(), 0) : target.load({to + c}));
+  for_(first[row], first[row + 1], [&](Val<i32> at) {
+    const Val<i32> entry = entries[at];
+    for (int c = 0; c < own.count; ++c) sums[size_t(c)] += signed_value(kind, local, own.first + c, entry);
+  });
+  for (int c = 0; c < own.count; ++c) target.store({to + c}, sums[size_t(c)]);
 }
-Kernel chunks(const SumKind& kind) {
-  if (!by_component(kind, kMostUnrolledTrees))
-    return chunk_kernel(kind.storage, kind.components, kind.signs, kind.records);
-  return kind.storage == Storage::f64 ? chunk_by_component<f64>(kind.signs)
-                                      : chunk_by_component<f32>(kind.signs);
+
+void trace_chunk(const SumKind& kind, Parameters& p, const Val<i32>& chunk, const Val<i32>& lane,
+                 const Components& own) {
+  const auto begin = p.read<i32, 1>("begin"), end = p.read<i32, 1>("end"),
+             entries = p.read<i32, 1>("entries");
+  const AnyGrid local = p.read("local", kind.storage, 2), partial = p.write("partial", kind.storage, 2);
+  const Val<i32> at = begin[chunk] + lane;
+  std::vector<AnyVar> values;
+  for (int c = 0; c < own.count; ++c) values.emplace_back(AnyVal::number(kind.type(), 0));
+  if_(at < end[chunk], [&] {
+    const Val<i32> entry = entries[at];
+    for (int c = 0; c < own.count; ++c) values[size_t(c)] = signed_value(kind, local, own.first + c, entry);
+  });
+  std::vector<AnyVal> sums;
+  for (int c = 0; c < own.count; ++c) sums.push_back(group_sum(values[size_t(c)]));
+  if_(lane == 0, [&] {
+    for (int c = 0; c < own.count; ++c) partial.store({own.first + c, chunk}, sums[size_t(c)]);
+  });
 }
-Kernel many(const SumKind& kind) {
-  if (!by_component(kind, kMostUnrolledTrees))
-    return many_kernel(kind.storage, kind.components, kind.overwrite);
-  return kind.storage == Storage::f64 ? many_by_component<f64>() : many_by_component<f32>();
+
+void trace_many(const SumKind& kind, Parameters& p, const Val<i32>& row, const Val<i32>& lane,
+                const Components& own) {
+  const auto first = p.read<i32, 1>("first"), offsets = p.read<i32, 1>("offsets");
+  const AnyGrid partial = p.read("partial", kind.storage, 2), target = target_of(kind, p);
+  std::vector<AnyVar> sums;
+  for (int c = 0; c < own.count; ++c) sums.emplace_back(AnyVal::number(kind.type(), 0));
+  for_(first[row] + lane, first[row + 1], GatherPlan::kChunk, [&](Val<i32> chunk) {
+    for (int c = 0; c < own.count; ++c) sums[size_t(c)] += partial.load({own.first + c, chunk});
+  });
+  std::vector<AnyVal> totals;
+  for (int c = 0; c < own.count; ++c) totals.push_back(group_sum(sums[size_t(c)]));
+  if_(lane == 0, [&] {
+    const Val<i32> to = offsets[row] + own.first;
+    for (int c = 0; c < own.count; ++c)
+      target.store({to + c}, kind.overwrite ? totals[size_t(c)] : target.load({to + c}) + totals[size_t(c)]);
+  });
+}
+
+Kernel few_kernel(const SumKind& kind) {
+  const std::string name = kind.name("gather", kMostUnrolled);
+  return cached_kernel(name, [&] {
+    if (kind.by_component(kMostUnrolled))
+      return kernel(name, [&](At<2> at, Parameters& p) { trace_few(kind, p, at.x, {at.y, 1}); });
+    return kernel(name, [&](At<1> at, Parameters& p) { trace_few(kind, p, at.x, {0, kind.components}); });
+  });
+}
+
+using GroupSum = void(const SumKind&, Parameters&, const Val<i32>&, const Val<i32>&, const Components&);
+/// A group a chunk, or a row.
+Kernel group_kernel(const std::string& name, const SumKind& kind, GroupSum* trace) {
+  const KernelOptions options{{GatherPlan::kChunk, 1, 1}, 0};
+  return cached_kernel(name, [&] {
+    if (kind.by_component(kMostUnrolledTrees))
+      return kernel(
+          name, [&](Group<2> g, Parameters& p) { trace(kind, p, g.id(0), g.lane(), {g.id(1), 1}); }, options);
+    return kernel(
+        name, [&](Group<1> g, Parameters& p) { trace(kind, p, g.id(), g.lane(), {0, kind.components}); },
+        options);
+  });
+}
+Kernel chunk_kernel(SumKind kind) {
+  kind.overwrite = false;
+  return group_kernel(kind.name("gather_chunks", kMostUnrolledTrees), kind, trace_chunk);
+}
+Kernel many_kernel(SumKind kind) {
+  kind.signs = kind.records = false;
+  return group_kernel(kind.name("gather_rows", kMostUnrolledTrees), kind, trace_many);
 }
 
 Buffer upload(const Device& device, const std::vector<int32_t>& v) {
@@ -292,10 +199,10 @@ std::vector<std::function<Kernel()>> Gather::kernels(Storage storage, int compon
                                                      bool overwrite, bool records) const {
   const SumKind kind{storage, components, signs, overwrite, records};
   std::vector<std::function<Kernel()>> kernels;
-  if (!plan_.few_blocks.empty()) kernels.push_back([=] { return few(kind); });
+  if (!plan_.few_blocks.empty()) kernels.push_back([=] { return few_kernel(kind); });
   if (plan_.many_blocks.empty()) return kernels;
-  kernels.push_back([=] { return chunks(kind); });
-  kernels.push_back([=] { return many(kind); });
+  kernels.push_back([=] { return chunk_kernel(kind); });
+  kernels.push_back([=] { return many_kernel(kind); });
   return kernels;
 }
 
@@ -303,17 +210,31 @@ void Gather::add(const Buffer& local, int components, bool signs, const Buffer& 
                  const Buffer& many_offsets, const Buffer& target, bool overwrite, bool records) const {
   const SumKind kind{local.storage(), components, signs, overwrite, records};
   if (!plan_.few_blocks.empty())
-    device_.launch(few(kind), extent_of(kind, kMostUnrolled, plan_.few_blocks.size()), few_first_, entries_,
-                   few_offsets, local, target);
+    device_.launch(few_kernel(kind), kind.lanes(kMostUnrolled, plan_.few_blocks.size()),
+                   Arguments()
+                       .set("first", few_first_)
+                       .set("entries", entries_)
+                       .set("offsets", few_offsets)
+                       .set("local", local)
+                       .set("target", target));
   if (plan_.many_blocks.empty()) return;
-  const int64_t chunk_count = int64_t(plan_.chunk_begin.size());
+  const int64_t chunks = int64_t(plan_.chunk_begin.size());
   if (!partial_ || partial_.storage() != kind.storage || partial_.shape()[0] < components)
-    partial_ = device_.allocate(kind.storage, {components, chunk_count});
+    partial_ = device_.allocate(kind.storage, {components, chunks});
   const Buffer partial = partial_.rows(0, components);
-  device_.launch(chunks(kind), extent_of(kind, kMostUnrolledTrees, plan_.chunk_begin.size()), chunk_begin_,
-                 chunk_end_, entries_, local, partial);
-  device_.launch(many(kind), extent_of(kind, kMostUnrolledTrees, plan_.many_blocks.size()), many_first_,
-                 many_offsets, partial, target);
+  device_.launch(chunk_kernel(kind), kind.lanes(kMostUnrolledTrees, plan_.chunk_begin.size()),
+                 Arguments()
+                     .set("begin", chunk_begin_)
+                     .set("end", chunk_end_)
+                     .set("entries", entries_)
+                     .set("local", local)
+                     .set("partial", partial));
+  device_.launch(many_kernel(kind), kind.lanes(kMostUnrolledTrees, plan_.many_blocks.size()),
+                 Arguments()
+                     .set("first", many_first_)
+                     .set("offsets", many_offsets)
+                     .set("partial", partial)
+                     .set("target", target));
 }
 
 }  // namespace lockstep::solve

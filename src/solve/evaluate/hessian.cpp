@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "solve/evaluate/batch_kernels.hpp"
-#include "solve/model/traced_buffer.hpp"
 
 namespace lockstep::solve {
 
@@ -104,52 +103,52 @@ void project(int w, const LocalArray<T>& a) {
 }
 
 template <class T>
-Kernel make_kernel(const std::shared_ptr<const Program>& program, const std::string& name) {
-  return Kernel::trace(name, ir::Domain::points, 1, {}, [program](ir::Builder& b) {
-    const Program& p = *program;
-    const int w = p.columns();
-    const Storage real = lockstep::detail::kStorage<T>;
-    const TracedBuffer hessian("hessian", real, 2, ir::Access::read_write),
-        diagonal("diagonal", real, 2, ir::Access::write);
-    const ir::Id i = b.emit(ir::Op::coord, Type::i32, {}, 0);
-    const LocalArray<T> a(w * w);
-    for_(0, w, [&](Val<i32> row) {
-      for_(row, w, [&](Val<i32> column) {
-        const Val<T> v = Val<T>::from(hessian.load({packed(w, row, column).id(), i}));
-        a[row * w + column] = v;
-        a[column * w + row] = v;
-      });
+void trace(const TermDerivatives& term, const Val<i32>& instance, Parameters& p) {
+  const int w = term.columns();
+  const auto hessian = p.read_write<T, 2>("hessian");
+  const auto diagonal = p.write<T, 2>("diagonal");
+  const LocalArray<T> a(w * w);
+  for_(0, w, [&](Val<i32> row) {
+    for_(row, w, [&](Val<i32> column) {
+      const Val<T> v = hessian(packed(w, row, column), instance);
+      a[row * w + column] = v;
+      a[column * w + row] = v;
     });
-    project<T>(w, a);
-    for_(0, w, [&](Val<i32> row) {
-      for_(row, w, [&](Val<i32> column) {
-        hessian.store({packed(w, row, column).id(), i}, Val<T>(a[row * w + column]).id());
-      });
-    });
-    for (const Program::SlotClass& c : p.classes())
-      for (size_t rank = 0; rank < c.slots.size(); ++rank) {
-        const int first = p.first_column()[size_t(c.slots[rank])];
-        int part = 0;
-        for (int row = 0; row < c.width; ++row)
-          for (int column = row; column < (c.width <= kWidestInverse ? c.width : row + 1); ++column, ++part)
-            diagonal.store({b.i32(c.first_diagonal + part * int(c.slots.size()) + int(rank)), i},
-                           Val<T>(a[(first + row) * w + first + column]).id());
-      }
   });
+  project<T>(w, a);
+  for_(0, w, [&](Val<i32> row) {
+    for_(row, w,
+         [&](Val<i32> column) { hessian(packed(w, row, column), instance) = Val<T>(a[row * w + column]); });
+  });
+  for (const TermDerivatives::SlotClass& c : term.classes())
+    for (size_t rank = 0; rank < c.slots.size(); ++rank) {
+      const int first = term.first_column()[size_t(c.slots[rank])];
+      int part = 0;
+      for (int row = 0; row < c.width; ++row)
+        for (int column = row; column < (c.width <= kWidestInverse ? c.width : row + 1); ++column, ++part)
+          diagonal(c.first_diagonal + part * int(c.slots.size()) + int(rank), instance) =
+              Val<T>(a[(first + row) * w + first + column]);
+    }
 }
 
 }  // namespace
 
-void project_hessians(const Device& device, const std::shared_ptr<const Program>& program,
+void project_hessians(const Device& device, const std::shared_ptr<const TermDerivatives>& term,
                       const Buffer& hessian, const Buffer& diagonal) {
   const Storage real = hessian.storage();
   std::string shape;
-  for (const int w : program->widths()) shape += fmt::format(".{}", w);
+  for (const int w : term->widths()) shape += fmt::format(".{}", w);
   const std::string name = fmt::format("solve.project.{}{}", lockstep::name(real), shape);
-  const Kernel kernel = cached_kernel(name, [&] {
-    return real == Storage::f64 ? make_kernel<f64>(program, name) : make_kernel<f32>(program, name);
+  const Kernel projection = cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      if (real == Storage::f64)
+        trace<f64>(*term, at.x, p);
+      else
+        trace<f32>(*term, at.x, p);
+    });
   });
-  device.launch(kernel, {hessian.shape()[1]}, hessian, diagonal);
+  device.launch(projection, {hessian.shape()[1]},
+                Arguments().set("hessian", hessian).set("diagonal", diagonal));
 }
 
 }  // namespace lockstep::solve

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lockstep/device.hpp"
-#include "solve/model/program.hpp"
+#include "solve/model/term_derivatives.hpp"
 
 namespace lockstep::solve {
 
@@ -11,7 +11,7 @@ namespace lockstep::solve {
 /// 1e-7 in f32), H stays. Eigenvalues by cyclic Jacobi sweeps until no entry off the diagonal exceeds the
 /// rounding error of trace|H| / w, kMostJacobiSweeps at most. Also writes the blocks on the diagonal,
 /// (diagonal_rows, n).
-void project_hessians(const Device& device, const std::shared_ptr<const Program>& program,
+void project_hessians(const Device& device, const std::shared_ptr<const TermDerivatives>& term,
                       const Buffer& hessian, const Buffer& diagonal);
 
 inline constexpr int kMostJacobiSweeps = 16;

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "solve/model/traced_buffer.hpp"
+#include <optional>
 
 namespace lockstep::solve {
-
-using ir::Id;
 
 namespace {
 
@@ -15,125 +13,202 @@ int packed(int w, int row, int column) {
   return row * w - row * (row - 1) / 2 + column - row;
 }
 
+/// L D L^T of a block and the inverse it gives, as values of a lane. Where a pivot is too small, it and its
+/// reciprocal count 0: its direction is left out.
+class BlockFactor {
+ public:
+  /// Entry (row, column) of the block, row <= column, and its damped diagonal.
+  using Entry = std::function<AnyVal(int row, int column)>;
+  using Diagonal = std::function<AnyVal(int column, const AnyVal& own)>;
+  BlockFactor(int width, double least_pivot, const Entry& block, const Diagonal& damped)
+      : width_(width), l_(size_t(width * width)), m_(size_t(width * width)), reciprocal_(size_t(width)) {
+    factorise(least_pivot, block, damped);
+    invert_factor();
+  }
+  /// Entry of the inverse m^T D^-1 m, row <= column.
+  AnyVal inverse(int row, int column) const {
+    AnyVal sum = column == row ? reciprocal_[size_t(row)]
+                               : rounded_product(m_[at(column, row)], reciprocal_[size_t(column)]);
+    for (int k = column + 1; k < width_; ++k)
+      sum = fma(rounded_product(m_[at(k, row)], reciprocal_[size_t(k)]), m_[at(k, column)], sum);
+    return sum;
+  }
+
+ private:
+  size_t at(int row, int column) const { return size_t(row * width_ + column); }
+  /// Column by column: l, and the reciprocals of the pivots.
+  void factorise(double least_pivot, const Entry& block, const Diagonal& damped) {
+    std::vector<AnyVal> pivot(static_cast<size_t>(width_));
+    const auto less_outer = [&](AnyVal v, int row, int column) {
+      for (int k = 0; k < column; ++k)
+        v = fma(-rounded_product(l_[at(row, k)], l_[at(column, k)]), pivot[size_t(k)], v);
+      return v;
+    };
+    for (int c = 0; c < width_; ++c) {
+      const AnyVal own = block(c, c), whole = damped(c, own), d = less_outer(whole, c, c);
+      // A number that nothing depends on (a fixed block) is left out, too.
+      const Val<bool> good = rounded_product(whole, least_pivot) < d && own > 0;
+      pivot[size_t(c)] = select(good, d, 0);
+      reciprocal_[size_t(c)] = select(good, 1 / select(good, d, 1), 0);
+      for (int r = c + 1; r < width_; ++r)
+        l_[at(r, c)] = rounded_product(less_outer(block(c, r), r, c), reciprocal_[size_t(c)]);
+    }
+  }
+  /// m = l^-1, lower with a diagonal of ones.
+  void invert_factor() {
+    for (int c = 0; c < width_; ++c)
+      for (int r = c + 1; r < width_; ++r) {
+        AnyVal v = -l_[at(r, c)];
+        for (int k = c + 1; k < r; ++k) v = fma(-l_[at(r, k)], m_[at(k, c)], v);
+        m_[at(r, c)] = v;
+      }
+  }
+
+  int width_;
+  std::vector<AnyVal> l_, m_, reciprocal_;
+};
+
 Kernel invert_kernel(Storage real, int w) {
   const std::string name = fmt::format("solve.invert_blocks.{}.{}", lockstep::name(real), w);
   return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
-      const TracedBuffer blocks("blocks", real, 2, ir::Access::read),
-          damping("damping", real, 2, ir::Access::read), parameters("parameters", real, 1, ir::Access::read),
-          inverse("inverse", real, 2, ir::Access::write);
-      const Type type = value_type(real);
-      const Id block = b.emit(ir::Op::coord, Type::i32, {}, 0), zero = b.number(type, 0),
-               one = b.number(type, 1);
-      const auto mul = [&](Id x, Id y) { return b.op(ir::Op::fmul, {x, y}, ir::kNoContract); };
-      // c - x y
-      const auto less = [&](Id c, Id x, Id y) { return b.op(ir::Op::fma, {b.op(ir::Op::fneg, {x}), y, c}); };
-      const Id lambda = parameters.load({b.i32(0)}), low = parameters.load({b.i32(3)}),
-               high = parameters.load({b.i32(4)});
-      // Column by column: l[r][c], and the reciprocals of the pivots.
-      std::vector<std::vector<Id>> l(static_cast<size_t>(w), std::vector<Id>(size_t(w), ir::kNone));
-      std::vector<Id> pivot(size_t(w), ir::kNone), reciprocal(size_t(w), ir::kNone);
-      for (int c = 0; c < w; ++c) {
-        const Id own = blocks.load({block, b.i32(packed(w, c, c))});
-        const Id bounded = b.op(
-            ir::Op::fmin, {b.op(ir::Op::fmax, {damping.load({block, b.i32(packed(w, c, c))}), low}), high});
-        const Id damped = b.op(ir::Op::fma, {lambda, bounded, own});
-        Id d = damped;
-        for (int k = 0; k < c; ++k)
-          d = less(d, mul(l[size_t(c)][size_t(k)], l[size_t(c)][size_t(k)]), pivot[size_t(k)]);
-        const Id least = mul(damped, b.number(type, real == Storage::f64 ? 1e-12 : 1e-6));
-        // A number that nothing depends on (a fixed block) is left out, too.
-        const Id good = b.op(ir::Op::band, {b.op(ir::Op::flt, {least, d}), b.op(ir::Op::flt, {zero, own})});
-        pivot[size_t(c)] = b.select(good, d, zero);
-        reciprocal[size_t(c)] = b.select(good, b.op(ir::Op::fdiv, {one, b.select(good, d, one)}), zero);
-        for (int r = c + 1; r < w; ++r) {
-          Id v = blocks.load({block, b.i32(packed(w, c, r))});
-          for (int k = 0; k < c; ++k)
-            v = less(v, mul(l[size_t(r)][size_t(k)], l[size_t(c)][size_t(k)]), pivot[size_t(k)]);
-          l[size_t(r)][size_t(c)] = mul(v, reciprocal[size_t(c)]);
-        }
-      }
-      // m = l^-1, lower with a diagonal of ones; the inverse is m^T D^-1 m.
-      std::vector<std::vector<Id>> m(static_cast<size_t>(w), std::vector<Id>(size_t(w), ir::kNone));
-      for (int c = 0; c < w; ++c)
-        for (int r = c + 1; r < w; ++r) {
-          Id v = b.op(ir::Op::fneg, {l[size_t(r)][size_t(c)]});
-          for (int k = c + 1; k < r; ++k) v = less(v, l[size_t(r)][size_t(k)], m[size_t(k)][size_t(c)]);
-          m[size_t(r)][size_t(c)] = v;
-        }
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid blocks = p.read("blocks", real, 2), damping = p.read("damping", real, 2),
+                    parameters = p.read("parameters", real, 1), inverse = p.write("inverse", real, 2);
+      const Val<i32> block = at.x;
+      const AnyVal lambda = parameters.load({0}), low = parameters.load({3}), high = parameters.load({4});
+      const BlockFactor factor(
+          w, real == Storage::f64 ? 1e-12 : 1e-6,
+          [&](int row, int column) { return blocks.load({block, packed(w, row, column)}); },
+          [&](int c, const AnyVal& own) {
+            return fma(lambda, min(max(damping.load({block, packed(w, c, c)}), low), high), own);
+          });
       for (int row = 0; row < w; ++row)
-        for (int column = row; column < w; ++column) {
-          Id sum = column == row ? reciprocal[size_t(row)]
-                                 : mul(m[size_t(column)][size_t(row)], reciprocal[size_t(column)]);
-          for (int k = column + 1; k < w; ++k)
-            sum = b.op(ir::Op::fma, {mul(m[size_t(k)][size_t(row)], reciprocal[size_t(k)]),
-                                     m[size_t(k)][size_t(column)], sum});
-          inverse.store({b.i32(packed(w, row, column)), block}, sum);
-        }
+        for (int column = row; column < w; ++column)
+          inverse.store({packed(w, row, column), block}, factor.inverse(row, column));
     });
   });
 }
 
+/// A block of r before its preconditioner is applied: as it is, or moved along the search direction, and x
+/// with it.
+class Residual {
+ public:
+  Residual(Storage real, int w, bool step, Parameters& p)
+      : width_(w), r_(step ? p.read_write("r", real, 2) : p.read("r", real, 2)) {
+    if (step)
+      step_.emplace(Step{p.read("scalars", real, 1), p.read("p", real, 2), p.read("q", real, 2),
+                         p.read_write("x", real, 2)});
+  }
+  Val<i32> blocks() const { return r_.size(0); }
+  std::vector<AnyVal> of(const Val<i32>& block) const {
+    std::vector<AnyVal> own;
+    for (int c = 0; c < width_; ++c) own.push_back(r_.load({block, c}));
+    if (!step_) return own;
+    const AnyVal alpha = step_->scalars.load({2});
+    const Val<bool> moves = alpha != 0;
+    std::vector<AnyVal> moved;
+    for (int c = 0; c < width_; ++c) {
+      const AnyVal old = step_->x.load({block, c});
+      step_->x.store({block, c}, select(moves, fma(alpha, step_->p.load({block, c}), old), old));
+      moved.push_back(select(moves, fma(-alpha, step_->q.load({block, c}), own[size_t(c)]), own[size_t(c)]));
+      r_.store({block, c}, moved.back());
+    }
+    return moved;
+  }
+
+ private:
+  struct Step {
+    AnyGrid scalars, p, q, x;
+  };
+  int width_;
+  AnyGrid r_;
+  std::optional<Step> step_;
+};
+
 Kernel precondition_kernel(Storage real, int w, bool step) {
   const std::string name =
       fmt::format("solve.precondition.{}.{}{}", lockstep::name(real), w, step ? ".step" : "");
-  KernelOptions options;
-  options.group = {256, 1, 1};
-  return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::groups, 1, options, [=](ir::Builder& b) {
-      const Type type = value_type(real);
-      const TracedBuffer inverse("inverse", real, 2, ir::Access::read);
-      std::optional<TracedBuffer> scalars, p, q, x;
-      if (step) {
-        scalars.emplace("scalars", real, 1, ir::Access::read);
-        p.emplace("p", real, 2, ir::Access::read);
-        q.emplace("q", real, 2, ir::Access::read);
-        x.emplace("x", real, 2, ir::Access::read_write);
+  const auto trace = [&](Group<1> g, Parameters& p) {
+    const AnyGrid inverse = p.read("inverse", real, 2);
+    const Residual residual(real, w, step, p);
+    const AnyGrid z = p.write("z", real, 2), rz = p.write("rz", real, 1), rr = p.write("rr", real, 1);
+    const Val<i32> block = g.global();
+    const AnyVal zero = AnyVal::number(value_type(real), 0);
+    AnyVar sum_rz = zero, sum_rr = zero;
+    if_(block < residual.blocks(), [&] {
+      const std::vector<AnyVal> own = residual.of(block);
+      std::vector<AnyVal> inverse_at;
+      for (int k = 0; k < w * (w + 1) / 2; ++k) inverse_at.push_back(inverse.load({k, block}));
+      AnyVal with_z = zero, with_r = zero;
+      for (int row = 0; row < w; ++row) {
+        AnyVal sum = zero;
+        for (int c = 0; c < w; ++c) sum = fma(inverse_at[size_t(packed(w, row, c))], own[size_t(c)], sum);
+        z.store({block, row}, sum);
+        with_z = fma(own[size_t(row)], sum, with_z);
+        with_r = fma(own[size_t(row)], own[size_t(row)], with_r);
       }
-      const TracedBuffer r("r", real, 2, step ? ir::Access::read_write : ir::Access::read),
-          z("z", real, 2, ir::Access::write), rz("rz", real, 1, ir::Access::write),
-          rr("rr", real, 1, ir::Access::write);
-      const Group<1> g;
-      const Id block = g.global().id(), zero = b.number(type, 0);
-      const Id sum_rz = b.variable(zero), sum_rr = b.variable(zero);
-      b.if_(b.op(ir::Op::ilt, {block, r.size(0).id()}), [&] {
-        std::vector<Id> own;
-        for (int c = 0; c < w; ++c) own.push_back(r.load({block, b.i32(c)}));
-        if (step) {
-          const Id alpha = scalars->load({b.i32(2)}), moves = b.op(ir::Op::fne, {alpha, zero});
-          for (int c = 0; c < w; ++c) {
-            const Id old = x->load({block, b.i32(c)});
-            const Id moved = b.op(ir::Op::fma, {alpha, p->load({block, b.i32(c)}), old});
-            x->store({block, b.i32(c)}, b.select(moves, moved, old));
-            const Id less =
-                b.op(ir::Op::fma, {b.op(ir::Op::fneg, {alpha}), q->load({block, b.i32(c)}), own[size_t(c)]});
-            own[size_t(c)] = b.select(moves, less, own[size_t(c)]);
-            r.store({block, b.i32(c)}, own[size_t(c)]);
-          }
-        }
-        std::vector<Id> inverse_at(size_t(w * (w + 1) / 2));
-        for (int k = 0; k < int(inverse_at.size()); ++k)
-          inverse_at[size_t(k)] = inverse.load({b.i32(k), block});
-        Id with_z = zero, with_r = zero;
-        for (int row = 0; row < w; ++row) {
-          Id sum = zero;
-          for (int c = 0; c < w; ++c)
-            sum = b.op(ir::Op::fma, {inverse_at[size_t(packed(w, row, c))], own[size_t(c)], sum});
-          z.store({block, b.i32(row)}, sum);
-          with_z = b.op(ir::Op::fma, {own[size_t(row)], sum, with_z});
-          with_r = b.op(ir::Op::fma, {own[size_t(row)], own[size_t(row)], with_r});
-        }
-        b.set(sum_rz, with_z);
-        b.set(sum_rr, with_r);
-      });
-      const Id total_rz = b.emit(ir::Op::group_reduce, type, {b.get(sum_rz)}, uint64_t(ir::Reduction::add)),
-               total_rr = b.emit(ir::Op::group_reduce, type, {b.get(sum_rr)}, uint64_t(ir::Reduction::add));
-      b.if_(b.op(ir::Op::ieq, {g.lane().id(), b.i32(0)}), [&] {
-        rz.store({g.id().id()}, total_rz);
-        rr.store({g.id().id()}, total_rr);
-      });
+      sum_rz = with_z;
+      sum_rr = with_r;
+    });
+    const AnyVal total_rz = group_sum(sum_rz), total_rr = group_sum(sum_rr);
+    if_(g.lane() == 0, [&] {
+      rz.store({g.id()}, total_rz);
+      rr.store({g.id()}, total_rr);
+    });
+  };
+  return cached_kernel(name, [&] { return kernel(name, trace, {{256, 1, 1}, 0}); });
+}
+
+/// y = factor inverse x, block by block.
+Kernel apply_kernel(Storage real, int w) {
+  const std::string name = fmt::format("solve.apply_inverse.{}.{}", lockstep::name(real), w);
+  return cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid inverse = p.read("inverse", real, 2), x = p.read("x", real, 2), y = p.write("y", real, 2);
+      const AnyVal factor = p.scalar("factor", value_type(real));
+      const Val<i32> block = at.x;
+      std::vector<AnyVal> own;
+      for (int c = 0; c < w; ++c) own.push_back(x.load({block, c}));
+      for (int row = 0; row < w; ++row) {
+        AnyVal sum = AnyVal::number(value_type(real), 0);
+        for (int c = 0; c < w; ++c) sum = fma(inverse.load({packed(w, row, c), block}), own[size_t(c)], sum);
+        y.store({block, row}, rounded_product(factor, sum));
+      }
     });
   });
+}
+
+/// v = 0 where `held` is not 0.
+Kernel clear_held_kernel(Storage real) {
+  const std::string name = fmt::format("solve.clear_held.{}", lockstep::name(real));
+  return cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const auto held = p.read<u32, 1>("held");
+      const AnyGrid v = p.read_write("v", real, 1);
+      const Val<i32> own = at.x;
+      if_(held[own] != 0u, [&] { v.store({own}, AnyVal::number(value_type(real), 0)); });
+    });
+  });
+}
+
+/// The diagonals of blocks, 0 where `held` is not 0.
+Kernel leave_out_kernel(Storage real, int w) {
+  const std::string name = fmt::format("solve.leave_out_held.{}.{}", lockstep::name(real), w);
+  return cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const auto held = p.read<u32, 2>("held");
+      const AnyGrid blocks = p.read_write("blocks", real, 2);
+      const Val<i32> block = at.x;
+      for (int c = 0; c < w; ++c)
+        if_(held(block, c) != 0u,
+            [&] { blocks.store({block, packed(w, c, c)}, AnyVal::number(value_type(real), 0)); });
+    });
+  });
+}
+
+/// The part's numbers of a tangent vector, (count, width).
+Buffer own_numbers(const BlockPart& part, const Buffer& v) {
+  return v.rows(part.first_tangent, part.numbers()).reshape({part.count, part.width});
 }
 
 }  // namespace
@@ -163,55 +238,36 @@ std::vector<BlockPart> block_parts(const Evaluator::State& state) {
 }
 
 void invert_blocks(const Device& device, const BlockPart& part, const Buffer& parameters) {
-  device.launch(invert_kernel(part.triangles.storage(), part.width), {part.count}, part.triangles,
-                part.damping, parameters, part.inverse);
+  device.launch(invert_kernel(part.triangles.storage(), part.width), {part.count},
+                Arguments()
+                    .set("blocks", part.triangles)
+                    .set("damping", part.damping)
+                    .set("parameters", parameters)
+                    .set("inverse", part.inverse));
 }
-
-namespace {
-
-Kernel apply_kernel(Storage real, int w) {
-  const std::string name = fmt::format("solve.apply_inverse.{}.{}", lockstep::name(real), w);
-  return cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
-      const TracedBuffer inverse("inverse", real, 2, ir::Access::read), x("x", real, 2, ir::Access::read),
-          y("y", real, 2, ir::Access::write);
-      const Type type = value_type(real);
-      const Id scale = traced_scalar("factor", type), block = b.emit(ir::Op::coord, Type::i32, {}, 0);
-      std::vector<Id> own;
-      for (int c = 0; c < w; ++c) own.push_back(x.load({block, b.i32(c)}));
-      for (int row = 0; row < w; ++row) {
-        Id sum = b.number(type, 0);
-        for (int c = 0; c < w; ++c)
-          sum = b.op(ir::Op::fma, {inverse.load({b.i32(packed(w, row, c)), block}), own[size_t(c)], sum});
-        y.store({block, b.i32(row)}, b.op(ir::Op::fmul, {scale, sum}, ir::kNoContract));
-      }
-    });
-  });
-}
-
-}  // namespace
 
 void apply_inverse(const Device& device, const BlockPart& part, double factor, const Buffer& from,
                    const Buffer& to) {
-  const auto own = [&](const Buffer& v) {
-    return v.rows(part.first_tangent, part.numbers()).reshape({part.count, part.width});
-  };
-  device.launch(apply_kernel(from.storage(), part.width), {part.count}, part.inverse, own(from), own(to),
-                factor);
+  device.launch(apply_kernel(from.storage(), part.width), {part.count},
+                Arguments()
+                    .set("inverse", part.inverse)
+                    .set("x", own_numbers(part, from))
+                    .set("y", own_numbers(part, to))
+                    .set("factor", factor));
 }
 
 void precondition(const Device& device, const BlockPart& part, bool step, const Buffer& scalars,
                   const Buffer& p, const Buffer& q, const Buffer& x, const Buffer& r, const Buffer& z,
                   const Buffer& rz, const Buffer& rr) {
-  const auto own = [&](const Buffer& v) {
-    return v.rows(part.first_tangent, part.numbers()).reshape({part.count, part.width});
-  };
-  const Kernel kernel = precondition_kernel(r.storage(), part.width, step);
+  Arguments arguments;
+  arguments.set("inverse", part.inverse).set("r", own_numbers(part, r)).set("z", own_numbers(part, z));
+  arguments.set("rz", rz).set("rr", rr);
   if (step)
-    device.launch(kernel, {part.groups()}, part.inverse, scalars, own(p), own(q), own(x), own(r), own(z), rz,
-                  rr);
-  else
-    device.launch(kernel, {part.groups()}, part.inverse, own(r), own(z), rz, rr);
+    arguments.set("scalars", scalars)
+        .set("p", own_numbers(part, p))
+        .set("q", own_numbers(part, q))
+        .set("x", own_numbers(part, x));
+  device.launch(precondition_kernel(r.storage(), part.width, step), {part.groups()}, arguments);
 }
 
 std::vector<std::function<Kernel()>> block_kernels(const Evaluator::State& state, const SetState& set,
@@ -239,36 +295,13 @@ void HeldCoordinates::upload(const Device& device, int64_t tangent) {
 
 void HeldCoordinates::clear_in(const Buffer& v) const {
   if (!flags_) return;
-  const std::string name = fmt::format("solve.clear_held.{}", lockstep::name(v.storage()));
-  const Kernel kernel = cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [real = v.storage()](ir::Builder& b) {
-      const TracedBuffer held("held", Storage::u32, 1, ir::Access::read),
-          vector("v", real, 1, ir::Access::read_write);
-      const Id at = b.emit(ir::Op::coord, Type::i32, {}, 0);
-      b.if_(b.op(ir::Op::ine, {held.load({at}), b.u32(0)}),
-            [&] { vector.store({at}, b.number(value_type(real), 0)); });
-    });
-  });
-  device_.launch(kernel, {v.elements()}, flags_, v);
+  device_.launch(clear_held_kernel(v.storage()), {v.elements()}, Arguments().set("held", flags_).set("v", v));
 }
 
 void HeldCoordinates::leave_out(const BlockPart& part) const {
   if (!flags_) return;
-  const Storage real = part.triangles.storage();
-  const int w = part.width;
-  const std::string name = fmt::format("solve.leave_out_held.{}.{}", lockstep::name(real), w);
-  const Kernel kernel = cached_kernel(name, [&] {
-    return Kernel::trace(name, ir::Domain::points, 1, {}, [=](ir::Builder& b) {
-      const TracedBuffer held("held", Storage::u32, 2, ir::Access::read),
-          blocks("blocks", real, 2, ir::Access::read_write);
-      const Id block = b.emit(ir::Op::coord, Type::i32, {}, 0);
-      for (int c = 0; c < w; ++c)
-        b.if_(b.op(ir::Op::ine, {held.load({block, b.i32(c)}), b.u32(0)}),
-              [&] { blocks.store({block, b.i32(packed(w, c, c))}, b.number(value_type(real), 0)); });
-    });
-  });
-  device_.launch(kernel, {part.count},
-                 flags_.rows(part.first_tangent, part.numbers()).reshape({part.count, w}), part.triangles);
+  device_.launch(leave_out_kernel(part.triangles.storage(), part.width), {part.count},
+                 Arguments().set("held", own_numbers(part, flags_)).set("blocks", part.triangles));
 }
 
 }  // namespace lockstep::solve

@@ -2,23 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "solve/evaluate/sums.hpp"
-#include "solve/model/traced_buffer.hpp"
+#include "primitives/chunked_sum.hpp"
 
 namespace lockstep::solve {
 
 namespace {
 
+using primitives::strided_sum;
+
 enum Scalar { kRz, kThreshold, kAlpha, kBeta, kScalars };
 enum Flag { kDone, kCount, kFailed, kFlags };
 enum Control { kStart, kStepLength, kDirection };
-
-template <class T>
-Val<T> sum_of(const Group<1>& g, const Grid<T, 1>& x) {
-  Var<T> sum = T(0);
-  for_(g.lane(), x.size(0), kSumLanes, [&](Val<i32> at) { sum = sum + x[at]; });
-  return group_sum(Val<T>(sum));
-}
 
 template <class T>
 std::string named(const char* what) {
@@ -28,12 +22,12 @@ std::string named(const char* what) {
 /// One group sums what the groups before left and decides how it goes on.
 template <class T>
 const Kernel& control_kernel(int which) {
-  static const KernelOptions one{{kSumLanes, 1, 1}, 0};
+  const KernelOptions& one = primitives::kSumGroup;
   static const Kernel start = kernel(
       named<T>("start"),
       [](Group<1> g, Grid<T, 1> rz, Grid<T, 1> rr, Grid<T, 1> parameters, Out<T, 1> scalars,
          Out<i32, 1> flags) {
-        const Val<T> new_rz = sum_of<T>(g, rz), new_rr = sum_of<T>(g, rr);
+        const Val<T> new_rz = strided_sum<T>(g, rz), new_rr = strided_sum<T>(g, rr);
         if_(g.lane() == 0, [&] {
           scalars[int(kRz)] = new_rz;
           scalars[int(kThreshold)] = parameters[1] * new_rr;
@@ -49,7 +43,7 @@ const Kernel& control_kernel(int which) {
   static const Kernel step_length = kernel(
       named<T>("step_length"),
       [](Group<1> g, Grid<T, 1> pq, InOut<T, 1> scalars, InOut<i32, 1> flags) {
-        const Val<T> sum = sum_of<T>(g, pq);
+        const Val<T> sum = strided_sum<T>(g, pq);
         if_(g.lane() == 0, [&] {
           const Val<bool> open = flags[int(kDone)] == 0, good = sum > T(0) && isfinite(sum);
           const Val<T> rz = scalars[int(kRz)];
@@ -66,7 +60,7 @@ const Kernel& control_kernel(int which) {
       named<T>("direction"),
       [](Group<1> g, Grid<T, 1> rz, Grid<T, 1> rr, Grid<T, 1> parameters, InOut<T, 1> scalars,
          InOut<i32, 1> flags) {
-        const Val<T> new_rz = sum_of<T>(g, rz), new_rr = sum_of<T>(g, rr);
+        const Val<T> new_rz = strided_sum<T>(g, rz), new_rr = strided_sum<T>(g, rr);
         if_(g.lane() == 0, [&] {
           const Val<bool> open = flags[int(kDone)] == 0, finite = isfinite(new_rz) && isfinite(new_rr);
           const Val<i32> count = flags[int(kCount)] + select(open, Val<i32>(1), Val<i32>(0));
@@ -87,16 +81,14 @@ const Kernel& control_kernel(int which) {
 /// Products p q summed by chunks.
 template <class T>
 const Kernel& dot_kernel() {
-  static const Kernel k =
-      kernel(named<T>("dot"),
-             [](Group<1> g, Grid<T, 1> p, Grid<T, 1> q, Out<T, 1> sums) {
-               Var<T> sum = T(0);
-               for_(g.id() * kSumChunk + g.lane(), min(p.size(0), (g.id() + 1) * kSumChunk), kSumLanes,
-                    [&](Val<i32> at) { sum = fma(p[at], q[at], Val<T>(sum)); });
-               const Val<T> total = group_sum(Val<T>(sum));
-               if_(g.lane() == 0, [&] { sums[g.id()] = total; });
-             },
-             {{kSumLanes, 1, 1}, 0});
+  static const Kernel k = kernel(
+      named<T>("dot"),
+      [](Group<1> g, Grid<T, 1> p, Grid<T, 1> q, Out<T, 1> sums) {
+        const Val<T> total = primitives::chunk_sum<T>(
+            g, p.size(0), [&](const Val<T>& sum, const Val<i32>& at) { return fma(p[at], q[at], sum); });
+        if_(g.lane() == 0, [&] { sums[g.id()] = total; });
+      },
+      primitives::kSumGroup);
   return k;
 }
 
@@ -106,6 +98,17 @@ const Kernel& turn_kernel() {
       kernel(named<T>("turn"), [](At<1> at, Grid<T, 1> scalars, Grid<T, 1> z, InOut<T, 1> p) {
         p[at] = fma(scalars[int(kBeta)], Val<T>(p[at]), z[at]);
       });
+  return k;
+}
+
+template <class T>
+const Kernel& damp_kernel() {
+  static const Kernel k =
+      kernel(fmt::format("solve.damp.{}", name(lockstep::detail::kType<T>)),
+             [](At<1> at, Grid<T, 1> parameters, Grid<T, 1> diagonal, Grid<T, 1> p, InOut<T, 1> q) {
+               const Val<T> d = min(max(diagonal[at], parameters[3]), parameters[4]);
+               q[at] = fma(parameters[0] * d, p[at], Val<T>(q[at]));
+             });
   return k;
 }
 
@@ -124,7 +127,7 @@ ConjugateGradients::ConjugateGradients(const Device& device, Storage real, int64
   flags_ = device.allocate<i32>({int(kFlags)});
   for (Buffer* b : {&r_, &x_, &z_, &p_, &q_}) *b = device.allocate(real, {size});
   device.clear(z_);  // what no part covers stays 0
-  pq_ = device.allocate(real, {chunks_of(size)});
+  pq_ = device.allocate(real, {primitives::sum_chunks(size)});
   rz_ = device.allocate(real, {groups});
   rr_ = device.allocate(real, {groups});
 }
@@ -148,7 +151,13 @@ std::vector<std::function<Kernel()>> ConjugateGradients::kernels(Storage real) {
     kernels.push_back([=] { return wide ? control_kernel<f64>(which) : control_kernel<f32>(which); });
   kernels.push_back([=] { return wide ? dot_kernel<f64>() : dot_kernel<f32>(); });
   kernels.push_back([=] { return wide ? turn_kernel<f64>() : turn_kernel<f32>(); });
+  kernels.push_back([=] { return wide ? damp_kernel<f64>() : damp_kernel<f32>(); });
   return kernels;
+}
+
+void ConjugateGradients::add_damping(const Buffer& diagonal, const Buffer& p, const Buffer& q) const {
+  device_.launch(real_ == Storage::f64 ? damp_kernel<f64>() : damp_kernel<f32>(), {size_}, parameters_,
+                 diagonal, p, q);
 }
 
 void ConjugateGradients::control(int which) {
@@ -161,8 +170,8 @@ void ConjugateGradients::control(int which) {
 
 void ConjugateGradients::iterate() {
   product_(p_, q_);
-  device_.launch(real_ == Storage::f64 ? dot_kernel<f64>() : dot_kernel<f32>(), {chunks_of(size_)}, p_, q_,
-                 pq_);
+  device_.launch(real_ == Storage::f64 ? dot_kernel<f64>() : dot_kernel<f32>(),
+                 {primitives::sum_chunks(size_)}, p_, q_, pq_);
   control(kStepLength);
   for (size_t k = 0; k < parts_.size(); ++k)
     precondition(device_, parts_[k], true, scalars_, p_, q_, x_, r_, z_,

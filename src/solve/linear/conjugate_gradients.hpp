@@ -19,13 +19,15 @@ class ConjugateGradients {
   ConjugateGradients(const Device& device, Storage real, int64_t size, std::vector<BlockPart> parts,
                      Product product);
 
-  /// The kernels of solve(), to be traced when they are called.
+  /// The kernels of solve() and add_damping(), to be traced when they are called.
   static std::vector<std::function<Kernel()>> kernels(Storage real);
 
   const Buffer& parameters() const { return parameters_; }
   const std::vector<BlockPart>& parts() const { return parts_; }
   /// Sets lambda and the damping's range on the device, for what is launched before solve().
   void set_parameters(double lambda, double forcing, int max_iterations, const DampingRange& damping);
+  /// q += lambda clamp(diagonal, low, high) p, with the numbers that set_parameters() gave: for a Product.
+  void add_damping(const Buffer& diagonal, const Buffer& p, const Buffer& q) const;
   /// x = A^-1 b, from x = 0, until |A x - b| <= forcing |b|. b is overwritten by the residual.
   LinearResult solve(const Buffer& b, const Buffer& x);
 

@@ -7,17 +7,6 @@ namespace lockstep::solve {
 
 namespace {
 
-/// q += lambda clamp(diagonal, low, high) p.
-template <class T>
-const Kernel& damp_kernel() {
-  static const Kernel k =
-      kernel(fmt::format("solve.damp.{}", name(lockstep::detail::kType<T>)),
-             [](At<1> at, Grid<T, 1> parameters, Grid<T, 1> diagonal, Grid<T, 1> p, InOut<T, 1> q) {
-               const Val<T> d = min(max(diagonal[at], parameters[3]), parameters[4]);
-               q[at] = fma(parameters[0] * d, p[at], Val<T>(q[at]));
-             });
-  return k;
-}
 template <class T>
 const Kernel& negate_kernel() {
   static const Kernel k = kernel(fmt::format("solve.negate.{}", name(lockstep::detail::kType<T>)),
@@ -38,7 +27,6 @@ class PcgSolver : public LinearSolver {
     for (const SetState& set : s.sets)
       for (const auto& make : block_kernels(s, set, false)) s.compile(make);
     for (const auto& make : ConjugateGradients::kernels(s.values.real)) s.compile(make);
-    s.compile([wide] { return wide ? damp_kernel<f64>() : damp_kernel<f32>(); });
   }
 
   void prepare(Evaluator& evaluator) override {
@@ -50,7 +38,7 @@ class PcgSolver : public LinearSolver {
 
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
     const Device& device = evaluator.device();
-    evaluator.internals().preparation->check();
+    evaluator.internals().ahead->check();
     cg_->set_parameters(lambda, forcing, max_iterations_, damping_);
     for (const BlockPart& part : cg_->parts()) invert_blocks(device, part, cg_->parameters());
     device.launch(right_.storage() == Storage::f64 ? negate_kernel<f64>() : negate_kernel<f32>(),
@@ -64,15 +52,11 @@ class PcgSolver : public LinearSolver {
     const Evaluator::State& s = evaluator.internals();
     evaluator_id_ = s.id;
     const Device device = s.device;
-    const bool wide = s.values.real == Storage::f64;
     right_ = device.allocate(s.values.real, {s.tangent});
     cg_ = std::make_unique<ConjugateGradients>(device, s.values.real, s.tangent, block_parts(s),
-                                               [this, &evaluator, wide](const Buffer& p, const Buffer& q) {
+                                               [this, &evaluator](const Buffer& p, const Buffer& q) {
                                                  evaluator.multiply(p, q);
-                                                 evaluator.device().launch(
-                                                     wide ? damp_kernel<f64>() : damp_kernel<f32>(),
-                                                     {evaluator.tangent_size()}, cg_->parameters(),
-                                                     evaluator.diagonal(), p, q);
+                                                 cg_->add_damping(evaluator.diagonal(), p, q);
                                                  held_.clear_in(q);
                                                });
   }

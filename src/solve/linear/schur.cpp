@@ -7,13 +7,12 @@
 #include <optional>
 
 #include "solve/linear/conjugate_gradients.hpp"
-#include "solve/model/traced_buffer.hpp"
 
 namespace lockstep::solve {
 
 namespace {
 
-using ir::Id;
+using autodiff::Lowering;
 
 /// The eliminated set, and its slot in each batch (-1: none).
 struct Elimination {
@@ -27,7 +26,7 @@ std::optional<Elimination> try_set(const Evaluator::State& s, int set) {
   Elimination result{set, {}};
   for (const BatchState& batch : s.batches) {
     int slot = -1;
-    for (int k = 0; k < int(batch.program->widths().size()); ++k) {
+    for (int k = 0; k < int(batch.term->widths().size()); ++k) {
       int64_t inside = 0;
       for (int64_t i = 0; i < batch.n; ++i) {
         const int64_t b = batch.blocks[size_t(k * batch.n + i)];
@@ -56,114 +55,130 @@ Elimination choose(const Evaluator::State& s) {
 }
 
 uint64_t kept_slots(int eliminated) {
-  return eliminated < 0 ? Program::kAllSlots : ~Program::slot_bit(eliminated);
+  return eliminated < 0 ? TermDerivatives::kAllSlots : ~TermDerivatives::slot_bit(eliminated);
 }
 
 /// Products from the kept slots to the eliminated one, from all to the kept, from the eliminated to the kept.
 std::array<SlotMask, 3> masks_of(int eliminated) {
-  const uint64_t out = eliminated < 0 ? 0 : Program::slot_bit(eliminated), kept = ~out;
-  return {SlotMask{kept, out}, SlotMask{Program::kAllSlots, kept}, SlotMask{out, kept}};
+  const uint64_t out = eliminated < 0 ? 0 : TermDerivatives::slot_bit(eliminated), kept = ~out;
+  return {SlotMask{kept, out}, SlotMask{TermDerivatives::kAllSlots, kept}, SlotMask{out, kept}};
 }
 
-/// Points kernel over instances: what each adds to the diagonal blocks of S. Arguments: stored Jacobian; for
-/// an eliminated slot: inverse (parts, blocks), tangent offsets (slots, n), its set's first tangent
-/// coordinate; blocks (diagonal_rows, n).
-Kernel diagonal_kernel(std::shared_ptr<const Program> program, Storage real, int slot) {
-  const std::string variant = fmt::format("{}.{}", name(real), slot);
-  return cached_kernel(fmt::format("schur diagonal {} {}", variant, program->key()), [&] {
-    return Kernel::trace(
-        fmt::format("solve.{}.schur_diagonal.{}", program->name(), variant), ir::Domain::points, 1, {},
-        [program, real, slot](ir::Builder& b) {
-          const Program& p = *program;
-          const int stored = p.stored_count();
-          const int width = slot < 0 ? 0 : p.widths()[size_t(slot)];
-          std::optional<TracedBuffer> jacobian, inverse, tangents;
-          if (stored > 0) jacobian.emplace("jacobian", real, 2, ir::Access::read);
-          Id first = ir::kNone;
-          if (slot >= 0) {
-            inverse.emplace("inverse", real, 2, ir::Access::read);
-            tangents.emplace("tangents", Storage::i32, 2, ir::Access::read);
-            first = traced_scalar("first", Type::i32);
-          }
-          const TracedBuffer blocks("blocks", real, 2, ir::Access::write);
-          const Id i = b.emit(ir::Op::coord, Type::i32, {}, 0);
-          Id own = ir::kNone;
-          if (slot >= 0)
-            own = b.op(ir::Op::idiv,
-                       {b.op(ir::Op::isub, {tangents->load({b.i32(slot), i}), first}), b.i32(width)});
+/// What each instance adds to the diagonal blocks of S.
+class SchurDiagonal {
+ public:
+  SchurDiagonal(const TermDerivatives& term, Storage real, int slot, Parameters& p)
+      : term_(term),
+        slot_(slot),
+        width_(slot < 0 ? 0 : term.widths()[size_t(slot)]),
+        type_(value_type(real)),
+        blocks_(p.write("blocks", real, 2)) {
+    const int stored = term.stored_count();
+    if (stored > 0) jacobian_.emplace(p.read("jacobian", real, 2));
+    if (slot >= 0) {
+      inverse_.emplace(p.read("inverse", real, 2));
+      tangents_.emplace(p.read<i32, 2>("tangents"));
+      first_.emplace(p.scalar<i32>("first"));
+    }
+    for (int k = 0; k < stored; ++k) stored_.push_back(graph_.parameter("j"));
+    for (int k = 0; k < width_ * (width_ + 1) / 2; ++k) inverses_.push_back(graph_.parameter("v"));
+  }
 
-          autodiff::Graph graph;
-          std::vector<Value> j, v;
-          for (int k = 0; k < stored; ++k) j.push_back(graph.parameter("j"));
-          for (int k = 0; k < width * (width + 1) / 2; ++k) v.push_back(graph.parameter("v"));
-          Lowering lower(graph, value_type(real), [&](uint32_t leaf) {
-            return int(leaf) < stored ? jacobian->load({b.i32(int(leaf)), i})
-                                      : inverse->load({b.i32(int(leaf) - stored), own});
-          });
-          const auto entry = [&](int row, int column) { return p.matrix_entry(graph, j, row, column); };
-          const auto product = [&](int a, int c) {  // of two columns
-            if (p.energy()) return entry(a, c);
-            Value sum = entry(0, a) * entry(0, c);
-            for (int r = 1; r < p.rows(); ++r) sum = sum + entry(r, a) * entry(r, c);
-            return sum;
-          };
-          const auto packed = [&](int row, int column) {
-            const int low = std::min(row, column), high = std::max(row, column);
-            return low * width - low * (low - 1) / 2 + high - low;
-          };
-          for (const Program::SlotClass& c : p.classes())
-            for (size_t rank = 0; rank < c.slots.size(); ++rank) {
-              if (c.width > kWidestInverse || !p.serves(c.slots[rank], kept_slots(slot))) continue;
-              const int at = p.first_column()[size_t(c.slots[rank])];
-              std::vector<std::vector<Value>> with(size_t(c.width)), solved(size_t(c.width));
-              for (int a = 0; a < c.width; ++a) {
-                for (int e = 0; e < width; ++e)
-                  with[size_t(a)].push_back(product(at + a, p.first_column()[size_t(slot)] + e));
-                for (int e = 0; e < width; ++e) {
-                  Value sum = with[size_t(a)][0] * v[size_t(packed(0, e))];
-                  for (int f = 1; f < width; ++f)
-                    sum = sum + with[size_t(a)][size_t(f)] * v[size_t(packed(f, e))];
-                  solved[size_t(a)].push_back(sum);
-                }
-              }
-              int part = 0;
-              for (int a = 0; a < c.width; ++a)
-                for (int d = a; d < c.width; ++d, ++part) {
-                  Value sum = product(at + a, at + d);
-                  for (int e = 0; e < width; ++e)
-                    sum = sum - solved[size_t(a)][size_t(e)] * with[size_t(d)][size_t(e)];
-                  blocks.store({b.i32(c.first_diagonal + part * int(c.slots.size()) + int(rank)), i},
-                               lower(sum));
-                }
-            }
-        });
+  void trace(const Val<i32>& instance) {
+    std::optional<Val<i32>> own;  // the eliminated block's place in its set
+    if (slot_ >= 0) own.emplace(((*tangents_)(slot_, instance) - *first_) / width_);
+    const int stored = term_.stored_count();
+    Lowering lower(graph_, type_, [&](uint32_t leaf) {
+      return int(leaf) < stored ? jacobian_->load({int(leaf), instance})
+                                : inverse_->load({int(leaf) - stored, *own});
+    });
+    for (const TermDerivatives::SlotClass& c : term_.classes())
+      for (size_t rank = 0; rank < c.slots.size(); ++rank) {
+        if (c.width > kWidestInverse || !term_.serves(c.slots[rank], kept_slots(slot_))) continue;
+        const std::vector<Value> parts = diagonal_of(c.slots[rank], c.width);
+        for (size_t part = 0; part < parts.size(); ++part)
+          blocks_.store({c.first_diagonal + int(part * c.slots.size() + rank), instance}, lower(parts[part]));
+      }
+  }
+
+ private:
+  /// Of two columns of J, or the entry of H.
+  Value product(int a, int b) {
+    const auto entry = [&](int row, int column) { return term_.matrix_entry(graph_, stored_, row, column); };
+    if (term_.energy()) return entry(a, b);
+    Value sum = entry(0, a) * entry(0, b);
+    for (int r = 1; r < term_.rows(); ++r) sum = sum + entry(r, a) * entry(r, b);
+    return sum;
+  }
+  const Value& inverse(int row, int column) const {
+    const int low = std::min(row, column), high = std::max(row, column);
+    return inverses_[size_t(low * width_ - low * (low - 1) / 2 + high - low)];
+  }
+  /// Upper triangle of a slot's block of U - W V^-1 W^T.
+  std::vector<Value> diagonal_of(int slot, int width) {
+    const int at = term_.first_column()[size_t(slot)];
+    std::vector<std::vector<Value>> with(static_cast<size_t>(width)), solved(static_cast<size_t>(width));
+    for (size_t a = 0; a < with.size(); ++a) {
+      for (int e = 0; e < width_; ++e)
+        with[a].push_back(product(at + int(a), term_.first_column()[size_t(slot_)] + e));
+      for (int e = 0; e < width_; ++e) {
+        Value sum = with[a][0] * inverse(0, e);
+        for (int f = 1; f < width_; ++f) sum = sum + with[a][size_t(f)] * inverse(f, e);
+        solved[a].push_back(sum);
+      }
+    }
+    std::vector<Value> parts;
+    for (size_t a = 0; a < with.size(); ++a)
+      for (size_t d = a; d < with.size(); ++d) {
+        Value sum = product(at + int(a), at + int(d));
+        for (size_t e = 0; e < size_t(width_); ++e) sum = sum - solved[a][e] * with[d][e];
+        parts.push_back(sum);
+      }
+    return parts;
+  }
+
+  const TermDerivatives& term_;
+  int slot_, width_;  // of the eliminated blocks; -1, 0: none
+  Type type_;
+  AnyGrid blocks_;
+  std::optional<AnyGrid> jacobian_, inverse_;
+  std::optional<Grid<i32, 2>> tangents_;
+  std::optional<Val<i32>> first_;
+  autodiff::Graph graph_;
+  std::vector<Value> stored_, inverses_;  // leaves, in this order
+};
+
+/// Points kernel over instances: `blocks` (diagonal_rows, n); `jacobian` where any is stored; for an
+/// eliminated slot `inverse` (parts, blocks), `tangents` (slots, n) and `first`, its set's first tangent
+/// coordinate.
+Kernel diagonal_kernel(const std::shared_ptr<const TermDerivatives>& term, Storage real, int slot) {
+  const std::string variant = fmt::format("{}.{}", name(real), slot);
+  return cached_kernel(fmt::format("schur diagonal {} {}", variant, term->key()), [&] {
+    return kernel(fmt::format("solve.{}.schur_diagonal.{}", term->name(), variant),
+                  [&](At<1> at, Parameters& p) { SchurDiagonal(*term, real, slot, p).trace(at.x); });
   });
 }
 
-template <class T>
-const Kernel& combine_kernel() {
-  static const Kernel k =
-      kernel(fmt::format("solve.schur_combine.{}", name(lockstep::detail::kType<T>)),
-             [](At<1> at, Grid<T, 1> g, Grid<T, 1> wy, Out<T, 1> right) { right[at] = wy[at] - g[at]; });
-  return k;
-}
-template <class T>
-const Kernel& damp_kernel() {
-  static const Kernel k =
-      kernel(fmt::format("solve.schur_damp.{}", name(lockstep::detail::kType<T>)),
-             [](At<1> at, Grid<T, 1> parameters, Grid<T, 1> diagonal, Grid<T, 1> p, InOut<T, 1> q) {
-               const Val<T> d = min(max(diagonal[at], parameters[3]), parameters[4]);
-               q[at] = fma(parameters[0] * d, p[at], Val<T>(q[at]));
-             });
-  return k;
+/// right = wy - g.
+Kernel combine_kernel(Storage real) {
+  const std::string name = fmt::format("solve.schur_combine.{}", lockstep::name(real));
+  return cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid g = p.read("g", real, 1), wy = p.read("wy", real, 1), right = p.write("right", real, 1);
+      right.store({at.x}, wy.load({at.x}) - g.load({at.x}));
+    });
+  });
 }
 
 /// q += g.
-template <class T>
-const Kernel& add_kernel() {
-  static const Kernel k = kernel(fmt::format("solve.schur_add.{}", name(lockstep::detail::kType<T>)),
-                                 [](At<1> at, Grid<T, 1> g, InOut<T, 1> q) { q[at] = q[at] + g[at]; });
-  return k;
+Kernel add_kernel(Storage real) {
+  const std::string name = fmt::format("solve.schur_add.{}", lockstep::name(real));
+  return cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid g = p.read("g", real, 1), q = p.read_write("q", real, 1);
+      q.store({at.x}, q.load({at.x}) + g.load({at.x}));
+    });
+  });
 }
 
 class SchurSolver : public LinearSolver {
@@ -175,24 +190,22 @@ class SchurSolver : public LinearSolver {
   void compile_ahead(const Evaluator& evaluator) const override {
     const Evaluator::State& s = evaluator.internals();
     const Storage real = s.values.real;
-    const bool wide = real == Storage::f64;
     const Elimination elimination = choose(s);
     for (const SetState& set : s.sets)
       for (const auto& make : block_kernels(s, set, &set == &s.sets[size_t(elimination.set)]))
         s.compile(make);
     for (size_t k = 0; k < s.batches.size(); ++k) {
-      const auto program = s.batches[k].program;
+      const auto term = s.batches[k].term;
       const int slot = elimination.slot[k];
-      if (k > 0 && program == s.batches[k - 1].program) continue;
-      s.compile([=] { return diagonal_kernel(program, real, slot); });
+      if (k > 0 && term == s.batches[k - 1].term) continue;
+      s.compile([=] { return diagonal_kernel(term, real, slot); });
       for (const SlotMask& mask : masks_of(slot))
         if (mask.inputs != 0 && mask.outputs != 0)
-          s.compile([=] { return product_kernel(program, real, mask); });
+          s.compile([=] { return product_kernel(term, real, mask); });
     }
     for (const auto& make : ConjugateGradients::kernels(real)) s.compile(make);
-    s.compile([wide] { return wide ? combine_kernel<f64>() : combine_kernel<f32>(); });
-    s.compile([wide] { return wide ? damp_kernel<f64>() : damp_kernel<f32>(); });
-    s.compile([wide] { return wide ? add_kernel<f64>() : add_kernel<f32>(); });
+    s.compile([=] { return combine_kernel(real); });
+    s.compile([=] { return add_kernel(real); });
   }
 
   void prepare(Evaluator& evaluator) override {
@@ -206,7 +219,6 @@ class SchurSolver : public LinearSolver {
   void build(const Evaluator::State& s) {
     evaluator_id_ = s.id;
     state_ = &s;
-    wide_ = s.values.real == Storage::f64;
     elimination_ = choose(s);
     const SetState& set = s.sets[size_t(elimination_.set)];
     to_kept_.clear(), to_eliminated_.clear(), from_eliminated_.clear();
@@ -241,7 +253,7 @@ class SchurSolver : public LinearSolver {
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
     const Evaluator::State& s = *state_;
     const Device& device = s.device;
-    s.preparation->check();
+    s.ahead->check();
     cg_->set_parameters(lambda, forcing, max_iterations_, damping_);
     invert_blocks(device, eliminated_, cg_->parameters());
     find_diagonal();
@@ -252,8 +264,8 @@ class SchurSolver : public LinearSolver {
     device.clear(vector_);
     apply_inverse(device, eliminated_, 1, evaluator.gradient(), vector_);
     s.multiply(vector_, product_, from_eliminated_);
-    device.launch(wide_ ? combine_kernel<f64>() : combine_kernel<f32>(), {s.tangent}, s.gradient, product_,
-                  right_);
+    device.launch(combine_kernel(s.values.real), {s.tangent},
+                  Arguments().set("g", s.gradient).set("wy", product_).set("right", right_));
     device.clear(own(right_));
     held_.clear_in(right_);
     LinearResult result = cg_->solve(right_, kept_);
@@ -277,8 +289,8 @@ class SchurSolver : public LinearSolver {
 
   /// product += g.
   void add_gradient(const Buffer& product) const {
-    state_->device.launch(wide_ ? add_kernel<f64>() : add_kernel<f32>(), {state_->tangent}, state_->gradient,
-                          product);
+    state_->device.launch(add_kernel(state_->values.real), {state_->tangent},
+                          Arguments().set("g", state_->gradient).set("q", product));
   }
 
   void multiply(const Buffer& p, const Buffer& q) const {
@@ -287,8 +299,7 @@ class SchurSolver : public LinearSolver {
     s.device.copy(p, vector_);
     apply_inverse(s.device, eliminated_, -1, product_, vector_);
     s.multiply(vector_, q, to_kept_);
-    s.device.launch(wide_ ? damp_kernel<f64>() : damp_kernel<f32>(), {s.tangent}, cg_->parameters(),
-                    s.diagonal, p, q);
+    cg_->add_damping(s.diagonal, p, q);
     s.device.clear(own(q));
     held_.clear_in(q);
   }
@@ -299,16 +310,18 @@ class SchurSolver : public LinearSolver {
     for (size_t k = 0; k < s.batches.size(); ++k) {
       const BatchState& batch = s.batches[k];
       const int slot = elimination_.slot[k];
-      std::vector<Argument> arguments;
-      if (batch.program->stored_count() > 0) arguments.push_back(batch.jacobian);
-      if (slot >= 0) arguments.insert(arguments.end(), {eliminated_.inverse, batch.tangent_at});
-      arguments.push_back(batch.diagonal_slots);
-      if (slot >= 0) arguments.push_back(eliminated_.first_tangent);
-      s.device.launch_with(diagonal_kernel(batch.program, s.values.real, slot), {batch.n}, arguments, {});
+      Arguments arguments;
+      arguments.set("blocks", batch.diagonal_slots);
+      if (batch.term->stored_count() > 0) arguments.set("jacobian", batch.jacobian);
+      if (slot >= 0)
+        arguments.set("inverse", eliminated_.inverse)
+            .set("tangents", batch.tangent_at)
+            .set("first", eliminated_.first_tangent);
+      s.device.launch(diagonal_kernel(batch.term, s.values.real, slot), {batch.n}, arguments);
       for (const ClassSums& c : batch.sums) {
         const auto& slots = c.slots.slots;
         if (c.slots.width > kWidestInverse || std::none_of(slots.begin(), slots.end(), [&](int one) {
-              return batch.program->serves(one, kept_slots(slot));
+              return batch.term->serves(one, kept_slots(slot));
             }))
           continue;
         const int parts = diagonal_parts(c.slots.width);
@@ -323,7 +336,6 @@ class SchurSolver : public LinearSolver {
   int max_iterations_;
   uint64_t evaluator_id_ = 0;
   const Evaluator::State* state_ = nullptr;
-  bool wide_ = true;
   Elimination elimination_;
   std::vector<SlotMask> to_kept_, to_eliminated_, from_eliminated_;
   HeldCoordinates held_;

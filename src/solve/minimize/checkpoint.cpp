@@ -170,7 +170,7 @@ Hash128 fingerprint(const Problem& problem, const Options& options) {
   }
   out.put(state.values), out.put(state.fixed), out.put(state.lower), out.put(state.upper);
   for (const Batch& batch : state.batches) {
-    out.put(batch.topology->key);
+    out.put(batch.expression->key);
     for (const Segment& segment : batch.segments) {
       out.put(segment.count);
       out.put(segment.blocks), out.put(segment.data), out.put(segment.constants);

@@ -22,7 +22,7 @@ std::pair<int64_t, int64_t> free_part(const Problem::State& state, const SetStat
 
 bool in_two_slots(const Problem::State& state, const SetState& set) {
   for (const Batch& batch : state.batches) {
-    const size_t slots = batch.topology->slots.size();
+    const size_t slots = batch.expression->slots.size();
     for (const Segment& segment : batch.segments)
       for (int64_t i = 0; i < segment.count; ++i) {
         int found = 0;
@@ -54,7 +54,7 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
   const Problem::State& state = problem.state();
   const int64_t unknowns = problem.variable_count();
   const bool energies = std::any_of(state.batches.begin(), state.batches.end(),
-                                    [](const Batch& batch) { return batch.topology->energy; });
+                                    [](const Batch& batch) { return batch.expression->energy; });
   if (unknowns <= kDenseQr && problem.residual_count() * unknowns <= kDenseQrNumbers && !energies)
     return Linear::dense_qr;
   if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;

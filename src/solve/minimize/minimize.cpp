@@ -62,7 +62,7 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
   std::vector<uint8_t> used(size_t(state.blocks), 0);
   bool energies = false;
   for (const Batch& batch : state.batches) {
-    energies = energies || batch.topology->energy;
+    energies = energies || batch.expression->energy;
     for (const Segment& segment : batch.segments)
       for (const int32_t block : segment.blocks) used[size_t(block)] = 1;
   }

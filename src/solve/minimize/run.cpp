@@ -130,7 +130,7 @@ Buffer Run::vector() const {
 
 bool Run::has_energies() const {
   const std::vector<Batch>& batches = problem_.state().batches;
-  return std::any_of(batches.begin(), batches.end(), [](const Batch& b) { return b.topology->energy; });
+  return std::any_of(batches.begin(), batches.end(), [](const Batch& b) { return b.expression->energy; });
 }
 
 std::string Run::describe_not_finite() const {
@@ -138,7 +138,7 @@ std::string Run::describe_not_finite() const {
   size_t at = 0;
   for (const Batch& batch : problem_.state().batches)
     for (int64_t i = 0; i < batch.instances; ++i)
-      for (int k = 0; k < batch.topology->rows; ++k, ++at)
+      for (int k = 0; k < batch.expression->rows; ++k, ++at)
         if (!std::isfinite(values[at])) return fmt::format("instance {} of {}", i, batch.name);
   return "the sum of all costs";
 }

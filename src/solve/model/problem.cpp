@@ -112,11 +112,11 @@ void Problem::State::check_unit_vectors() const {
         fmt::format("solve blocks {}", set.name));
 }
 
-Batch& Problem::State::batch(Topology&& topology, const std::string& name) {
+Batch& Problem::State::batch(ExpressionKey&& expression, const std::string& name) {
   for (const char c : name.substr(0, 32))
-    topology.label += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  const auto [at, added] = batch_of.try_emplace(topology.key, batches.size());
-  if (added) batches.push_back({name, std::make_shared<const Topology>(std::move(topology)), {}, 0});
+    expression.label += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  const auto [at, added] = batch_of.try_emplace(expression.key, batches.size());
+  if (added) batches.push_back({name, std::make_shared<const ExpressionKey>(std::move(expression)), {}, 0});
   return batches[at->second];
 }
 
@@ -204,7 +204,7 @@ void Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   });
   if (c.blocks.empty()) throw InputError("residuals that depend on no block", where, "one or more");
   if (count == 0) return;
-  Topology& t = c.topology;
+  ExpressionKey& t = c.expression;
   for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
   t.loss = type.loss.kind;
   t.energy = type.energy;
@@ -260,7 +260,7 @@ void Problem::add_residuals(std::span<const Value> residuals, const RobustLoss& 
                          "leaves that variable() gave");
       return LeafSource{state.loose_leaves[leaf].block, state.loose_leaves[leaf].component};
     });
-    Topology& t = c.topology;
+    ExpressionKey& t = c.expression;
     if (c.blocks.empty())
       throw InputError(fmt::format("residual {} depends on no variable", k), where, "one or more");
     for (const int64_t block : c.blocks) t.slots.push_back(state.set_of(block).manifold);

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "solve/model/topology.hpp"
+#include "solve/model/expression_key.hpp"
 
 namespace lockstep::solve {
 
@@ -30,10 +30,10 @@ struct Segment {
   bool own_constants = false;     // one row for each instance
 };
 
-/// Instances of one topology, in the order in which they were added.
+/// Instances of one expression, in the order in which they were added.
 struct Batch {
   std::string name;  // of the first term type
-  std::shared_ptr<const Topology> topology;
+  std::shared_ptr<const ExpressionKey> expression;
   std::vector<Segment> segments;
   int64_t instances = 0;
 };
@@ -44,7 +44,7 @@ struct Problem::State {
   std::vector<uint8_t> fixed;        // by block
   std::vector<double> lower, upper;  // by ambient number; empty where nothing is bound
   std::vector<Batch> batches;
-  std::unordered_map<std::string, size_t> batch_of;  // by the topology's key
+  std::unordered_map<std::string, size_t> batch_of;  // by the expression's key
   int64_t blocks = 0, ambient = 0, tangent = 0, rows = 0;
 
   struct LooseLeaf {
@@ -58,7 +58,7 @@ struct Problem::State {
 
   /// The set a block belongs to.
   const SetState& set_of(int64_t block) const;
-  Batch& batch(Topology&& topology, const std::string& name);
+  Batch& batch(ExpressionKey&& expression, const std::string& name);
   /// Throws InputError where a unit vector among the values has another length.
   void check_unit_vectors() const;
 };

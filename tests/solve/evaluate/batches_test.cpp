@@ -7,8 +7,8 @@
 
 #include "device/fault.hpp"
 #include "problems.hpp"
+#include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/evaluate/preparation.hpp"
 
 namespace lockstep::solve::test {
 namespace {
@@ -194,43 +194,43 @@ TEST(Batches, AFaultWhileKernelsAreCompiledAheadIsThrownByTheNextLaunch) {
   set_fault("");
 }
 
-TEST(Preparation, WorkIsDoneOnceAndItsErrorsArrive) {
-  Preparation preparation(3);
+TEST(CompileAhead, WorkIsDoneOnceAndItsErrorsArrive) {
+  CompileAhead ahead(3);
   std::atomic<int> sum{0};
-  std::vector<Preparation::Handle> handles;
-  for (int k = 1; k <= 100; ++k) handles.push_back(preparation.add([&sum, k] { sum += k; }));
-  for (const auto& handle : handles) preparation.wait(handle);
+  std::vector<CompileAhead::Handle> handles;
+  for (int k = 1; k <= 100; ++k) handles.push_back(ahead.add([&sum, k] { sum += k; }));
+  for (const auto& handle : handles) ahead.wait(handle);
   EXPECT_EQ(sum, 5050);
-  const auto bad = preparation.add([] { throw InputError("a thing", "here", "another"); });
-  EXPECT_THROW(preparation.wait(bad), InputError);
-  preparation.check();
-  preparation.add([] { throw DeviceError(DeviceFault::launch, "gone"); });
-  preparation.wait_all();
-  EXPECT_THROW(preparation.check(), DeviceError);
-  preparation.check();
+  const auto bad = ahead.add([] { throw InputError("a thing", "here", "another"); });
+  EXPECT_THROW(ahead.wait(bad), InputError);
+  ahead.check();
+  ahead.add([] { throw DeviceError(DeviceFault::launch, "gone"); });
+  ahead.wait_all();
+  EXPECT_THROW(ahead.check(), DeviceError);
+  ahead.check();
 }
 
-TEST(Preparation, WhatHasNotBegunIsDroppedAtTheEnd) {
+TEST(CompileAhead, WhatHasNotBegunIsDroppedAtTheEnd) {
   std::atomic<int> done{0};
   {
-    Preparation preparation(0);
-    for (int k = 0; k < 10; ++k) preparation.add([&] { ++done; });
-    preparation.wait(preparation.add([&] { done += 100; }));  // by this thread, before the others
+    CompileAhead ahead(0);
+    for (int k = 0; k < 10; ++k) ahead.add([&] { ++done; });
+    ahead.wait(ahead.add([&] { done += 100; }));  // by this thread, before the others
   }
   EXPECT_EQ(done, 100);
 }
 
-TEST(Preparation, WithoutThreadsTheWaitingOneDoesTheWork) {
+TEST(CompileAhead, WithoutThreadsTheWaitingOneDoesTheWork) {
   std::atomic<int> done{0};
-  Preparation preparation(0);
-  for (int k = 0; k < 10; ++k) preparation.add([&] { ++done; });
-  preparation.wait_all();
+  CompileAhead ahead(0);
+  for (int k = 0; k < 10; ++k) ahead.add([&] { ++done; });
+  ahead.wait_all();
   EXPECT_EQ(done, 10);
   DeviceInfo cpu;
   cpu.kind = DeviceKind::cpu, cpu.multiprocessors = 1;
-  EXPECT_EQ(Preparation::threads_for(cpu), 0);
+  EXPECT_EQ(CompileAhead::threads_for(cpu), 0);
   cpu.kind = DeviceKind::cuda;
-  EXPECT_GE(Preparation::threads_for(cpu), 1);
+  EXPECT_GE(CompileAhead::threads_for(cpu), 1);
   const Problem problem = ring_problem(20);
   const Device alone = Device::open("cpu", {.threads = 1});
   Evaluator evaluator(problem, alone, Precision::f64, {7, kUseLinearize});

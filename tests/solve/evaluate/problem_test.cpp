@@ -49,7 +49,7 @@ void expect_gradient(const Problem& problem) {
   }
 }
 
-TEST(Topology, ExpressionsThatCollidedElsewhereStayApart) {
+TEST(ExpressionKey, ExpressionsThatCollidedElsewhereStayApart) {
   Problem problem;
   const auto x = problem.add_blocks("x", euclidean(1), std::vector<double>{0.7, 1.9, 0.4, 2.5});
   std::vector<Value> v;
@@ -65,7 +65,7 @@ TEST(Topology, ExpressionsThatCollidedElsewhereStayApart) {
   expect_gradient(problem);
 }
 
-TEST(Topology, EveryInstanceKeepsItsOwnConstants) {
+TEST(ExpressionKey, EveryInstanceKeepsItsOwnConstants) {
   Problem problem;
   const auto x = problem.add_blocks("x", euclidean(2), random_numbers(20, 4, 0.5, 1.5));
   std::vector<Value> residuals;
@@ -84,7 +84,7 @@ TEST(Topology, EveryInstanceKeepsItsOwnConstants) {
   expect_gradient(problem);
 }
 
-TEST(Topology, TermTypesOfOneTopologyShareABatch) {
+TEST(ExpressionKey, TermTypesOfOneTopologyShareABatch) {
   Problem problem;
   const auto x = problem.add_blocks("x", euclidean(3), random_numbers(30, 4));
   const auto make = [](double stiffness) {
@@ -108,7 +108,7 @@ TEST(Topology, TermTypesOfOneTopologyShareABatch) {
   EXPECT_NEAR(costs[2], expected(3, 4, 7, 0.7), 1e-13);
 }
 
-TEST(Topology, DoesNotDependOnTheOrderOfBlocks) {
+TEST(ExpressionKey, DoesNotDependOnTheOrderOfBlocks) {
   Problem problem;
   const auto x = problem.add_blocks("x", euclidean(3), random_numbers(60, 4));
   std::vector<Value> residuals;
@@ -126,7 +126,7 @@ TEST(Topology, DoesNotDependOnTheOrderOfBlocks) {
   expect_gradient(problem);
 }
 
-TEST(Topology, DoesNotDependOnValuesOrOnWhatIsFixed) {
+TEST(ExpressionKey, DoesNotDependOnValuesOrOnWhatIsFixed) {
   const auto count = [](double first, bool fixed) {
     Problem problem;
     const auto x = problem.add_blocks("x", euclidean(1), std::vector<double>{first, 2, -3, 4});
@@ -141,13 +141,13 @@ TEST(Topology, DoesNotDependOnValuesOrOnWhatIsFixed) {
     const Device device = Device::open("cpu");
     Evaluator evaluator(problem, device, Precision::f64);
     evaluator.value_and_gradient();
-    return std::pair(problem.batch_count(), evaluator.internals().batches[0].program->key());
+    return std::pair(problem.batch_count(), evaluator.internals().batches[0].term->key());
   };
   EXPECT_EQ(count(1, false).first, 1);
   EXPECT_EQ(count(1, false), count(-1, true));
 }
 
-TEST(Topology, SumsComparisonsSelectAndNormalizeHaveTheirDerivatives) {
+TEST(ExpressionKey, SumsComparisonsSelectAndNormalizeHaveTheirDerivatives) {
   Problem problem;
   const auto x = problem.add_blocks("x", euclidean(3), random_numbers(30, 8, 0.3, 1));
   const TermType type{
@@ -164,7 +164,7 @@ TEST(Topology, SumsComparisonsSelectAndNormalizeHaveTheirDerivatives) {
   expect_gradient(problem);
 }
 
-TEST(Topology, LooseResidualsAreGroupedHoweverMany) {
+TEST(ExpressionKey, LooseResidualsAreGroupedHoweverMany) {
   Problem problem;
   const int n = 20000;
   const auto x = problem.add_blocks("x", euclidean(3), random_numbers(size_t(n) * 3, 12, 0.5, 1.5));

@@ -42,36 +42,35 @@ Eigen::MatrixXd reference_hessian(const Problem& problem) {
   using C = std::complex<double>;
   constexpr double kStep = 1e-30;
   const Batch& batch = problem.state().batches[0];
-  const auto program = program_of(batch);
-  const int w = program->columns(), slots = int(program->widths().size());
+  const auto term = derivatives_of(batch);
+  const int w = term->columns(), slots = int(term->widths().size());
   std::vector<C> leaves;
-  for (const Program::Leaf& leaf : program->leaves()) {
+  for (const TermDerivatives::Leaf& leaf : term->leaves()) {
     double value = 0;
     const Segment& s = batch.segments[0];
     switch (leaf.kind) {
-      case Program::Leaf::Kind::component:
+      case TermDerivatives::Leaf::Kind::component:
         value = problem.state().values[size_t(3 * s.blocks[size_t(leaf.slot)] + leaf.index)];
         break;
-      case Program::Leaf::Kind::datum: {
+      case TermDerivatives::Leaf::Kind::datum: {
         size_t column = size_t(leaf.index);
         if (column < s.data.size()) {
           value = s.data[column];
           break;
         }
         column -= s.data.size();
-        for (size_t k = 0; k < program->constants().size(); ++k)
-          if (program->constants()[k].where == ConstantUse::Where::column && column-- == 0)
+        for (size_t k = 0; k < term->constants().size(); ++k)
+          if (term->constants()[k].where == ConstantUse::Where::column && column-- == 0)
             value = s.constants[k];
         break;
       }
-      case Program::Leaf::Kind::uniform: {
+      case TermDerivatives::Leaf::Kind::uniform: {
         int at = leaf.index;
-        for (size_t k = 0; k < program->constants().size(); ++k)
-          if (program->constants()[k].where == ConstantUse::Where::uniform && at-- == 0)
-            value = s.constants[k];
+        for (size_t k = 0; k < term->constants().size(); ++k)
+          if (term->constants()[k].where == ConstantUse::Where::uniform && at-- == 0) value = s.constants[k];
         break;
       }
-      case Program::Leaf::Kind::direction: break;
+      case TermDerivatives::Leaf::Kind::direction: break;
     }
     leaves.emplace_back(value);
   }
@@ -79,10 +78,10 @@ Eigen::MatrixXd reference_hessian(const Problem& problem) {
   for (int c = 0; c < w; ++c) {
     std::vector<C> at = leaves;
     for (size_t k = 0; k < at.size(); ++k)
-      if (const auto& leaf = program->leaves()[k];
-          leaf.kind == Program::Leaf::Kind::component && leaf.slot == c / 3 && leaf.index == c % 3)
+      if (const auto& leaf = term->leaves()[k];
+          leaf.kind == TermDerivatives::Leaf::Kind::component && leaf.slot == c / 3 && leaf.index == c % 3)
         at[k] += C(0, kStep);
-    const std::vector<C> g = autodiff::evaluate<C>(program->gradient(), at);
+    const std::vector<C> g = autodiff::evaluate<C>(term->gradient(), at);
     for (int slot = 0; slot < slots; ++slot)
       for (int k = 0; k < 3; ++k) h(3 * slot + k, c) = g[size_t(k * slots + slot)].imag() / kStep;
   }
@@ -129,7 +128,7 @@ TEST(StarHessians, AreTheProjectedDerivativesOfTheGradient) {
 TEST(StarHessians, LargeOnesGoColumnByColumn) {
   const auto columns = [](Developability kind, int valence) {
     const Problem problem = star_problem(kind, valence);
-    return !program_of(problem.state().batches[0])->hessian_product().empty();
+    return !derivatives_of(problem.state().batches[0])->hessian_product().empty();
   };
   EXPECT_TRUE(columns(Developability::covariance, 8));
   EXPECT_TRUE(columns(Developability::plane_alignment, 6));
@@ -142,12 +141,12 @@ TEST(StarHessians, LargeOnesGoColumnByColumn) {
                 }};
   area.energy = true;
   small.add_terms(area, {set, set, set}, std::vector<int32_t>{0, 1, 2}, {});
-  EXPECT_TRUE(program_of(small.state().batches[0])->hessian_product().empty());
+  EXPECT_TRUE(derivatives_of(small.state().batches[0])->hessian_product().empty());
 }
 
 TEST(StarHessians, HaveTheSameBitsInTheInterpreter) {
   const Problem problem = star_problem(Developability::covariance, 5);
-  ASSERT_FALSE(program_of(problem.state().batches[0])->hessian_product().empty());
+  ASSERT_FALSE(derivatives_of(problem.state().batches[0])->hessian_product().empty());
   for (const Precision precision : {Precision::f64, Precision::f32})
     EXPECT_EQ(device_hessian(problem, "cpu", precision), device_hessian(problem, "interp", precision));
 }

@@ -18,16 +18,16 @@ namespace lockstep::solve {
 
 /// Pieces of work begin in the order in which they were added. They count as work of the stage in which they
 /// were added, also for injected faults.
-class Preparation {
+class CompileAhead {
  public:
   struct Work;
   using Handle = std::shared_ptr<Work>;
 
-  explicit Preparation(int threads);
+  explicit CompileAhead(int threads);
   /// Drops what has not begun and waits for the rest.
-  ~Preparation();
-  Preparation(const Preparation&) = delete;
-  Preparation& operator=(const Preparation&) = delete;
+  ~CompileAhead();
+  CompileAhead(const CompileAhead&) = delete;
+  CompileAhead& operator=(const CompileAhead&) = delete;
 
   /// Threads that this machine has for it; none where the device is a CPU that was given one thread.
   static int threads_for(const DeviceInfo& device);

@@ -1,12 +1,13 @@
-// Everything that is computed for one instance of a topology, as expressions: cost, residuals, derivatives.
+// Everything that is computed for one instance of a term, as expressions: cost, residuals, derivatives.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "solve/model/topology.hpp"
+#include "solve/model/expression_key.hpp"
 
 namespace lockstep::solve {
 
@@ -28,11 +29,16 @@ inline constexpr int kWidestInverse = 12;
 constexpr int diagonal_parts(int width) { return width <= kWidestInverse ? width * (width + 1) / 2 : width; }
 
 /// Derivatives are taken to the slots' tangent coordinates, one slot after the other: the columns.
-class Program {
+class TermDerivatives {
  public:
-  Program(std::shared_ptr<const Topology> topology, std::vector<ConstantUse> constants);
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  TermDerivatives(std::shared_ptr<const ExpressionKey> expression, std::vector<ConstantUse> constants);
+  /// The one of the process for this key, derived when it is first asked for: small problems whose expressions
+  /// were seen before derive nothing.
+  static std::shared_ptr<const TermDerivatives> shared(const std::shared_ptr<const ExpressionKey>& expression,
+                                                       std::vector<ConstantUse> constants);
+  static std::string key_of(const ExpressionKey& expression, std::span<const ConstantUse> constants);
+  TermDerivatives(const TermDerivatives&) = delete;
+  TermDerivatives& operator=(const TermDerivatives&) = delete;
 
   /// Where the number behind a leaf of graph() stands.
   struct Leaf {
@@ -57,8 +63,8 @@ class Program {
     int sign = 1;
   };
 
-  const Topology& topology() const { return *topology_; }
-  const std::string& key() const { return key_; }    // of topology and constants: equal keys, equal kernels
+  const ExpressionKey& expression() const { return *expression_; }
+  const std::string& key() const { return key_; }    // of expression and constants: equal keys, equal kernels
   const std::string& name() const { return name_; }  // for kernels: a label and a part of the key's hash
   const autodiff::Graph& graph() const { return graph_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
@@ -66,9 +72,9 @@ class Program {
   const std::vector<ConstantUse>& constants() const { return constants_; }
   int uniforms() const { return uniforms_; }
 
-  int rows() const { return energy() ? columns_ : topology_->rows; }  // of the Jacobian, or of the Hessian
+  int rows() const { return energy() ? columns_ : expression_->rows; }  // of the Jacobian, or of the Hessian
   int columns() const { return columns_; }
-  bool energy() const { return topology_->energy; }
+  bool energy() const { return expression_->energy; }
   const std::vector<int>& widths() const { return widths_; }
   const std::vector<int>& first_column() const { return first_column_; }
   const std::vector<SlotClass>& classes() const { return classes_; }
@@ -97,7 +103,7 @@ class Program {
   const std::vector<Value>& diagonal() const { return diagonal_; }
 
   /// J^T (J p) by slot_rows(), with J from the state instead of stored numbers and p in leaves of kind
-  /// `direction`; where all slots are Euclidean and the program is no energy, else empty.
+  /// `direction`; where all slots are Euclidean and the term is no energy, else empty.
   const std::vector<Value>& free_product() const { return free_product_; }
 
   /// J^T (J p), or H p: leaves are the stored numbers, then p by column. p is taken as 0 outside of the slots
@@ -118,9 +124,20 @@ class Program {
  private:
   Value leaf(Leaf::Kind kind, int slot, int index);
   void build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values);
+  /// The slots' blocks moved along delta.
+  struct Moved {
+    std::vector<Value> inputs;                    // what is derived to, by column
+    std::vector<std::vector<Value>> blocks;       // y = plus(x, delta), by slot
+    std::unordered_map<uint32_t, Value> at_zero;  // node: what it is at delta = 0
+  };
+  Moved move_blocks();
+  std::vector<Value> at_delta_zero(const Moved& moved, std::span<const Value> values);
   void differentiate();
-  void build_hessian(std::span<const Value> gradient, std::span<const Value> inputs,
-                     const std::function<std::vector<Value>(std::span<const Value>)>& at_delta_zero);
+  void derive_energy(const Value& plain, const Value& derived, const Moved& moved);
+  void derive_residuals(const std::vector<Value>& plain, const std::vector<Value>& derived,
+                        const Moved& moved, const Value& loss_scale);
+  std::vector<Value> jacobian_of(const std::vector<Value>& outputs, const std::vector<Value>& inputs);
+  void build_hessian(std::span<const Value> gradient, const Moved& moved);
   std::vector<Value> directions();
   void store_jacobian(std::span<const Value> jacobian);
   void find_aliases();
@@ -128,7 +145,7 @@ class Program {
   std::vector<Value> by_slot_rows(const std::vector<Value>& by_column) const;
   void build_free_product();
 
-  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const ExpressionKey> expression_;
   std::vector<ConstantUse> constants_;
   std::string key_, name_;
   autodiff::Graph graph_;

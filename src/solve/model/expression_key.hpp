@@ -23,7 +23,7 @@ struct TracedManifold {
 std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, const std::string& where);
 
 /// The canonical form of residuals: equal keys mean equal kernels.
-struct Topology {
+struct ExpressionKey {
   struct Leaf {
     int slot = -1;  // -1: a datum of the instance
     int index = 0;  // component of the block, or number of the datum
@@ -52,7 +52,7 @@ struct LeafSource {
   int component = 0;
 };
 struct Canonical {
-  Topology topology;              // without `slots`, which the caller knows; the key lacks them, too
+  ExpressionKey expression;       // without `slots`, which the caller knows; the key lacks them, too
   std::vector<int64_t> blocks;    // of the instance, by slot
   std::vector<int> data;          // datum of the instance, by its canonical number
   std::vector<double> constants;  // without the loss's scale
@@ -60,6 +60,6 @@ struct Canonical {
 Canonical canonicalise(std::span<const Value> residuals,
                        const std::function<LeafSource(uint32_t leaf)>& source);
 /// Completes the key by what is not part of the expression.
-void complete_key(Topology& topology);
+void complete_key(ExpressionKey& expression);
 
 }  // namespace lockstep::solve

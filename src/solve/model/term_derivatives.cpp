@@ -1,9 +1,10 @@
-#include "solve/model/program.hpp"
+#include "solve/model/term_derivatives.hpp"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <map>
+#include <mutex>
 #include <unordered_map>
 
 #include "core/hash.hpp"
@@ -46,16 +47,37 @@ std::vector<Value> rebuild(std::span<const Value> values, Graph& graph,
   return result;
 }
 
-Program::Program(std::shared_ptr<const Topology> topology, std::vector<ConstantUse> constants)
-    : topology_(std::move(topology)), constants_(std::move(constants)) {
-  key_ = topology_->key;
-  for (const ConstantUse& c : constants_) {
-    key_ += char('0' + int(c.where));
+std::string TermDerivatives::key_of(const ExpressionKey& expression, std::span<const ConstantUse> constants) {
+  std::string key = expression.key;
+  for (const ConstantUse& c : constants) {
+    key += char('0' + int(c.where));
     if (c.where == ConstantUse::Where::literal)
-      key_.append(reinterpret_cast<const char*>(&c.value), sizeof c.value);
+      key.append(reinterpret_cast<const char*>(&c.value), sizeof c.value);
   }
-  name_ = fmt::format("{}.{}", topology_->label, to_hex(hash128(key_)).substr(0, 8));
-  for (const auto& slot : topology_->slots) {
+  return key;
+}
+
+std::shared_ptr<const TermDerivatives> TermDerivatives::shared(
+    const std::shared_ptr<const ExpressionKey>& expression, std::vector<ConstantUse> constants) {
+  static std::mutex guard;
+  static std::unordered_map<std::string, std::shared_ptr<const TermDerivatives>> known;
+  const std::string key = key_of(*expression, constants);
+  {
+    const std::scoped_lock lock(guard);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
+  const auto made = std::make_shared<const TermDerivatives>(expression, std::move(constants));
+  const std::scoped_lock lock(guard);
+  return known.try_emplace(key, made).first->second;
+}
+
+TermDerivatives::TermDerivatives(std::shared_ptr<const ExpressionKey> expression,
+                                 std::vector<ConstantUse> constants)
+    : expression_(std::move(expression)),
+      constants_(std::move(constants)),
+      key_(key_of(*expression_, constants_)) {
+  name_ = fmt::format("{}.{}", expression_->label, to_hex(hash128(key_)).substr(0, 8));
+  for (const auto& slot : expression_->slots) {
     first_column_.push_back(columns_);
     widths_.push_back(slot->manifold.tangent);
     columns_ += widths_.back();
@@ -65,7 +87,7 @@ Program::Program(std::shared_ptr<const Topology> topology, std::vector<ConstantU
   build_free_product();
 }
 
-Value Program::leaf(Leaf::Kind kind, int slot, int index) {
+Value TermDerivatives::leaf(Leaf::Kind kind, int slot, int index) {
   for (size_t k = 0; k < leaves_.size(); ++k)
     if (leaves_[k].kind == kind && leaves_[k].slot == slot && leaves_[k].index == index)
       return graph_.leaf_value(uint32_t(k));
@@ -79,9 +101,9 @@ Value Program::leaf(Leaf::Kind kind, int slot, int index) {
   return {};
 }
 
-void Program::build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values) {
-  data_columns_ = topology_->data;
-  for (const Topology::Leaf& l : topology_->leaves)
+void TermDerivatives::build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values) {
+  data_columns_ = expression_->data;
+  for (const ExpressionKey::Leaf& l : expression_->leaves)
     leaf_values.push_back(l.slot < 0 ? leaf(Leaf::Kind::datum, 0, l.index)
                                      : leaf(Leaf::Kind::component, l.slot, l.index));
   for (const ConstantUse& c : constants_) {
@@ -97,102 +119,118 @@ void Program::build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& 
   }
 }
 
-// Residuals are written in y = plus(x, delta), derived to delta, and then taken at delta = 0, where y is x.
-void Program::differentiate() {
-  std::vector<Value> at_x, constant_values;
-  build_inputs(at_x, constant_values);
-
-  std::vector<Value> inputs;                    // by column
-  std::unordered_map<uint32_t, Value> at_zero;  // node: what it is at delta = 0
-  std::vector<std::vector<Value>> moved(topology_->slots.size());
-  for (size_t s = 0; s < topology_->slots.size(); ++s) {
-    const TracedManifold& m = *topology_->slots[s];
+TermDerivatives::Moved TermDerivatives::move_blocks() {
+  Moved moved;
+  for (size_t s = 0; s < expression_->slots.size(); ++s) {
+    const TracedManifold& m = *expression_->slots[s];
     std::vector<Value> x;
     for (int c = 0; c < m.manifold.ambient; ++c) x.push_back(leaf(Leaf::Kind::component, int(s), c));
     if (m.euclidean) {
-      inputs.insert(inputs.end(), x.begin(), x.end());
-      moved[s] = x;
+      moved.inputs.insert(moved.inputs.end(), x.begin(), x.end());
+      moved.blocks.push_back(x);
       continue;
     }
     std::vector<Value> delta;
     for (int c = 0; c < m.manifold.tangent; ++c) {
       delta.push_back(graph_.variable(fmt::format("delta{}_{}", s, c)));
       leaves_.push_back({Leaf::Kind::component, -1, -1});  // gone before anything is lowered
-      at_zero[delta.back().id()] = graph_.constant(0);
+      moved.at_zero[delta.back().id()] = graph_.constant(0);
     }
-    moved[s] = rebuild(m.plus, graph_, [&](uint32_t id) -> Value {
+    std::vector<Value> y = rebuild(m.plus, graph_, [&](uint32_t id) -> Value {
       const Node& node = m.graph->node(id);
       if (node.op != Op::leaf) return {};
       const size_t k = size_t(node.imm);
       return k < x.size() ? x[k] : delta[k - x.size()];
     });
     for (size_t c = 0; c < x.size(); ++c)
-      if (moved[s][c].id() != x[c].id()) at_zero[moved[s][c].id()] = x[c];
-    inputs.insert(inputs.end(), delta.begin(), delta.end());
+      if (y[c].id() != x[c].id()) moved.at_zero[y[c].id()] = x[c];
+    moved.inputs.insert(moved.inputs.end(), delta.begin(), delta.end());
+    moved.blocks.push_back(std::move(y));
   }
+  return moved;
+}
+
+std::vector<Value> TermDerivatives::at_delta_zero(const Moved& moved, std::span<const Value> values) {
+  return rebuild(values, graph_, [&](uint32_t id) {
+    const auto found = moved.at_zero.find(id);
+    return found == moved.at_zero.end() ? Value() : found->second;
+  });
+}
+
+// Residuals are written in y = plus(x, delta), derived to delta, and then taken at delta = 0, where y is x.
+void TermDerivatives::differentiate() {
+  std::vector<Value> at_x, constants;
+  build_inputs(at_x, constants);
+  const Moved moved = move_blocks();
   std::vector<Value> at_y;
-  for (const Topology::Leaf& l : topology_->leaves)
-    at_y.push_back(l.slot < 0 ? at_x[size_t(&l - topology_->leaves.data())]
-                              : moved[size_t(l.slot)][size_t(l.index)]);
-  const auto at_delta_zero = [&](std::span<const Value> values) {
-    return rebuild(values, graph_, [&](uint32_t id) {
-      const auto found = at_zero.find(id);
-      return found == at_zero.end() ? Value() : found->second;
-    });
-  };
-
-  const int expression_constants = topology_->constants - int(topology_->has_loss());
-  const std::span<const Value> numbers = std::span(constant_values).first(size_t(expression_constants));
-  const std::vector<Value> plain = topology_->residuals(graph_, at_x, numbers);
-  const std::vector<Value> derived = topology_->residuals(graph_, at_y, numbers);
-  if (energy()) {
-    cost_ = plain[0];
-    const std::vector<Value> first = autodiff::gradient(derived[0], inputs);
-    gradient_ = at_delta_zero(first);
-    build_hessian(first, inputs, at_delta_zero);
-    return;
+  for (size_t k = 0; k < at_x.size(); ++k) {
+    const ExpressionKey::Leaf& l = expression_->leaves[k];
+    at_y.push_back(l.slot < 0 ? at_x[k] : moved.blocks[size_t(l.slot)][size_t(l.index)]);
   }
+  const int expression_constants = expression_->constants - int(expression_->has_loss());
+  const std::span<const Value> numbers = std::span(constants).first(size_t(expression_constants));
+  const std::vector<Value> plain = expression_->residuals(graph_, at_x, numbers);
+  const std::vector<Value> derived = expression_->residuals(graph_, at_y, numbers);
+  if (energy())
+    derive_energy(plain[0], derived[0], moved);
+  else
+    derive_residuals(plain, derived, moved, expression_->has_loss() ? constants.back() : Value());
+}
 
+void TermDerivatives::derive_energy(const Value& plain, const Value& derived, const Moved& moved) {
+  cost_ = plain;
+  const std::vector<Value> first = autodiff::gradient(derived, moved.inputs);
+  gradient_ = at_delta_zero(moved, first);
+  build_hessian(first, moved);
+}
+
+void TermDerivatives::derive_residuals(const std::vector<Value>& plain, const std::vector<Value>& derived,
+                                       const Moved& moved, const Value& loss_scale) {
   Value squares = plain[0] * plain[0];
   for (size_t k = 1; k < plain.size(); ++k) squares = squares + plain[k] * plain[k];
-  const Value rho =
-      topology_->has_loss() ? robust_loss(topology_->loss, squares, constant_values.back()) : squares;
+  const bool has_loss = expression_->has_loss();
+  const Value rho = has_loss ? robust_loss(expression_->loss, squares, loss_scale) : squares;
   cost_ = 0.5 * rho;
-  const Value slope = topology_->has_loss() ? autodiff::gradient(rho, {squares})[0] : graph_.constant(1);
-  const Value weight = topology_->has_loss() ? sqrt(slope) : slope;
+  slope_ = has_loss ? autodiff::gradient(rho, {squares})[0] : graph_.constant(1);
+  const Value weight = has_loss ? sqrt(slope_) : slope_;
   std::vector<Value> seeds;
   for (const Value& r : plain) {
     residuals_.push_back(weight * r);
-    seeds.push_back(slope * r);
+    seeds.push_back(slope_ * r);
   }
-  gradient_ = at_delta_zero(autodiff::vjp(derived, seeds, inputs));
-  derived_ = derived, inputs_ = inputs, slope_ = slope;
+  gradient_ = at_delta_zero(moved, autodiff::vjp(derived, seeds, moved.inputs));
+  derived_ = derived, inputs_ = moved.inputs;
+  std::vector<Value> jacobian = at_delta_zero(moved, jacobian_of(derived, moved.inputs));
+  for (Value& v : jacobian) v = weight * v;
+  store_jacobian(jacobian);
+}
 
-  const size_t rows = derived.size();
+// By reverse mode row by row, or forward mode column by column, whichever are fewer.
+std::vector<Value> TermDerivatives::jacobian_of(const std::vector<Value>& outputs,
+                                                const std::vector<Value>& inputs) {
+  const size_t rows = outputs.size();
   std::vector<Value> jacobian(rows * inputs.size());
   if (rows <= inputs.size()) {
     std::vector<Value> seed(rows, graph_.constant(0));
     for (size_t r = 0; r < rows; ++r) {
       seed[r] = graph_.constant(1);
-      const std::vector<Value> row = autodiff::vjp(derived, seed, inputs);
+      const std::vector<Value> row = autodiff::vjp(outputs, seed, inputs);
       seed[r] = graph_.constant(0);
       std::copy(row.begin(), row.end(), jacobian.begin() + int64_t(r * inputs.size()));
     }
-  } else {
-    std::vector<Value> direction(inputs.size(), graph_.constant(0));
-    for (size_t c = 0; c < inputs.size(); ++c) {
-      direction[c] = graph_.constant(1);
-      const std::vector<Value> column = autodiff::jvp(derived, inputs, direction);
-      direction[c] = graph_.constant(0);
-      for (size_t r = 0; r < rows; ++r) jacobian[r * inputs.size() + c] = column[r];
-    }
+    return jacobian;
   }
-  jacobian = at_delta_zero(jacobian);
-  for (Value& v : jacobian) v = weight * v;
-  store_jacobian(jacobian);
+  std::vector<Value> direction(inputs.size(), graph_.constant(0));
+  for (size_t c = 0; c < inputs.size(); ++c) {
+    direction[c] = graph_.constant(1);
+    const std::vector<Value> column = autodiff::jvp(outputs, inputs, direction);
+    direction[c] = graph_.constant(0);
+    for (size_t r = 0; r < rows; ++r) jacobian[r * inputs.size() + c] = column[r];
+  }
+  return jacobian;
 }
 
-std::vector<Value> Program::directions() {
+std::vector<Value> TermDerivatives::directions() {
   std::vector<Value> p;
   for (int s = 0; s < int(widths_.size()); ++s)
     for (int c = 0; c < widths_[size_t(s)]; ++c) p.push_back(leaf(Leaf::Kind::direction, s, c));
@@ -200,28 +238,27 @@ std::vector<Value> Program::directions() {
 }
 
 // Forward over reverse: one direction as data where all columns as expressions would be too long a kernel.
-void Program::build_hessian(std::span<const Value> gradient, std::span<const Value> inputs,
-                            const std::function<std::vector<Value>(std::span<const Value>)>& at_delta_zero) {
-  std::vector<Value> product = at_delta_zero(autodiff::jvp(gradient, inputs, directions()));
+void TermDerivatives::build_hessian(std::span<const Value> gradient, const Moved& moved) {
+  std::vector<Value> product = at_delta_zero(moved, autodiff::jvp(gradient, moved.inputs, directions()));
   if (int64_t(autodiff::reachable(product).size()) * columns_ > kMostHessianOperations) {
     hessian_product_ = std::move(product);
     return;
   }
   std::vector<Value> hessian;
-  std::vector<Value> direction(inputs.size(), graph_.constant(0));
-  for (size_t c = 0; c < inputs.size(); ++c) {
+  std::vector<Value> direction(moved.inputs.size(), graph_.constant(0));
+  for (size_t c = 0; c < moved.inputs.size(); ++c) {
     direction[c] = graph_.constant(1);
-    const std::vector<Value> column = autodiff::jvp(gradient.first(c + 1), inputs, direction);
+    const std::vector<Value> column = autodiff::jvp(gradient.first(c + 1), moved.inputs, direction);
     direction[c] = graph_.constant(0);
     hessian.insert(hessian.end(), column.begin(), column.end());  // H[0 … c][c]
   }
-  hessian = at_delta_zero(hessian);
+  hessian = at_delta_zero(moved, hessian);
   for (int row = 0; row < columns_; ++row)
     for (int column = row; column < columns_; ++column)
       stored_.push_back(hessian[size_t(column * (column + 1) / 2 + row)]);
 }
 
-void Program::store_jacobian(std::span<const Value> jacobian) {
+void TermDerivatives::store_jacobian(std::span<const Value> jacobian) {
   std::map<uint32_t, int> index;
   for (const Value& v : jacobian) {
     const Node& node = graph_.node(v.id());
@@ -236,7 +273,7 @@ void Program::store_jacobian(std::span<const Value> jacobian) {
   }
 }
 
-void Program::find_aliases() {
+void TermDerivatives::find_aliases() {
   for (int s = 0; s < int(widths_.size()); ++s) {
     aliases_.push_back({s, 1});
     for (int other = 0; other < s && !energy() && aliases_.back().slot == s; ++other) {
@@ -258,7 +295,7 @@ void Program::find_aliases() {
   }
 }
 
-void Program::order_rows() {
+void TermDerivatives::order_rows() {
   find_aliases();
   std::map<int, SlotClass> by_width;
   for (int s = 0; s < int(widths_.size()); ++s) {
@@ -289,7 +326,7 @@ void Program::order_rows() {
   gradient_ = by_slot_rows(gradient_);
 }
 
-std::vector<Value> Program::by_slot_rows(const std::vector<Value>& by_column) const {
+std::vector<Value> TermDerivatives::by_slot_rows(const std::vector<Value>& by_column) const {
   std::vector<Value> rows;
   for (const SlotClass& c : classes_)
     for (int k = 0; k < c.width; ++k)
@@ -297,22 +334,22 @@ std::vector<Value> Program::by_slot_rows(const std::vector<Value>& by_column) co
   return rows;
 }
 
-void Program::build_free_product() {
+void TermDerivatives::build_free_product() {
   if (energy()) return;
-  for (const auto& slot : topology_->slots)
+  for (const auto& slot : expression_->slots)
     if (!slot->euclidean) return;
   std::vector<Value> t = autodiff::jvp(derived_, inputs_, directions());
   for (Value& v : t) v = slope_ * v;
   free_product_ = by_slot_rows(autodiff::vjp(derived_, t, inputs_));
 }
 
-bool Program::serves(int stored_slot, uint64_t slots) const {
+bool TermDerivatives::serves(int stored_slot, uint64_t slots) const {
   for (int s = 0; s < int(aliases_.size()); ++s)
     if (aliases_[size_t(s)].slot == stored_slot && (slots & slot_bit(s))) return true;
   return false;
 }
 
-Value Program::matrix_entry(Graph& graph, std::span<const Value> stored, int row, int column) const {
+Value TermDerivatives::matrix_entry(Graph& graph, std::span<const Value> stored, int row, int column) const {
   if (energy()) {
     const int a = std::min(row, column), b = std::max(row, column);
     return stored[size_t(a * columns_ - a * (a - 1) / 2 + b - a)];
@@ -321,7 +358,7 @@ Value Program::matrix_entry(Graph& graph, std::span<const Value> stored, int row
   return e.stored < 0 ? graph.constant(e.factor) : e.factor * stored[size_t(e.stored)];
 }
 
-std::unique_ptr<Program::Product> Program::product(uint64_t inputs, uint64_t outputs) const {
+std::unique_ptr<TermDerivatives::Product> TermDerivatives::product(uint64_t inputs, uint64_t outputs) const {
   auto product = std::make_unique<Product>();
   Graph& graph = product->graph;
   std::vector<Value> j, p;

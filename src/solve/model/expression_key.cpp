@@ -1,4 +1,4 @@
-#include "solve/model/topology.hpp"
+#include "solve/model/expression_key.hpp"
 
 #include <fmt/format.h>
 
@@ -62,15 +62,15 @@ std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, c
   return traced;
 }
 
-std::vector<Value> Topology::residuals(autodiff::Graph& graph, std::span<const Value> leaf_values,
-                                       std::span<const Value> constant_values) const {
+std::vector<Value> ExpressionKey::residuals(autodiff::Graph& graph, std::span<const Value> leaf_values,
+                                            std::span<const Value> constant_values) const {
   return autodiff::instantiate(signature, graph, leaf_values, constant_values);
 }
 
 Canonical canonicalise(std::span<const Value> residuals,
                        const std::function<LeafSource(uint32_t leaf)>& source) {
   Canonical c;
-  Topology& t = c.topology;
+  ExpressionKey& t = c.expression;
   t.signature = autodiff::signature(residuals, [&](uint32_t leaf) {
     const LeafSource from = source(leaf);
     return from.block < 0 ? autodiff::LeafPlace{-1 - int64_t(from.component), 0}
@@ -106,13 +106,14 @@ Canonical canonicalise(std::span<const Value> residuals,
   return c;
 }
 
-void complete_key(Topology& t) {
+void complete_key(ExpressionKey& t) {
   t.key.clear();
   t.key.reserve(t.signature.bytes.size() + 8 * t.leaves.size() + 64);
   append(t.key, uint32_t(t.signature.bytes.size()));
   t.key.append(t.signature.bytes.begin(), t.signature.bytes.end());
   append(t.key, uint32_t(t.leaves.size()));
-  for (const Topology::Leaf& l : t.leaves) append(t.key, int16_t(l.slot)), append(t.key, int16_t(l.index));
+  for (const ExpressionKey::Leaf& l : t.leaves)
+    append(t.key, int16_t(l.slot)), append(t.key, int16_t(l.index));
   append(t.key, uint32_t(t.slots.size()));
   for (const auto& slot : t.slots) append(t.key, slot->key);
   append(t.key, uint8_t(t.loss));

@@ -1,4 +1,4 @@
-#include "solve/evaluate/preparation.hpp"
+#include "solve/evaluate/compile_ahead.hpp"
 
 #include <algorithm>
 
@@ -7,25 +7,25 @@
 
 namespace lockstep::solve {
 
-struct Preparation::Work {
+struct CompileAhead::Work {
   std::function<void()> work;
   std::string stage;
   bool done = false, waited_for = false;
   std::exception_ptr error;
 };
 
-int Preparation::threads_for(const DeviceInfo& device) {
+int CompileAhead::threads_for(const DeviceInfo& device) {
   constexpr int64_t kMost = 8;
   const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
   if (device.kind != DeviceKind::cpu) return int(own);
   return device.multiprocessors == 1 ? 0 : int(std::min<int64_t>(own, device.multiprocessors));
 }
 
-Preparation::Preparation(int threads) {
+CompileAhead::CompileAhead(int threads) {
   for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { serve(); });
 }
 
-Preparation::~Preparation() {
+CompileAhead::~CompileAhead() {
   {
     const std::scoped_lock lock(mutex_);
     ends_ = true;
@@ -34,7 +34,7 @@ Preparation::~Preparation() {
   changed_.notify_all();
 }
 
-Preparation::Handle Preparation::add(std::function<void()> work) {
+CompileAhead::Handle CompileAhead::add(std::function<void()> work) {
   const auto handle = std::make_shared<Work>();
   handle->work = std::move(work);
   handle->stage = device::current_stage();
@@ -46,7 +46,7 @@ Preparation::Handle Preparation::add(std::function<void()> work) {
   return handle;
 }
 
-void Preparation::run(std::unique_lock<std::mutex>& lock, const Handle& handle) {
+void CompileAhead::run(std::unique_lock<std::mutex>& lock, const Handle& handle) {
   ++running_;
   lock.unlock();
   std::exception_ptr error;
@@ -67,7 +67,7 @@ void Preparation::run(std::unique_lock<std::mutex>& lock, const Handle& handle) 
   changed_.notify_all();
 }
 
-void Preparation::serve() {
+void CompileAhead::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ends_ || !queue_.empty(); });
@@ -78,7 +78,7 @@ void Preparation::serve() {
   }
 }
 
-void Preparation::wait(const Handle& handle) {
+void CompileAhead::wait(const Handle& handle) {
   std::unique_lock lock(mutex_);
   handle->waited_for = true;
   if (const auto waiting = std::find(queue_.begin(), queue_.end(), handle); waiting != queue_.end()) {
@@ -91,7 +91,7 @@ void Preparation::wait(const Handle& handle) {
   std::rethrow_exception(handle->error);
 }
 
-void Preparation::wait_all() {
+void CompileAhead::wait_all() {
   std::unique_lock lock(mutex_);
   while (!queue_.empty()) {
     const Handle next = queue_.front();
@@ -101,7 +101,7 @@ void Preparation::wait_all() {
   changed_.wait(lock, [&] { return queue_.empty() && running_ == 0; });
 }
 
-void Preparation::check() {
+void CompileAhead::check() {
   const std::scoped_lock lock(mutex_);
   const auto found = std::find_if(failures_.begin(), failures_.end(), [](const Handle& failed) {
     return failed->stage == device::current_stage();
