@@ -57,13 +57,11 @@ mesh::MeshProblem read_problem(const MeshRun& wanted, MeshRunResult& out) {
 
 void check_output(const std::string& path) {
   check_folder(path, "--out");
-  const std::string suffix = std::filesystem::path(path).extension().string();
-  if (!path.empty() && suffix != ".obj" && suffix != ".ply" && suffix != ".stl")
-    throw InputError(fmt::format("'{}'", path), "--out", "a name that ends in .obj, .ply or .stl");
+  if (!path.empty()) io::mesh_suffix(path);
 }
 
 void write_result(const std::string& path, const mesh::MeshProblem& problem, const io::TriangleMesh& result) {
-  if (!problem.uv().empty() && std::filesystem::path(path).extension() == ".obj") {
+  if (!problem.uv().empty() && io::mesh_suffix(path) == ".obj") {
     write_file(path, mesh::obj_with_uv(problem.rest(), problem.uv()));
   } else {
     io::write_mesh(path, result);
