@@ -83,7 +83,7 @@ TEST(Optimize, LbfgsFindsTheMinimumOfRosenbrock) {
     for (const int pairs : {1, 7}) {
       Rosenbrock<f64> f(device, pairs);
       Options options;
-      options.max_iterations = 200;
+      options.max_iterations = 600;
       options.value_tolerance = 0;
       int calls = 0;
       options.callback = [&](const Iteration& row) { return row.iteration == ++calls; };
@@ -116,10 +116,11 @@ TEST(Optimize, LbfgsFindsTheMinimumOfAQuadraticForm) {
     options.history = history;
     options.max_iterations = 2000;
     options.value_tolerance = 0;
-    options.gradient_tolerance = 1e-9;
+    options.step_tolerance = 0;
+    options.gradient_tolerance = 1e-8;
     const Result result = minimize(f, options);
     EXPECT_EQ(result.termination, Termination::gradient_tolerance) << history;
-    EXPECT_LE(result.gradient_max, 1e-9);
+    EXPECT_LE(result.gradient_max, 1e-8);
     const std::vector<double> x = widened<double>(device, f.point());
     for (size_t k = 0; k < x.size(); ++k) EXPECT_NEAR(x[k], double(k), 1e-8) << history;
   }

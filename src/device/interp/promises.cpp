@@ -16,8 +16,12 @@ namespace {
 bool is_index_op(const ir::Function& f, Id id, Op op) {
   return f[id].op == op && (f[id].flags & ir::kNoWrap) != 0;
 }
-/// A coordinate as the author gave it.
-Id narrow(const ir::Function& f, Id id) { return f[id].op == Op::convert ? f[id].args[0] : id; }
+/// A coordinate as the author gave it; conversions from other types than integers are the author's own.
+Id narrow(const ir::Function& f, Id id) {
+  if (f[id].op != Op::convert) return id;
+  const Type from = f[f[id].args[0]].type;
+  return from == Type::i32 || from == Type::u32 ? f[id].args[0] : id;
+}
 
 /// The coordinate in `coordinate * stride of the axis`, or kNone.
 Id scaled_coordinate(const ir::Function& f, Id id, uint64_t buffer, int axis) {
