@@ -23,8 +23,9 @@ FitOptions fit_options(const FitRun& wanted, const io::CsvTable& table) {
   options.y = wanted.y;
   options.sigma = wanted.sigma;
   options.x = wanted.x;
-  if (options.x.empty())
-    for (const std::string& name : Expression::parse(wanted.model, "--model").names())
+  const Expression model = Expression::parse(wanted.model, "--model");
+  if (wanted.x.empty())
+    for (const std::string& name : model.names())
       if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
         options.x.push_back(name);
   options.initial = wanted.initial;
