@@ -1,0 +1,149 @@
+// Whole runs from files to files, without the program.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "io/rasters/raster.hpp"
+#include "lockstep/context.hpp"
+#include "lockstep/error.hpp"
+#include "urban/run/report.hpp"
+#include "urban/scenes.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> members(const nlohmann::ordered_json& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) names.push_back(name);
+  return names;
+}
+
+class Run : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "lockstep-run-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    SampleRunOptions sample;
+    sample.output = {folder_ / "city", GridFormat::npy, false};
+    sample.rows = 60;
+    sample.cols = 70;
+    run(sample);
+    files_.dsm = folder_ / "city/dsm.npy";
+    files_.cdsm = folder_ / "city/cdsm.npy";
+    files_.pixel_size_m = 1;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  OutputOptions output(bool pictures = false) const { return {folder_ / "out", GridFormat::npy, pictures}; }
+  std::vector<float> read(const OutputGrid& grid) const {
+    const auto reader = io::RasterReader::open(grid.file);
+    std::vector<float> values(static_cast<size_t>(reader->grid().rows * reader->grid().cols));
+    reader->read(0, 0, reader->grid().rows, reader->grid().cols, values.data());
+    return values;
+  }
+  CityInput city() const {
+    CityInput input;
+    for (auto [file, grid] : {std::pair{files_.dsm, &input.dsm}, {files_.cdsm, &input.cdsm}}) {
+      *grid = Raster(60, 70);
+      io::RasterReader::open(file)->read(0, 0, 60, 70, grid->values.data());
+    }
+    return input;
+  }
+
+  fs::path folder_;
+  CityFiles files_;
+  Context context_{ContextOptions{.device = "cpu,interp"}};
+};
+
+TEST_F(Run, Shadows) {
+  ShadowRunOptions options;
+  options.city = files_;
+  options.output = output(true);
+  options.sun = Direction{200, 30};
+  options.find_walls = true;
+  const ShadowRunResult result = run(context_, options);
+  const nlohmann::ordered_json document = to_json(result);
+  EXPECT_EQ(members(document),
+            (std::vector<std::string>{"rows", "cols", "pixel_size", "sun", "tiles", "outputs"}));
+  EXPECT_EQ(members(document["sun"]),
+            (std::vector<std::string>{"azimuth", "grid_azimuth", "altitude", "night"}));
+  const CityInput input = city();
+  const ShadowsWithWalls expected = compute_wall_shadows(context_, input, compute_walls(context_, input), {200, 30});
+  ASSERT_EQ(result.outputs.size(), 5u);
+  EXPECT_EQ(read(result.outputs[0]), expected.shadows.buildings.values);
+  EXPECT_EQ(read(result.outputs[1]), expected.shadows.vegetation.values);
+  EXPECT_EQ(read(result.outputs[3]), expected.walls.sun.values);
+  EXPECT_EQ(read(result.outputs[4]), expected.walls.shadow.values);
+  for (const OutputGrid& grid : result.outputs) EXPECT_TRUE(fs::exists(grid.picture)) << grid.name;
+  std::vector<std::string> host;
+  for (const StageRecord& stage : result.host_stages) host.push_back(stage.stage);
+  EXPECT_EQ(host, (std::vector<std::string>{"read", "write"}));
+}
+
+TEST_F(Run, WallsAndSky) {
+  const CityInput input = city();
+  WallRunOptions walls;
+  walls.city = files_;
+  walls.output = output();
+  const WallRunResult found = run(context_, walls);
+  EXPECT_EQ(members(to_json(found)), (std::vector<std::string>{"rows", "cols", "pixel_size", "tiles", "outputs"}));
+  EXPECT_EQ(read(found.outputs[1]), compute_walls(context_, input).aspect.values);
+
+  SkyRunOptions sky;
+  sky.city = files_;
+  sky.output = output();
+  sky.sky.patches = SkyPatches::p145;
+  sky.sky.keep_states = true;
+  sky.tiles.side = 32;
+  const SkyRunResult result = run(context_, sky);
+  EXPECT_EQ(members(to_json(result)), (std::vector<std::string>{"rows", "cols", "pixel_size", "patches", "zenith", "states",
+                                                                "tiles", "outputs"}));
+  EXPECT_EQ(result.tiles.tiles, 6);
+  const SkyViewFactors expected = compute_sky_view_factors(context_, input, sky.sky);
+  for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(read(result.outputs[g]), expected.grids[g].values) << g;
+  EXPECT_TRUE(fs::exists(result.states));
+  EXPECT_FALSE(fs::exists(folder_ / "out/.tiles"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/.lockstep.lock"));
+}
+
+TEST_F(Run, ANightOfMissingPixelsAndWalls) {
+  ShadowRunOptions options;
+  options.city = files_;
+  options.output = output();
+  options.time = "2015-12-21T22:00Z";
+  options.latitude_deg = 57.7;
+  options.longitude_deg = 11.97;
+  options.find_walls = true;
+  const ShadowRunResult result = run(context_, options);
+  EXPECT_LT(result.sun.altitude_deg, 0);
+  EXPECT_TRUE(to_json(result)["sun"]["night"]);
+  for (const float v : read(result.outputs[0])) EXPECT_EQ(v, 0);
+  const std::vector<float> dark = read(result.outputs[4]), walls = compute_walls(context_, city()).height.values;
+  EXPECT_EQ(dark, walls);
+  EXPECT_GT(*std::max_element(walls.begin(), walls.end()), 3);
+}
+
+TEST_F(Run, RefusesWhatContradictsItself) {
+  ShadowRunOptions options;
+  options.city = files_;
+  options.output = output();
+  EXPECT_THROW(run(context_, options), InputError) << "no sun";
+  options.sun = Direction{180, 0};
+  EXPECT_THROW(run(context_, options), InputError) << "at the horizon";
+  options.sun = Direction{180, 20};
+  options.time = "2015-06-21T12:00Z";
+  EXPECT_THROW(run(context_, options), InputError) << "two suns";
+  options.time.clear();
+  options.wall_height = files_.dsm;
+  EXPECT_THROW(run(context_, options), InputError) << "half of the walls";
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+}  // namespace
+}  // namespace lockstep::urban
