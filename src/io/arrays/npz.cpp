@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <optional>
 
 #include "core/atomic_file.hpp"
 #include "io/arrays/npy.hpp"
@@ -118,8 +120,8 @@ std::vector<std::byte> inflate_member(const Bytes& in, std::span<const std::byte
   return out;
 }
 
-uint32_t crc_of(std::span<const std::byte> bytes) {
-  uLong crc = crc32(0, nullptr, 0);
+/// Goes on from the checksum of the bytes before.
+uint32_t crc_of(std::span<const std::byte> bytes, uLong crc = crc32(0, nullptr, 0)) {
   while (!bytes.empty()) {
     const auto chunk = bytes.first(std::min<size_t>(bytes.size(), 1u << 30));
     crc = crc32(crc, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
@@ -132,28 +134,62 @@ void append(std::string& out, uint64_t value, int size) {
   for (int k = 0; k < size; ++k) out += static_cast<char>(value >> (8 * k) & 255);
 }
 
-std::vector<std::byte> deflate_bytes(std::span<const std::byte> bytes) {
-  z_stream stream{};
-  if (deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw InternalError("zlib cannot start", "write_npz", "memory for a deflate stream");
+/// A member's deflated content, kept beside the archive until it is whole: the archive states its size first.
+class DeflatedMember {
+ public:
+  explicit DeflatedMember(const std::filesystem::path& archive)
+      : path_(archive.string() + ".deflated"),
+        file_(path_.temporary(), std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc) {
+    if (deflateInit2(&stream_, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+      throw InternalError("zlib cannot start", "write_npz", "memory for a deflate stream");
   }
-  std::vector<std::byte> out, buffer(1 << 18);
-  size_t from = 0;
-  int status = Z_OK;
-  while (status != Z_STREAM_END) {
-    const size_t left = std::min<size_t>(bytes.size() - from, 1u << 30);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data() + from));
-    stream.avail_in = static_cast<uInt>(left);
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    status = deflate(&stream, from + left == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
-    from += left - stream.avail_in;
-    out.insert(out.end(), buffer.begin(),
-               buffer.begin() + static_cast<ptrdiff_t>(buffer.size() - stream.avail_out));
+  ~DeflatedMember() { deflateEnd(&stream_); }
+  DeflatedMember(const DeflatedMember&) = delete;
+  DeflatedMember& operator=(const DeflatedMember&) = delete;
+
+  void add(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const auto chunk = bytes.first(std::min<size_t>(bytes.size(), 1u << 30));
+      run(chunk, Z_NO_FLUSH);
+      bytes = bytes.subspan(chunk.size());
+    }
   }
-  deflateEnd(&stream);
-  return out;
-}
+  void finish() {
+    run({}, Z_FINISH);
+    file_.flush();
+  }
+  uint64_t size() const { return size_; }
+  void copy_to(AtomicFile& archive) {
+    file_.seekg(0);
+    for (uint64_t left = size_; left > 0;) {
+      const auto part = std::span(buffer_).first(std::min<uint64_t>(left, buffer_.size()));
+      if (!file_.read(reinterpret_cast<char*>(part.data()), static_cast<std::streamsize>(part.size())))
+        throw InputError("cannot write the file", path_.target().string(),
+                         "a folder that can be written and has room");
+      archive.write(part);
+      left -= part.size();
+    }
+  }
+
+ private:
+  void run(std::span<const std::byte> bytes, int flush) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+      stream_.avail_out = static_cast<uInt>(buffer_.size());
+      deflate(&stream_, flush);
+      const size_t made = buffer_.size() - stream_.avail_out;
+      file_.write(reinterpret_cast<const char*>(buffer_.data()), static_cast<std::streamsize>(made));
+      size_ += made;
+    } while (stream_.avail_out == 0);
+  }
+  AtomicPath path_;
+  std::fstream file_;
+  z_stream stream_{};
+  uint64_t size_ = 0;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(1 << 18);
+};
 
 }  // namespace
 
@@ -225,12 +261,23 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
   std::string directory;
   uint64_t at = 0;
   for (const auto& [name, array] : arrays) {
-    const std::vector<std::byte> plain = encode_npy(array);
-    const bool deflated = compression == NpzCompression::deflated;
-    const std::vector<std::byte> packed = deflated ? deflate_bytes(plain) : std::vector<std::byte>{};
-    const std::span<const std::byte> content = deflated ? std::span(packed) : std::span(plain);
+    const Array whole = array.packed();
+    const std::string head = encode_npy_header(whole.storage(), whole.shape());
+    const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)), whole.raw()};
+    uint64_t plain_size = 0;
+    uint32_t crc = 0;
+    for (const auto part : parts) {
+      plain_size += part.size();
+      crc = crc_of(part, crc);
+    }
+    std::optional<DeflatedMember> deflated;
+    if (compression == NpzCompression::deflated) {
+      deflated.emplace(path);
+      for (const auto part : parts) deflated->add(part);
+      deflated->finish();
+    }
+    const uint64_t stored_size = deflated ? deflated->size() : plain_size;
     const std::string member = name + ".npy";
-    const uint32_t crc = crc_of(plain);
     constexpr uint16_t kVersion = 45, kDate1980 = 0x21;
     // Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
     std::string local;
@@ -248,10 +295,13 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
     local += member;
     append(local, kZip64Field, 2);
     append(local, 16, 2);
-    append(local, plain.size(), 8);
-    append(local, content.size(), 8);
+    append(local, plain_size, 8);
+    append(local, stored_size, 8);
     file.write(local);
-    file.write(content);
+    if (deflated)
+      deflated->copy_to(file);
+    else
+      for (const auto part : parts) file.write(part);
 
     append(directory, kCentralHeader, 4);
     append(directory, kVersion | 3 << 8, 2);  // Made on Unix.
@@ -273,10 +323,10 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
     directory += member;
     append(directory, kZip64Field, 2);
     append(directory, 24, 2);
-    append(directory, plain.size(), 8);
-    append(directory, content.size(), 8);
+    append(directory, plain_size, 8);
+    append(directory, stored_size, 8);
     append(directory, at, 8);
-    at += local.size() + content.size();
+    at += local.size() + stored_size;
   }
   std::string end;
   if (arrays.empty()) {

@@ -1,6 +1,7 @@
 // A whole run: the 15 grids of sky view factors, written tile by tile.
 #include <algorithm>
 
+#include "core/platform/mapped_file.hpp"
 #include "io/arrays/npy.hpp"
 #include "urban/run/city_files.hpp"
 #include "urban/run/host_stages.hpp"
@@ -11,29 +12,33 @@
 namespace lockstep::urban {
 namespace {
 
-/// The packed sky of the whole raster, gathered tile by tile.
+/// The packed sky of the whole raster, gathered tile by tile in a scratch file.
 class StateFile {
  public:
-  StateFile(int patches, const io::RasterGrid& grid)
-      : patches_(patches), words_((patches + 15) / 16), rows_(grid.rows), cols_(grid.cols) {
-    states_.resize(static_cast<size_t>(words_ * rows_ * cols_));
-  }
+  StateFile(const std::filesystem::path& file, int patches, const io::RasterGrid& grid)
+      : file_(file),
+        patches_(patches),
+        shape_{(patches + 15) / 16, grid.rows, grid.cols},
+        scratch_(file, shape_[0] * shape_[1] * shape_[2] * int64_t{sizeof(uint32_t)}) {}
   void take(const Tile& tile, const uint32_t* words) {
-    for (int64_t word = 0; word < words_; ++word)
-      for (int64_t r = 0; r < tile.rows; ++r)
-        std::copy_n(words + (word * tile.rows + r) * tile.cols, tile.cols,
-                    &states_[static_cast<size_t>((word * rows_ + tile.row + r) * cols_ + tile.col)]);
+    uint32_t* const states = reinterpret_cast<uint32_t*>(scratch_.data());
+    for (int64_t word = 0; word < shape_[0]; ++word)
+      for (int64_t row = 0; row < tile.rows; ++row)
+        std::copy_n(words + (word * tile.rows + row) * tile.cols, tile.cols,
+                    states + (word * shape_[1] + tile.row + row) * shape_[2] + tile.col);
   }
-  void write(const std::filesystem::path& file) const {
-    const Array states = Array::view(std::span<const uint32_t>(states_), {words_, rows_, cols_});
+  std::filesystem::path write() const {
+    const Array states = Array::adopt(Storage::u32, shape_, scratch_.data(), nullptr);
     const Array patches = Array::view(std::span<const int32_t>(&patches_, 1), {1});
-    io::write_npz(file, {{"states", states}, {"patches", patches}}, io::NpzCompression::deflated);
+    io::write_npz(file_, {{"states", states}, {"patches", patches}}, io::NpzCompression::deflated);
+    return file_;
   }
 
  private:
+  const std::filesystem::path file_;
   const int32_t patches_;
-  const int64_t words_, rows_, cols_;
-  std::vector<uint32_t> states_;
+  const Sizes shape_;
+  platform::MappedFile scratch_;
 };
 
 }  // namespace
@@ -47,7 +52,8 @@ SkyRunResult run(Context& context, const SkyRunOptions& options) {
   Outputs outputs(options.output, loaded.grid, sky_looks());
   const std::vector<float> relief = relief_of(loaded, options.output);
   std::optional<StateFile> states;
-  if (options.sky.keep_states) states.emplace(result.patches, loaded.grid);
+  const std::filesystem::path states_file = outputs.folder() / "sky_states.npz";
+  if (options.sky.keep_states) states.emplace(states_file, result.patches, loaded.grid);
   TileOptions tiles = options.tiles;
   const std::filesystem::path unfinished = outputs.folder() / ".tiles";
   tiles.resume_folder = options.resume ? unfinished : std::filesystem::path();
@@ -61,14 +67,11 @@ SkyRunResult run(Context& context, const SkyRunOptions& options) {
   }
   host_stage(result.host_stages, "write", [&] {
     finish(result, outputs, names_of(sky_looks()), relief);
-    const std::filesystem::path file = outputs.folder() / "sky_states.npz";
     std::error_code ignored;
-    if (states) {
-      states->write(file);
-      result.states = file;
-    } else if (std::filesystem::exists(file, ignored)) {
-      result.left_over.push_back(file);
-    }
+    if (states)
+      result.states = states->write();
+    else if (std::filesystem::exists(states_file, ignored))
+      result.left_over.push_back(states_file);
   });
   std::error_code ignored;
   std::filesystem::remove_all(unfinished, ignored);
