@@ -66,7 +66,7 @@ class Urban(ProgramTest):
         slope = [[0.25 * c for c in range(24)] for _ in range(24)]
         absolute = npy(self.path("absolute.npy"), [[a + b for a, b in zip(*rows)] for rows in zip(block(), slope)])
         dem = npy(self.path("dem.npy"), slope)
-        sun = ["--azimuth", "90", "--altitude", "20", "--device", "cpu", "--format", "npy", "--pixel-size", "1", "--walls"]
+        sun = ["--azimuth", "90", "--altitude", "60", "--device", "cpu", "--format", "npy", "--pixel-size", "1", "--walls"]
         self.json_of("urban", "shadows", "--dsm", absolute, *sun, "--out", self.path("a"))
         self.json_of("urban", "shadows", *self.base, *sun, "--dem", dem, "--dsm-heights", "above-ground", "--out", self.path("b"))
         self.json_of("urban", "shadows", *self.base, *sun, "--out", self.path("c"))
@@ -288,6 +288,32 @@ class GeoTiff(ProgramTest):
         self.assertAlmostEqual(shadows["place"]["latitude"], 59.33, delta=0.05)
         self.assertAlmostEqual(shadows["sun"]["altitude"], 54.1, delta=0.5)
         self.refuses("urban", "walls", "--dsm", self.path("c", "dsm.tif"), "--pixel-size", "2", "--out", self.path("x"), saying="as --pixel-size says")
+
+    def sample(self, epsg):
+        self.json_of("urban", "sample", "--size", "48", "--epsg", epsg, "--no-pictures", "--out", self.path(str(epsg)))
+        return ["urban", "shadows", "--dsm", self.path(str(epsg), "dsm.tif"), "--device", "cpu", "--no-pictures", "--format", "npy"]
+
+    def test_north_and_scale_of_the_projection(self):
+        time = ["--at", "2015-06-21T12:00+02:00", "--out", self.path("s")]
+        document = self.json_of(*self.sample(3006), *time)
+        # pyproj's meridian convergence at that place.
+        self.assertAlmostEqual(document["place"]["convergence"], 2.631014, delta=1e-5)
+        self.assertAlmostEqual(document["sun"]["azimuth"] - document["sun"]["grid_azimuth"], 2.631014, delta=1e-5)
+        self.assertNotIn("projection_scale", document, "0.99997 is 1")
+        mercator = self.sample(3857)
+        document = self.json_of(*mercator, *time)
+        self.assertAlmostEqual(document["projection_scale"], 1.58, delta=0.002)
+        self.assertEqual(document["pixel_size"], 1)
+        # The same heights without a place, their pixels as long as on the ground.
+        self.json_of("urban", "sample", "--size", "48", "--format", "npy", "--no-pictures", "--out", self.path("plain"))
+        angles = ["--azimuth", document["sun"]["grid_azimuth"], "--altitude", document["sun"]["altitude"]]
+        for out, dsm in (("a", mercator[3:4]), ("b", [self.path("plain", "dsm.npy"), "--pixel-size", 1 / document["projection_scale"]]),
+                         ("c", [self.path("plain", "dsm.npy"), "--pixel-size", 1])):
+            self.json_of("urban", "shadows", "--dsm", *dsm, *angles, "--device", "cpu", "--no-pictures", "--format", "npy", "--out", self.path(out))
+        grids = [read_npy(self.path(out, "shadow_buildings.npy")) for out in "abc"]
+        self.assertEqual(grids[0], grids[1])
+        self.assertNotEqual(grids[0], grids[2], "the scale matters")
+        self.refuses(*self.sample(3035), *time, saying="its projection stretches lengths")
 
     def test_grids_that_do_not_match(self):
         svf = ["urban", "svf", "--device", "cpu", "--format", "npy", "--out", self.path("o"), "--dsm", self.asc("a.asc")]
