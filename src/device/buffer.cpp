@@ -18,8 +18,8 @@ std::array<int64_t, 4> contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-void expect(bool ok, const std::string& what, std::string_view where, const std::string& expected) {
-  if (!ok) throw InputError(what, where, expected);
+[[noreturn]] void refuse(const std::string& what, std::string_view where, const std::string& expected) {
+  throw InputError(what, where, expected);
 }
 
 /// Calls `visit(element offset, elements)` for each contiguous run of a window, in row-major order.
@@ -54,9 +54,9 @@ bool Buffer::contiguous() const {
 }
 
 Buffer Buffer::reshape(Shape shape) const {
-  expect(shape.elements() == elements() && contiguous(),
-         fmt::format("reshape of {} to {}", to_string(shape_), to_string(shape)), "Buffer::reshape",
-         "a contiguous buffer and as many elements");
+  if (!(shape.elements() == elements() && contiguous()))
+    refuse(fmt::format("reshape of {} to {}", to_string(shape_), to_string(shape)), "Buffer::reshape",
+           "a contiguous buffer and as many elements");
   Buffer b = *this;
   b.shape_ = shape;
   b.strides_ = contiguous_strides(shape);
@@ -64,9 +64,9 @@ Buffer Buffer::reshape(Shape shape) const {
 }
 
 Buffer Buffer::rows(int64_t first, int64_t count) const {
-  expect(first >= 0 && count >= 0 && first + count <= shape_[0],
-         fmt::format("rows {} to {}", first, first + count), "Buffer::rows",
-         fmt::format("0 to {}", shape_[0]));
+  if (!(first >= 0 && count >= 0 && first + count <= shape_[0]))
+    refuse(fmt::format("rows {} to {}", first, first + count), "Buffer::rows",
+           fmt::format("0 to {}", shape_[0]));
   Buffer b = *this;
   b.shape_[0] = count;
   b.offset_ += first * strides_[0];
@@ -74,26 +74,27 @@ Buffer Buffer::rows(int64_t first, int64_t count) const {
 }
 
 Buffer Buffer::window(const Shape& offset, const Shape& size) const {
-  expect(offset.rank() == shape_.rank() && size.rank() == shape_.rank(), "window of another rank",
-         "Buffer::window", fmt::format("rank {}", shape_.rank()));
+  if (!(offset.rank() == shape_.rank() && size.rank() == shape_.rank()))
+    refuse("window of another rank", "Buffer::window", fmt::format("rank {}", shape_.rank()));
   Buffer b = *this;
   b.shape_ = size;
   for (int a = 0; a < shape_.rank(); ++a) {
-    expect(offset[a] >= 0 && size[a] >= 0 && offset[a] + size[a] <= shape_[a],
-           fmt::format("window {} + {}", to_string(offset), to_string(size)), "Buffer::window",
-           fmt::format("inside {}", to_string(shape_)));
+    if (!(offset[a] >= 0 && size[a] >= 0 && offset[a] + size[a] <= shape_[a]))
+      refuse(fmt::format("window {} + {}", to_string(offset), to_string(size)), "Buffer::window",
+             fmt::format("inside {}", to_string(shape_)));
     b.offset_ += offset[a] * strides_[a];
   }
   return b;
 }
 
 Buffer Device::allocate(Storage storage, Shape shape) const {
-  expect(is_device_storage(storage), fmt::format("elements of {}", name(storage)), "Device::allocate",
-         "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 (Array::to converts)");
-  expect(shape.rank() >= 1, "shape of rank 0", "Device::allocate", "rank 1 to 4");
+  if (!(is_device_storage(storage)))
+    refuse(fmt::format("elements of {}", name(storage)), "Device::allocate",
+           "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 (Array::to converts)");
+  if (!(shape.rank() >= 1)) refuse("shape of rank 0", "Device::allocate", "rank 1 to 4");
   for (int a = 0; a < shape.rank(); ++a)
-    expect(shape[a] >= 0 && shape[a] <= INT32_MAX, fmt::format("shape {}", to_string(shape)),
-           "Device::allocate", "axes of 0 to 2^31 - 1");
+    if (!(shape[a] >= 0 && shape[a] <= INT32_MAX))
+      refuse(fmt::format("shape {}", to_string(shape)), "Device::allocate", "axes of 0 to 2^31 - 1");
   const double bytes = double(size_of(storage)) * double(shape[0]) *
                        (shape.rank() > 1 ? double(shape[1]) : 1) * (shape.rank() > 2 ? double(shape[2]) : 1) *
                        (shape.rank() > 3 ? double(shape[3]) : 1);
@@ -114,9 +115,9 @@ Buffer Device::allocate(Storage storage, Shape shape) const {
 }
 
 void Device::expect_own(const Buffer& buffer, std::string_view where) const {
-  expect(buffer.owner_ && buffer.owner_.get() == &opened(),
-         buffer ? "a buffer of another device" : "an empty buffer", where,
-         fmt::format("a buffer of {}", opened().info.name));
+  if (!(buffer.owner_ && buffer.owner_.get() == &opened()))
+    refuse(buffer ? "a buffer of another device" : "an empty buffer", where,
+           fmt::format("a buffer of {}", opened().info.name));
 }
 
 Buffer Device::upload(const Array& array) const {
@@ -133,14 +134,16 @@ Array Device::download(const Buffer& buffer) const {
 }
 
 void Device::check_storage(const Buffer& buffer, Storage storage) {
-  expect(buffer.storage() == storage, fmt::format("buffer of {}", lockstep::name(buffer.storage())),
-         "Device::download", std::string(lockstep::name(storage)));
+  if (!(buffer.storage() == storage))
+    refuse(fmt::format("buffer of {}", lockstep::name(buffer.storage())), "Device::download",
+           std::string(lockstep::name(storage)));
 }
 
 void Device::write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream) const {
   expect_own(buffer, "Device::write");
-  expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()),
-         "Device::write", "as many bytes as the buffer has");
+  if (!(bytes == buffer.bytes()))
+    refuse(fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()), "Device::write",
+           "as many bytes as the buffer has");
   state_->refuse_recorded("Device::write");
   if (bytes == 0) return;
   state_->check_alive();
@@ -156,8 +159,9 @@ void Device::write(const Buffer& buffer, const void* data, int64_t bytes, const 
 
 void Device::read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream) const {
   expect_own(buffer, "Device::read");
-  expect(bytes == buffer.bytes(), fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()),
-         "Device::read", "as many bytes as the buffer has");
+  if (!(bytes == buffer.bytes()))
+    refuse(fmt::format("{} bytes for a buffer of {}", bytes, buffer.bytes()), "Device::read",
+           "as many bytes as the buffer has");
   state_->refuse_recorded("Device::read");
   if (bytes == 0) return;
   state_->check_alive();
@@ -188,11 +192,11 @@ void Device::read(const Buffer& buffer, void* data, int64_t bytes, const Stream&
 void Device::copy(const Buffer& from, const Buffer& to, const Stream& stream) const {
   expect_own(from, "Device::copy");
   expect_own(to, "Device::copy");
-  expect(from.storage() == to.storage() && from.elements() == to.elements() && from.contiguous() &&
-             to.contiguous(),
-         fmt::format("copy of {} {} to {} {}", lockstep::name(from.storage()), to_string(from.shape()),
-                     lockstep::name(to.storage()), to_string(to.shape())),
-         "Device::copy", "contiguous buffers of one storage and as many elements");
+  if (!(from.storage() == to.storage() && from.elements() == to.elements() && from.contiguous() &&
+        to.contiguous()))
+    refuse(fmt::format("copy of {} {} to {} {}", lockstep::name(from.storage()), to_string(from.shape()),
+                       lockstep::name(to.storage()), to_string(to.shape())),
+           "Device::copy", "contiguous buffers of one storage and as many elements");
   if (from.bytes() == 0) return;
   state_->check_alive();
   device::Queue* const queue = state_->queue_for(stream, "Device::copy");
@@ -205,7 +209,7 @@ void Device::copy(const Buffer& from, const Buffer& to, const Stream& stream) co
 
 void Device::clear(const Buffer& buffer, const Stream& stream) const {
   expect_own(buffer, "Device::clear");
-  expect(buffer.contiguous(), "window that is not contiguous", "Device::clear", "a contiguous buffer");
+  if (!(buffer.contiguous())) refuse("window that is not contiguous", "Device::clear", "a contiguous buffer");
   if (buffer.bytes() == 0) return;
   state_->check_alive();
   device::Queue* const queue = state_->queue_for(stream, "Device::clear");
