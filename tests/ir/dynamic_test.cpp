@@ -242,7 +242,7 @@ TEST_P(Dynamic, LoopsOverCoordinates) {
 
 TEST_P(Dynamic, NamesThatDoNotFit) {
   const Kernel k = weighted_sum(1, Storage::f32, Type::f32);
-  const Buffer x = device().allocate<float>({4}), out = device().allocate<float>({4}),
+  const Buffer x = device().upload(std::vector<float>(4, 1.0f)), out = device().allocate<float>({4}),
                words = device().allocate<int32_t>({4}), flat = device().allocate<float>({2, 2});
   const auto launch = [&](const Arguments& a) { return error_of([&] { device().launch(k, {4}, a); }); };
   const auto good = [&] { return Arguments().set("out", out).set("weight0", 0.5); };

@@ -146,8 +146,12 @@ AnyVal any_operand(Type type, const X& x) {
 
 }  // namespace detail
 
-#define LOCKSTEP_ANY1(word, floats, integers) \
-  inline detail::AnyResult<floats> word(const AnyVal& a) { return detail::any_word<floats, integers>({a}); }
+// Templates, so that a Val does not find these by a conversion: for it the words of its own type count.
+#define LOCKSTEP_ANY1(word, floats, integers)               \
+  template <detail::Any A>                                  \
+  detail::AnyResult<floats> word(const A& a) {              \
+    return detail::any_word<floats, integers>({AnyVal(a)}); \
+  }
 #define LOCKSTEP_ANY2(word, floats, integers)                                                                \
   template <class A, class B>                                                                                \
     requires detail::AnyPair<A, B>                                                                           \
