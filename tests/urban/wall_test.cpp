@@ -18,10 +18,11 @@ TEST(WallTemplatesTest, SideFollowsThePixelSize) {
 }
 
 TEST(WallTemplatesTest, APixelIsForcedInThePublishedSizeOnly) {
-  for (int n : {3, 5, 9, 13, 19}) {
+  // 3, 5, 7 and 13 as SciPy's rotation rounds the half-way case, which published tools use.
+  for (const auto& [n, on_line] : {std::pair{3, 1}, {5, 1}, {7, 0}, {9, 1}, {13, 0}}) {
     const WallTemplates t = wall_templates(n);
     const size_t row = 60 * static_cast<size_t>(n * n) + static_cast<size_t>(n / 2 * n);
-    EXPECT_EQ(t.lines[row + static_cast<size_t>(n / 2 - 1)], n == 9) << n;
+    EXPECT_EQ(t.lines[row + static_cast<size_t>(n / 2 - 1)], on_line) << n;
     EXPECT_EQ(t.lines[row + static_cast<size_t>(n / 2 + 1)], 0) << n;
   }
 }
