@@ -80,7 +80,7 @@ char32_t next_code(std::string_view text, size_t& at) {
 
 // Calls `each(glyph, x)` with the glyph's number and its place from the start; gives the whole width.
 template <class F>
-double set_line(FT_Face face, std::string_view text, F each) {
+double set_line(FT_Face face, std::string_view text, FT_Int32 flags, F each) {
   double x = 0;
   FT_UInt previous = 0;
   for (size_t at = 0; at < text.size();) {
@@ -91,8 +91,7 @@ double set_line(FT_Face face, std::string_view text, F each) {
     FT_Vector kerning{0, 0};
     if (previous) FT_Get_Kerning(face, previous, glyph, FT_KERNING_UNFITTED, &kerning);
     x += static_cast<double>(kerning.x) / 64;
-    // Light hinting moves outlines in y alone, so that lines of letters are sharp and advances are linear.
-    check_freetype(FT_Load_Glyph(face, glyph, FT_LOAD_NO_BITMAP | FT_LOAD_TARGET_LIGHT), "glyph");
+    check_freetype(FT_Load_Glyph(face, glyph, flags), "glyph");
     each(x);
     x += static_cast<double>(face->glyph->linearHoriAdvance) / 65536;
     previous = glyph;
@@ -245,7 +244,8 @@ void paint_words(Painter& painter, Point at, std::string_view text, const Letter
   // A baseline between two rows of pixels would blur what hinting made sharp.
   const FT_Vector start = painter.place({at.x, std::round(at.y)});
   for (int layer = lettering.halo ? 0 : 1; layer < 2; ++layer) {
-    set_line(face, text, [&](double x) {
+    // Light hinting moves outlines in y alone, so that lines of letters are sharp and advances stay linear.
+    set_line(face, text, FT_LOAD_NO_BITMAP | FT_LOAD_TARGET_LIGHT, [&](double x) {
       FT_Outline& outline = face->glyph->outline;
       FT_Outline_Translate(&outline, start.x + std::lround(x * 64), start.y);
       if (layer == 1) return painter.fill(outline, lettering.ink);
@@ -260,7 +260,8 @@ void paint_words(Painter& painter, Point at, std::string_view text, const Letter
 }  // namespace
 
 double text_width(std::string_view text, double size, bool bold) {
-  return set_line(Faces::here().face(size, bold), text, [](double) {});
+  return set_line(Faces::here().face(size, bold), text, FT_LOAD_NO_BITMAP | FT_LOAD_NO_HINTING,
+                  [](double) {});
 }
 double cap_height(double size) { return 0.73 * size; }
 double descent(double size) { return 0.24 * size; }

@@ -13,7 +13,7 @@ namespace lockstep::io {
 namespace {
 
 constexpr double kPlotTitleSize = 17, kLabelSize = 14, kTickSize = 13, kPlotMargin = 20;
-constexpr double kLegendRow = 22, kLegendLine = 38, kMarker = 3.2;
+constexpr double kLegendRow = 22, kLegendLine = 38, kMarker = 3.2, kTickGap = 10;
 
 struct Tick {
   double at;  // 0 … 1
@@ -262,8 +262,8 @@ class Plot {
                            (place == LegendPlace::above ? legend_.height + 6 : 0));
     frame.right =
         std::round(options_.width - kPlotMargin - 12 - (place == LegendPlace::right ? legend_.width + 4 : 0));
-    frame.bottom =
-        std::round(height - kPlotMargin - kTickSize - 8 - (options_.x_label.empty() ? 0 : kLabelSize + 8));
+    frame.bottom = std::round(height - kPlotMargin - kTickSize - kTickGap -
+                              (options_.x_label.empty() ? 0 : kLabelSize + 8));
     return frame;
   }
 
@@ -287,7 +287,7 @@ class Plot {
     for (const Tick& t : x_ticks_of(x_, options_, frame.width())) {
       const double x = std::floor(frame.left + t.at * frame.width()) + 0.5;
       out.line({x, frame.top}, {x, frame.bottom}, {kGridInk});
-      out.text({x, frame.bottom + 8 + cap_height(kTickSize)}, t.label,
+      out.text({x, frame.bottom + kTickGap + cap_height(kTickSize)}, t.label,
                {.size = kTickSize, .align = Align::middle});
     }
   }
