@@ -76,7 +76,7 @@ def main():
     copy_tracked(source, scratch, edits)
     # Only what proves the function is built, and quickly: no applications, no optimisation.
     configure = ["cmake", "-G", "Ninja", "-S", scratch, "-B", os.path.join(work, "build"), "-DCMAKE_BUILD_TYPE=",
-                 "-DCMAKE_CXX_FLAGS=-O0", "-DLOCKSTEP_UNITY=ON", "-DLOCKSTEP_LLVM_LINK=shared", "-DLOCKSTEP_GDAL=OFF",
+                 "-DCMAKE_CXX_FLAGS=-O0", "-DLOCKSTEP_UNITY=ON", "-DLOCKSTEP_LLVM_LINK=shared",
                  "-DLOCKSTEP_EXAMPLES=OFF", f"-DLOCKSTEP_NEW_OPERATION={OPERATION}",
                  f"-DLOCKSTEP_WGPU_INCLUDE_DIR={os.environ.get('LOCKSTEP_WGPU_INCLUDE_DIR', '')}"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
