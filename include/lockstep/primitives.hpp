@@ -9,6 +9,7 @@
 #pragma once
 
 #include "lockstep/device.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 
 namespace lockstep::primitives {
 
@@ -28,6 +29,17 @@ void axpby(const Device& device, double a, const Buffer& x, double b, const Buff
 /// r = x y, element by element.
 void multiply(const Device& device, const Buffer& x, const Buffer& y, const Buffer& r,
               const Stream& stream = {});
+/// A function in the kernel language of one value per buffer: f32 for f16 and bf16, u32 for u8.
+using ElementFunction = std::function<AnyVal(std::span<const AnyVal> x)>;
+/// to[i] = f(from[0][i], from[1][i], …), of any storage; the result is rounded to f16 or bf16 where `to` has
+/// such elements. `to` overlaps no other buffer. `f` is traced in every call; a loop that cannot spare these
+/// microseconds launches a kernel of its own. Throws InputError where f gives another type than `to` takes.
+void map(const Device& device, const ElementFunction& f, std::span<const Buffer> from, const Buffer& to,
+         const Stream& stream = {});
+inline void map(const Device& device, const ElementFunction& f, std::initializer_list<Buffer> from,
+                const Buffer& to, const Stream& stream = {}) {
+  map(device, f, std::span<const Buffer>(from.begin(), from.size()), to, stream);
+}
 /// to[j, i] = from[i, j]; rank 2.
 void transpose(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
 
