@@ -22,7 +22,7 @@ TEST(Crossover, NeedsEveryLargerSizeToBeFaster) {
 }
 
 TEST(Crossover, ThresholdsAreKeptByDevice) {
-  const test::TemporaryFolder folder;
+  const lockstep::test::TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "new" / "thresholds.txt";
   EXPECT_EQ(read_threshold(file, "one"), kDefaultThreshold);
   write_threshold(file, "one", 500);
