@@ -177,7 +177,7 @@ TEST_F(WebgpuKernels, LocalArraysAndUnsignedLoops) {
 }
 
 TEST_F(WebgpuKernels, ParametersOfEveryType) {
-  const Kernel k = kernel("params", [](At<1> at, Param<f32> f, Out<f32, 1> o, Param<i32> i, Param<u32> u,
+  const Kernel k = kernel("params", [](At<1> at, Out<f32, 1> o, Param<f32> f, Param<i32> i, Param<u32> u,
                                        Param<bool> yes, Param<bool> no) {
     o[at] = select(yes, f, 0.0f) + select(no, Val<f32>(1000.0f), 0.5f) + cast<f32>(i) * 3.0f + cast<f32>(u) +
             cast<f32>(Val<i32>(at.x));
