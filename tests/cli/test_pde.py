@@ -131,7 +131,7 @@ class Loss(PdeTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("two-kernel is used", done.stderr)
         self.assertEqual(json.loads(done.stdout)["kernel"], "two-kernel")
-        self.refuses(*command, "--no-fallback", saying="fused")
+        self.refuses(*command, "--no-fallback", saying="fused", code=3)
         document, _ = self.loss(frames(), "--terms", "momentum,viscosity:0.1,divergence:2,speed:0.5")
         self.assertEqual(document["loss_sigma"], 0)
         self.assertGreater(document["loss_divergence"], 0)
