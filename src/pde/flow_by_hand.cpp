@@ -26,15 +26,25 @@ namespace {
 
 /// A value that is set after it is declared.
 template <class T>
-class Late : public Val<T> {
+class Late {
  public:
-  Late() : Val<T>(Val<T>::from(ir::kNone)) {}
-  Late(const Val<T>& v) : Val<T>(v) {}
-  Late(const Var<T>& v) : Val<T>(v) {}
+  using value_type = T;
+  Late() = default;
+  Late(const Val<T>& v) : value_(v) {}
+  Late(const Var<T>& v) : value_(v) {}
   template <class C>
     requires std::is_arithmetic_v<C>
-  Late(C constant) : Val<T>(constant) {}
+  Late(C constant) : value_(Val<T>(constant)) {}
+  operator Val<T>() const { return value_.value(); }
+
+ private:
+  std::optional<Val<T>> value_;
 };
+/// Parameters: u at levels -1, 0, +1 and p, the gradients of the same, the seeds of momentum and divergence.
+constexpr std::array kFields{"u_0", "u_1", "u_2", "p"}, kGradients{"d_u_0", "d_u_1", "d_u_2", "d_p"};
+constexpr std::array kSeeds{"seed_momentum", "seed_divergence"};
+std::string along(const char* name, size_t axis) { return fmt::format("{}{}", name, char('x' + axis)); }
+
 using F = Late<f32>;
 using I = Late<i32>;
 using Vars = std::deque<Var<f32>>;
@@ -47,16 +57,17 @@ struct Stencil7 {
 
 class Flow {
  public:
-  explicit Flow(const FusedShape& s)
+  Flow(Parameters& p, const Group<3>& g, const FusedShape& s)
       : s_(s),
         width_(s.x + 2 * kLeft),
         height_(s.tall() + 4),
         plane_(width_ * height_),
         inner_width_(s.x + 2),
-        inner_(inner_width_ * (s.tall() + 2)) {}
-
-  void trace() {
-    declare();
+        inner_(inner_width_ * (s.tall() + 2)),
+        g_(g),
+        staged_(Storage::f32, 4 * 4 * plane_),
+        cotangents_(Storage::f32, 2 * 4 * inner_) {
+    declare(p);
     place();
     fill(vars_cur_, 4);
     fill(vars_prev_, 4);
@@ -67,6 +78,9 @@ class Flow {
     for (int r = 0; r < s_.rows; ++r)
       for (int k = 0; k < 6; ++k) next_[size_t(r)].emplace_back(0.0f);
     for (int k = 0; k < 6; ++k) ring_next_.emplace_back(0.0f);
+  }
+
+  void trace() {
     const I first = begin_ - 1;
     for (int k = -1; k <= 1; ++k) fetch(first + k, I(k + 1));
     load_next(first);
@@ -90,30 +104,23 @@ class Flow {
     });
     for (int k = 0; k < 2; ++k) {
       const Val<f64> total = group_sum(Val<f64>(sums_[size_t(k)]));
-      if_(g_.lane() == 0, [&] { partial_->store({I(k).id(), group_.id()}, total.id()); });
+      if_(g_.lane() == 0, [&] { partial_->store({k, group_}, total); });
     }
   }
 
  private:
   static constexpr int kLeft = 4;
 
-  void declare() {
-    for (const char* name : {"u_0", "u_1", "u_2", "p"})
-      in_.emplace_back(name, Storage::f32, 4, ir::Access::read);
-    for (const char* name : {"d_u_0", "d_u_1", "d_u_2", "d_p"})
-      out_.emplace_back(name, Storage::f32, 4, ir::Access::write);
-    partial_.emplace("partial", Storage::f64, 2, ir::Access::write);
-    const auto scalar = [](const char* name) { return I::from(add_scalar(name, Type::i32)); };
-    for (size_t a = 0; a < 3; ++a) n_[a] = scalar(a == 0 ? "nx" : a == 1 ? "ny" : "nz");
-    chunk_ = scalar("chunk");
-    const auto number = [](const char* name) { return F::from(add_scalar(name, Type::f32)); };
-    time_ = number("kt");
-    for (size_t a = 0; a < 3; ++a) k_[a] = number(a == 0 ? "kx" : a == 1 ? "ky" : "kz");
-    for (size_t a = 0; a < 3; ++a) v_[a] = number(a == 0 ? "vx" : a == 1 ? "vy" : "vz");
-    seed_[0] = number("seed_momentum");
-    seed_[1] = number("seed_divergence");
-    staged_ = lockstep::detail::declare_array(true, Storage::f32, 4 * 4 * plane_);
-    cotangents_ = lockstep::detail::declare_array(true, Storage::f32, 2 * 4 * inner_);
+  void declare(Parameters& p) {
+    for (const char* name : kFields) in_.push_back(p.read(name, Storage::f32, 4));
+    for (const char* name : kGradients) out_.push_back(p.write(name, Storage::f32, 4).streaming());
+    partial_ = p.write("partial", Storage::f64, 2);
+    for (size_t a = 0; a < 3; ++a) n_[a] = p.scalar<i32>(along("n", a));
+    chunk_ = p.scalar<i32>("chunk");
+    time_ = p.scalar<f32>("kt");
+    for (size_t a = 0; a < 3; ++a) k_[a] = p.scalar<f32>(along("k", a));
+    for (size_t a = 0; a < 3; ++a) v_[a] = p.scalar<f32>(along("v", a));
+    for (size_t k = 0; k < 2; ++k) seed_[k] = p.scalar<f32>(kSeeds[k]);
     sums_.emplace_back(0.0);
     sums_.emplace_back(0.0);
   }
@@ -170,7 +177,7 @@ class Flow {
       if_(copies_[k], [&] {
         for (int c = 0; c < 4; ++c) {
           const I to = slot * (4 * plane_) + to_[k] + c * plane_, at = plane + from_[k];
-          in_[c == 3 ? 3 : 1].copy_async_at(staged_, to.id(), (c == 3 ? at : I(at + volume_ * c)).id(), 4);
+          in_[c == 3 ? 3 : 1].copy_async(staged_, to, c == 3 ? at : I(at + volume_ * c), 4);
         }
       });
     async_commit();
@@ -181,24 +188,20 @@ class Flow {
     const I plane = wrap(z, n_[2]) * area_;
     const auto load = [&](Vars& to, const I& at) {
       for (int k = 0; k < 6; ++k)
-        to[size_t(k)] = F::from(in_[k < 3 ? 0 : 2].load_at((plane + at + volume_ * (k % 3)).id()));
+        to[size_t(k)] = in_[k < 3 ? 0 : 2].load_at(plane + at + volume_ * (k % 3)).as<f32>();
     };
     for (int r = 0; r < s_.rows; ++r) load(next_[size_t(r)], at_[size_t(r)]);
     if_(in_ring_, [&] { load(ring_next_, ring_at_); });
   }
 
   F staged(const I& slot, int channel, const I& at) const {
-    return F::from(lockstep::detail::builder().emit(
-        ir::Op::shared_load, Type::f32, {(slot * (4 * plane_) + at + channel * plane_).id()}, staged_));
+    return staged_.load(slot * (4 * plane_) + at + channel * plane_).as<f32>();
   }
   F cotangent(const I& half, int k, const I& at) const {
-    return F::from(lockstep::detail::builder().emit(ir::Op::shared_load, Type::f32,
-                                                    {(half + at + k * inner_).id()}, cotangents_));
+    return cotangents_.load(half + at + k * inner_).as<f32>();
   }
   void put_cotangents(const I& half, const I& at, const std::array<F, 4>& q) {
-    for (int k = 0; k < 4; ++k)
-      lockstep::detail::builder().emit(ir::Op::shared_store, Type::none,
-                                       {(half + at + k * inner_).id(), q[size_t(k)].id()}, cotangents_);
+    for (int k = 0; k < 4; ++k) cotangents_.store(half + at + k * inner_, q[size_t(k)]);
   }
 
   struct Residual {
@@ -269,8 +272,8 @@ class Flow {
         const I plane = z * area_ + at_[r];
         for (int c = 0; c < 3; ++c) {
           const F value = time_ * q[r][size_t(c)];
-          out_[2].store_at((plane + volume_ * c).id(), value.id(), true);
-          out_[0].store_at((plane + volume_ * c).id(), (-value).id(), true);
+          out_[2].store_at(plane + volume_ * c, value);
+          out_[0].store_at(plane + volume_ * c, -value);
         }
         for (size_t k = 0; k < 4; ++k) {
           Var<f64>& sum = sums_[k / 3];
@@ -324,26 +327,26 @@ class Flow {
         sum = sum - v_[2] * (q2 + q[r][c] - 2.0f * q1);
         const F below = c == 2 ? F(q2_[r][3]) : near[3][c][0], above = c == 2 ? q[r][3] : near[3][c][1];
         sum = sum + k_[c] * (below - above);
-        out_[1].store_at((plane + volume_ * int(c)).id(), sum.id(), true);
+        out_[1].store_at(plane + volume_ * int(c), sum);
       }
       const F pressure = k_[0] * (near[0][0][0] - near[0][0][1]) + k_[1] * (near[1][1][0] - near[1][1][1]) +
                          k_[2] * (F(q2_[r][2]) - q[r][2]);
-      out_[3].store_at(plane.id(), pressure.id(), true);
+      out_[3].store_at(plane, pressure);
     }
   }
 
   FusedShape s_;
   int width_, height_, plane_, inner_width_, inner_;
   Group<3> g_;
-  std::vector<RawBuffer> in_, out_;
-  std::optional<RawBuffer> partial_;
+  std::vector<AnyGrid> in_, out_;
+  std::optional<AnyGrid> partial_;
   std::array<I, 3> n_;
   I chunk_, tile_x_, tile_y_, group_, begin_, end_, area_, volume_, ring_own_, ring_cot_, ring_at_;
   Late<bool> in_ring_;
   F time_;
   std::array<F, 3> k_, v_;
   std::array<F, 2> seed_;
-  uint32_t staged_ = 0, cotangents_ = 0;
+  AnyShared staged_, cotangents_;
   std::vector<I> own_, cot_, at_, to_, from_;
   std::vector<Late<bool>> copies_;
   std::array<I, 4> slot_;  // of planes z - 1 … z + 2
@@ -358,8 +361,7 @@ Kernel flow_by_hand(const FusedShape& shape) {
   KernelOptions options;
   options.group = {shape.x, shape.y, 1};
   options.min_blocks = shape.blocks;
-  return Kernel::trace("pde.flow_by_hand", ir::Domain::groups, 3, options,
-                       [shape](ir::Builder&) { Flow(shape).trace(); });
+  return kernel("pde.flow_by_hand", [&](Group<3> g, Parameters& p) { Flow(p, g, shape).trace(); }, options);
 }
 
 namespace {
@@ -402,20 +404,22 @@ FlowByHand bind_flow_by_hand(const Device& device, const Mesh& mesh, const Input
                                  inputs.fields.at("p")[1]};
   for (const Buffer& b : in) f.gradients.push_back(device.allocate(b.storage(), b.shape()));
   f.partial = device.allocate(Storage::f64, {2, f.extent.elements()});
-  for (const Buffer& b : in) f.arguments.push_back(volume(b));
-  for (const Buffer& b : f.gradients) f.arguments.push_back(volume(b));
-  f.arguments.push_back(f.partial);
-  for (int64_t n : mesh.cells) f.arguments.push_back(n);
-  f.arguments.push_back(int64_t(s.chunk));
-  f.arguments.push_back(0.5 / mesh.dt);
-  for (double h : mesh.spacing) f.arguments.push_back(0.5 / h);
-  for (double h : mesh.spacing) f.arguments.push_back(inputs.parameters.at("nu") / (h * h));
+  Arguments a;
+  for (size_t k = 0; k < in.size(); ++k)
+    a.set(kFields[k], volume(in[k])).set(kGradients[k], volume(f.gradients[k]));
+  a.set("partial", f.partial).set("chunk", s.chunk).set("kt", 0.5 / mesh.dt);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const double h = mesh.spacing[axis];
+    a.set(along("n", axis), mesh.cells[axis]).set(along("k", axis), 0.5 / h);
+    a.set(along("v", axis), inputs.parameters.at("nu") / (h * h));
+  }
   const std::array<double, 2> weights{1, kFlowDivergence};
   for (size_t k = 0; k < 2; ++k) {
     const double seed = 2 * weights[k] / double(mesh.count());
-    f.arguments.push_back(seed);
+    a.set(kSeeds[k], seed);
     f.scale[k] = weights[k] / double(mesh.count()) / (seed * seed);
   }
+  f.arguments = a.bind(f.kernel);
   return f;
 }
 

@@ -12,9 +12,9 @@ namespace lockstep::pde {
 System incompressible_flow(double weight_divergence);
 
 /// Loss and gradients of that system in one sweep: f32, order 2, periodic, without the Value graph.
-/// Arguments: u at levels -1, 0, +1 and p (rank 4), gradients of the same, partial sums (2, groups), cells
-/// along x, y, z, planes of a chunk, 1 / (2 dt), 1 / (2 h) by axis, nu / h^2 by axis, seeds of momentum and
-/// divergence. Cells along x and y are multiples of the tile, along x of 4; chunks divide the cells along z;
+/// Parameters: u_0, u_1, u_2 at levels -1, 0, +1 and p (rank 4), their gradients d_…, partial sums (2, groups),
+/// nx, ny, nz, chunk (planes of a group), kt = 1 / (2 dt), kx … = 1 / (2 h), vx … = nu / h^2, seed_momentum and
+/// seed_divergence. Cells along x and y are multiples of the tile, along x of 4; chunks divide the cells along z;
 /// a group has a lane for each cell around its tile.
 Kernel flow_by_hand(const FusedShape& shape);
 

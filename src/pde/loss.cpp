@@ -38,16 +38,6 @@ std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& opti
 
 }  // namespace
 
-std::vector<FieldLevel> adjoint_fields(const Plan& plan, const std::vector<FieldLevel>& outputs) {
-  std::vector<Value> values;
-  for (const FieldLevel& o : outputs)
-    for (const Target* t : targets_of(plan, o)) {
-      if (t->point) values.push_back(*t->point);
-      for (const Term& term : t->terms) values.push_back(term.g);
-    }
-  return fields_of(plan, values, Access::field);
-}
-
 int64_t choose_slab(const Discretisation& d, const Device& device, const KernelForm& form, int64_t asked) {
   const int64_t nz = d.mesh.cells[2];
   if (asked > 0) return std::min(asked, nz);
@@ -85,16 +75,15 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   bound->rows = form.rows;
   if (form.rows && !options.wanted.empty())
     throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");
-  std::vector<Argument> gradient_arguments, field_arguments;
+  Arguments common;
+  checked.set_fields(common);
   for (const FieldLevel& o : checked.arrays(outputs)) {
     bound->gradients.push_back(like(device, checked.given(o)));
     if (form.rows) device.clear(bound->gradients.back());  // columns that nothing writes
-    gradient_arguments.push_back(checked.as_volume(bound->gradients.back(), o.field_index));
+    common.set(array_name(kGradient, plan, o), checked.as_volume(bound->gradients.back(), o.field_index));
   }
-  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field))) {
-    bound->bytes += double(checked.given(f).bytes());
-    field_arguments.push_back(checked.volume(f));
-  }
+  const std::vector<FieldLevel> read = checked.arrays(fields_of(plan, plan.residuals, Access::field));
+  for (const FieldLevel& f : read) bound->bytes += double(checked.given(f).bytes());
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
   if (form.mask) bound->bytes += double(checked.mask().bytes());
   // What fits into the last cache is better left there.
@@ -102,25 +91,18 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
 
   std::vector<double> seeds;
   for (double w : plan.weights) seeds.push_back(2 * w / count * inputs.seed);
+  set_numbers(common, *d, checked.parameters(), seeds);
   bound->totals = device.allocate(sum == Type::f64 ? Storage::f64 : Storage::f32, {residuals});
   // Kernels sum c^2 / m of the cotangents c = 2 w seed / N m R.
   const double norm = count / (2 * inputs.seed);
   for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
 
   if (bound->path == Path::fused) {
-    FusedArguments a;
-    a.fields = field_arguments;
-    a.members = members;
-    if (form.mask) a.mask = checked.mask();
-    a.gradients = gradient_arguments;
-    push_scalars(a.scalars, *d, checked.parameters());
-    for (double s : seeds) a.scalars.push_back(s);
-    a.totals = bound->totals;
     FusedShape shape = choose_shape(*d, device, form, outputs, members, options);
-    for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
+    for (const FieldLevel& f : read)
       if (checked.given(f).offset() % shape.wide != 0) shape.wide = 1;
     FusedLaunches launches =
-        fused_launches(d, device, form, outputs, shape, sum, a,
+        fused_launches(d, device, form, outputs, shape, sum, common, bound->totals, members,
                        [&](const std::string& key, const std::function<Kernel()>& make) -> const Kernel& {
                          return state_->kernel(key, make);
                        });
@@ -129,18 +111,19 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
     return BoundLoss(bound);
   }
 
-  bind_two_kernels(*bound, *state_, checked, form, options, sum, std::move(field_arguments),
-                   std::move(gradient_arguments), seeds);
+  bind_two_kernels(*bound, *state_, checked, form, options, sum, common);
   return BoundLoss(bound);
 }
 
 namespace {
 
-/// Place of a launch over whole grids of all members.
-void push_whole(std::vector<Argument>& list, const Checked& checked, const KernelForm& form) {
-  const int64_t nz = checked.cells(2);
-  list.insert(list.end(), {Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
-  if (form.batch) list.insert(list.end(), {Argument(int64_t(0)), Argument(nz)});
+/// Fields, mask and numbers of a launch over whole grids of all members.
+Arguments whole_arguments(const Discretisation& d, const Checked& checked) {
+  Arguments a;
+  checked.set_fields(a);
+  set_numbers(a, d, checked.parameters());
+  set_slab(a, checked.cells(2), Slab::whole(checked.cells(2)));
+  return a;
 }
 Shape residual_shape(const Discretisation& d, const Checked& checked) {
   return {int64_t(d.plan->residuals.size()), checked.members() * d.mesh.cells[2], d.mesh.cells[1],
@@ -163,13 +146,9 @@ Buffer Loss::residuals(const Device& device, const Inputs& inputs) const {
   const Kernel& kernel = state_->kernel(form_key("residual", form),
                                         [&] { return residual_kernel(d, form, ResidualKind::plain); });
   const Buffer result = device.allocate(form.scratch(), residual_shape(*d, checked));
-  std::vector<Argument> list;
-  for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->residuals, Access::field)))
-    list.push_back(checked.volume(f));
-  list.push_back(result);
-  push_whole(list, checked, form);
-  push_scalars(list, *d, checked.parameters());
-  device.launch_with(kernel, whole_extent(result.shape()), list, {});
+  Arguments a = whole_arguments(*d, checked);
+  a.set("result", result);
+  device.launch_with(kernel, whole_extent(result.shape()), a.bind_known(kernel), {});
   return result;
 }
 
@@ -192,19 +171,15 @@ std::map<std::string, std::array<Buffer, 3>> Loss::vjp(const Device& device, con
   const Kernel& kernel = state_->kernel(form_key("adjoint", form) + outputs_key(outputs),
                                         [&] { return adjoint_kernel(d, form, outputs); });
   std::map<std::string, std::array<Buffer, 3>> result;
-  std::vector<Argument> list;
-  for (const FieldLevel& f : checked.arrays(adjoint_fields(*d->plan, outputs)))
-    list.push_back(checked.volume(f));
-  list.push_back(cotangents);
+  Arguments a = whole_arguments(*d, checked);
+  a.set("cotangents", cotangents);
   for (const FieldLevel& o : checked.arrays(outputs)) {
     const std::string name = form.rows ? "" : d->plan->fields[size_t(o.field_index)].name;
     Buffer& g = result[name][size_t(o.level + 1)] = like(device, checked.given(o));
     if (form.rows) device.clear(g);  // columns that nothing writes
-    list.push_back(checked.as_volume(g, o.field_index));
+    a.set(array_name(kGradient, *d->plan, o), checked.as_volume(g, o.field_index));
   }
-  push_whole(list, checked, form);
-  push_scalars(list, *d, checked.parameters());
-  device.launch_with(kernel, whole_extent(shape), list, {});
+  device.launch_with(kernel, whole_extent(shape), a.bind_known(kernel), {});
   return result;
 }
 
@@ -222,9 +197,7 @@ Buffer Loss::jvp(const Device& device, const Inputs& inputs,
   const Kernel& kernel = state_->kernel(form_key("tangent", form),
                                         [&] { return residual_kernel(d, form, ResidualKind::tangent); });
   const Buffer result = device.allocate(form.scratch(), residual_shape(*d, checked));
-  std::vector<Argument> list;
-  for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->tangents, Access::field)))
-    list.push_back(checked.volume(f));
+  Arguments a = whole_arguments(*d, checked);
   for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->tangents, Access::tangent))) {
     const auto found = tangents.find(form.rows ? "" : d->plan->fields[size_t(f.field_index)].name);
     Buffer t = found == tangents.end() ? Buffer() : found->second[size_t(f.level + 1)];
@@ -235,12 +208,10 @@ Buffer Loss::jvp(const Device& device, const Inputs& inputs,
     } else {
       checked.check(t, f.field_index, fmt::format("tangent of {} at level {:+}", found->first, f.level));
     }
-    list.push_back(checked.as_volume(t, f.field_index));
+    a.set(array_name(kTangent, *d->plan, f), checked.as_volume(t, f.field_index));
   }
-  list.push_back(result);
-  push_whole(list, checked, form);
-  push_scalars(list, *d, checked.parameters());
-  device.launch_with(kernel, whole_extent(result.shape()), list, {});
+  a.set("result", result);
+  device.launch_with(kernel, whole_extent(result.shape()), a.bind_known(kernel), {});
   return result;
 }
 

@@ -7,53 +7,62 @@
 
 namespace lockstep::pde {
 
-using ir::Id;
+namespace {
+
+/// Which level relative to its own a residual before, at or after a level sees that level as.
+constexpr int kSeenAs[] = {1, 0, -1};
+constexpr const char* kSeenBy[] = {"before", "here", "after"};
+
+/// Gradient of a component at a level: its own residual's part, then what the one before and the one after give.
+AnyVal level_gradient(const Plan& plan, Type type, int field, int component, const SeenBy& seen,
+                      std::array<std::optional<Tracer>, 3>& tracers) {
+  const bool is[] = {seen.before, seen.here, seen.after};
+  AnyVal sum = seen.here ? AnyVal() : AnyVal::number(type, 0);
+  for (size_t which : {1, 0, 2}) {
+    if (!is[which]) continue;
+    for (const Target* t : targets_of(plan, {field, kSeenAs[which]})) {
+      if (t->component != component) continue;
+      Tracer& tracer = *tracers[which];
+      const AnyVal part = which == 1 ? tracer.gradient(*t) : t->point ? tracer.value(*t->point) : AnyVal();
+      if (!part.empty()) sum = sum.empty() ? part : sum + part;
+    }
+  }
+  return sum.empty() ? AnyVal::number(type, 0) : sum;
+}
+
+}  // namespace
 
 Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                          std::vector<int> fields, SeenBy seen) {
-  std::string name =
+  const std::string name =
       fmt::format("pde.trajectory.{}.{}{}{}{}", variant(*d, form), fields.size(), seen.before ? "" : ".first",
                   seen.here ? "" : ".aside", seen.after ? "" : ".last");
-  return Kernel::trace(std::move(name), ir::Domain::points, 3, {}, [d, form, fields, seen](ir::Builder& b) {
+  return kernel(name, [&](At<3> at, Parameters& p) {
     const Plan& plan = *d->plan;
     std::vector<FieldLevel> outputs;
     for (int f : fields) outputs.push_back({f, 0});
-    const FieldArrays arrays(plan, seen.here ? adjoint_fields(plan, outputs) : std::vector<FieldLevel>(),
-                             form, "", ir::Access::read);
-    std::optional<RawBuffer> cotangents[3];  // of the residuals before, here, after
+    const FieldArrays arrays(p, plan, seen.here ? adjoint_fields(plan, outputs) : std::vector<FieldLevel>(),
+                             form, kField);
     const bool is[] = {seen.before, seen.here, seen.after};
-    static constexpr const char* kNames[] = {"before", "here", "after"};
-    for (int which = 0; which < 3; ++which)
-      if (is[which]) cotangents[which].emplace(kNames[which], form.scratch(), 4, ir::Access::read);
-    const FieldArrays gradients(plan, outputs, form, "d_", ir::Access::write);
-    const SlabPlace place(*d, form);
-    const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-    std::optional<Tracer> tracers[3];
-    for (int which = 0; which < 3; ++which)
+    std::array<std::optional<AnyGrid>, 3> cotangents;
+    for (size_t which = 0; which < 3; ++which)
+      if (is[which]) cotangents[which] = p.read(kSeenBy[which], form.scratch(), 4);
+    const FieldArrays gradients(p, plan, outputs, form, kGradient);
+    const SlabPlace place(p, at, *d, form);
+    const Tracer::Scalars scalars(p, *d, form.type());
+    std::array<std::optional<Tracer>, 3> tracers;
+    for (size_t which = 0; which < 3; ++which)
       tracers[which].emplace(*d, form.type(), scalars, place.own, place.size, [&, which](const Datum& x) {
         Tracer& t = *tracers[which];
         if (x.kind == Access::cotangent)
-          return cotangents[which]->load({b.i32(x.component), place.slot_at(t, *d, x.at[2]),
-                                          t.coordinate(1, x.at[1]), t.coordinate(0, x.at[0])});
+          return cotangents[which]->load(
+              {x.component, place.slot_at(t, x.at[2]), t.coordinate(1, x.at[1]), t.coordinate(0, x.at[0])});
         return arrays.load({x.field_index, x.level}, x.component, t.neighbour(x.at), place.member, place.nz);
       });
-    for (size_t k = 0; k < fields.size(); ++k)
-      for (int c = 0; c < plan.fields[size_t(fields[k])].components; ++c) {
-        Id sum = seen.here ? ir::kNone : b.number(form.type(), 0);
-        for (int level : {0, 1, -1}) {  // the residual before sees this level as +1
-          const int which = 1 - level;
-          if (!is[which]) continue;
-          for (const Target* t : targets_of(plan, {fields[k], level})) {
-            if (t->component != c) continue;
-            const Id part = level == 0 ? tracers[1]->gradient(*t)
-                            : t->point ? tracers[which]->value(*t->point)
-                                       : ir::kNone;
-            if (part != ir::kNone) sum = sum == ir::kNone ? part : b.op(ir::Op::fadd, {sum, part});
-          }
-        }
-        if (sum == ir::kNone) sum = b.number(form.type(), 0);
-        gradients.store({fields[k], 0}, c, place.own, place.member, place.nz, sum, form.streaming);
-      }
+    for (int field : fields)
+      for (int c = 0; c < plan.fields[size_t(field)].components; ++c)
+        gradients.store({field, 0}, c, place.own, place.member, place.nz,
+                        level_gradient(plan, form.type(), field, c, seen, tracers), form.streaming);
   });
 }
 
@@ -76,6 +85,26 @@ struct Trajectory {
   }
   Buffer volume(const Plan& plan, int field, int64_t level) const {
     return checked.as_volume(given(plan, field, level), field);
+  }
+  /// The mask and the numbers of a plan.
+  Arguments common(const Discretisation& d) const {
+    Arguments a;
+    if (form.mask) a.set("mask", checked.mask());
+    std::vector<double> seeds;
+    for (double w : d.plan->weights) seeds.push_back(2 * w / count * inputs.seed);
+    set_numbers(a, d, checked.parameters(), seeds);
+    return a;
+  }
+  /// Fields or gradients, whose level 0 is level `at` of the trajectory.
+  void set_fields(Arguments& a, const Plan& plan, const std::vector<FieldLevel>& list, int64_t at) const {
+    for (const FieldLevel& f : checked.arrays(list))
+      a.set(array_name(kField, plan, f), volume(plan, f.field_index, at + f.level));
+  }
+  void set_gradients(Arguments& a, const BoundLoss::State& bound, const Plan& plan,
+                     const std::vector<FieldLevel>& list, int64_t at) const {
+    for (const FieldLevel& f : checked.arrays(list))
+      a.set(array_name(kGradient, plan, f),
+            checked.as_volume(bound.gradient_of(f.field_index, at + f.level), f.field_index));
   }
 };
 
@@ -104,26 +133,20 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
     });
     const std::vector<FieldLevel> outputs = part_outputs(*d->plan);
     FusedShape shape = choose_shape(*d, device, form, outputs, members, chosen.options);
-    FusedArguments a;
-    a.members = members;
-    for (const FieldLevel& f : t.checked.arrays(fields_of(*d->plan, d->plan->residuals, Access::field))) {
-      a.fields.push_back(t.volume(plan, f.field_index, first + f.level));
+    const std::vector<FieldLevel> read = fields_of(*d->plan, d->plan->residuals, Access::field);
+    for (const FieldLevel& f : t.checked.arrays(read))
       if (t.given(plan, f.field_index, first + f.level).offset() % shape.wide != 0) shape.wide = 1;
-    }
-    if (form.mask) a.mask = t.checked.mask();
-    for (const FieldLevel& f : t.checked.arrays(outputs))
-      a.gradients.push_back(
-          t.checked.as_volume(bound.gradient_of(f.field_index, first + f.level), f.field_index));
+    Arguments a = t.common(*d);
+    t.set_fields(a, plan, read, first);
+    t.set_gradients(a, bound, plan, outputs, first);
     const Carry& carry = d->plan->carry;
     if (carry.writes && !carried[number % 2])
       carried[number % 2] = device.allocate(form.scratch(), {members * carry.rows(), nz, ny, nx});
-    if (carry.reads) a.carried_in = carried[(number + 1) % 2];
-    if (carry.writes) a.carried_out = carried[number % 2];
-    push_scalars(a.scalars, *d, t.checked.parameters());
-    for (double w : d->plan->weights) a.scalars.push_back(2 * w / t.count * t.inputs.seed);
-    a.totals = bound.totals.rows(first - 1, part.levels).reshape({part.levels * residuals});
+    if (carry.reads) a.set("carried_in", carried[(number + 1) % 2]);
+    if (carry.writes) a.set("carried_out", carried[number % 2]);
+    const Buffer totals = bound.totals.rows(first - 1, part.levels).reshape({part.levels * residuals});
     FusedLaunches launches =
-        fused_launches(d, device, form, outputs, shape, t.sum, a,
+        fused_launches(d, device, form, outputs, shape, t.sum, a, totals, members,
                        [&](const std::string& k, const std::function<Kernel()>& make) -> const Kernel& {
                          return loss.kernel(k.starts_with("total") ? k : key + k, make);
                        });
@@ -168,31 +191,22 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   for (int64_t n = 1; n < t.levels - 1; ++n)
     sums.push_back(device.allocate(bound.totals.storage(), {residuals, members * nz, chunks}));
 
-  std::vector<Argument> scalars;
-  push_scalars(scalars, *d, t.checked.parameters());
-  const auto append_place = [&](std::vector<Argument>& list, int64_t member, int64_t from, int64_t planes) {
-    list.insert(list.end(), {Argument(from), Argument(ring), Argument(shift), Argument(nz)});
-    if (form.batch) list.insert(list.end(), {Argument(member), Argument(planes)});
-    list.insert(list.end(), scalars.begin(), scalars.end());
-  };
+  const Arguments common = t.common(*d);
   const auto launch_residual = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
     const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
     const int64_t high = whole ? nz : d->wraps[2] ? to + reach : std::min(to + reach, nz);
-    std::vector<Argument> list;
-    for (const FieldLevel& f : t.checked.arrays(fields_of(plan, plan.residuals, Access::field)))
-      list.push_back(t.volume(plan, f.field_index, n + f.level));
-    if (form.mask) list.push_back(t.checked.mask());
-    list.push_back(cotangents[n % 3]);
-    append_place(list, member, low, high - low);
-    for (double w : plan.weights) list.push_back(2 * w / t.count * t.inputs.seed);
-    bound.launches.push_back({residual, {held * (high - low), ny, nx}, std::move(list)});
-    std::vector<Argument> reduce{cotangents[n % 3].reshape({residuals, held * ring, ny * nx})};
+    Arguments a = common;
+    t.set_fields(a, plan, fields_of(plan, plan.residuals, Access::field), n);
+    a.set("result", cotangents[n % 3]);
+    set_slab(a, nz, {low, high - low, ring, shift, member});
+    bound.launches.push_back({residual, {held * (high - low), ny, nx}, a.bind_known(residual)});
+    Arguments sum;
+    sum.set("cotangents", cotangents[n % 3].reshape({residuals, held * ring, ny * nx}));
     if (form.mask)
-      reduce.push_back(t.checked.mask().reshape({members * nz, ny * nx}).rows(member * nz, held * nz));
-    reduce.insert(reduce.end(),
-                  {Argument(sums[size_t(n - 1)].window({0, member * nz, 0}, {residuals, held * nz, chunks})),
-                   Argument(from), Argument(held * ring), Argument(whole ? held * nz : shift)});
-    bound.launches.push_back({partial, {residuals, held * (to - from), chunks}, std::move(reduce)});
+      sum.set("mask", t.checked.mask().reshape({members * nz, ny * nx}).rows(member * nz, held * nz));
+    sum.set("partial", sums[size_t(n - 1)].window({0, member * nz, 0}, {residuals, held * nz, chunks}));
+    sum.set("z_first", from).set("ring", held * ring).set("shift", whole ? held * nz : shift);
+    bound.launches.push_back({partial, {residuals, held * (to - from), chunks}, sum.bind(partial)});
   };
   const auto launch_adjoint = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
     if (t.wanted.empty()) return;
@@ -202,16 +216,13 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
                                        [&] { return trajectory_kernel(d, back_form, t.wanted, seen); });
     std::vector<FieldLevel> outputs;
     for (int f : t.wanted) outputs.push_back({f, 0});
-    std::vector<Argument> list;
-    if (seen.here)
-      for (const FieldLevel& f : t.checked.arrays(adjoint_fields(plan, outputs)))
-        list.push_back(t.volume(plan, f.field_index, n));
+    Arguments a = common;
+    if (seen.here) t.set_fields(a, plan, adjoint_fields(plan, outputs), n);
     for (int64_t k = n - 1; k <= n + 1; ++k)
-      if (has_residual(k)) list.push_back(cotangents[k % 3]);
-    for (const FieldLevel& f : t.checked.arrays(outputs))
-      list.push_back(t.checked.as_volume(bound.gradient_of(f.field_index, n), f.field_index));
-    append_place(list, member, from, to - from);
-    bound.launches.push_back({kernel, {held * (to - from), ny, nx}, std::move(list)});
+      if (has_residual(k)) a.set(kSeenBy[k - n + 1], cotangents[k % 3]);
+    t.set_gradients(a, bound, plan, outputs, n);
+    set_slab(a, nz, {from, to - from, ring, shift, member});
+    bound.launches.push_back({kernel, {held * (to - from), ny, nx}, a.bind_known(kernel)});
   };
   for (int64_t member = 0; member < members; member += held)
     for (int64_t from = 0; from < nz; from += slab) {
@@ -221,11 +232,12 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
         launch_adjoint(member, n, from, to);
       }
     }
-  for (int64_t n = 0; n < t.levels - 2; ++n)
-    bound.totals_launches.push_back({total,
-                                     {residuals},
-                                     {sums[size_t(n)].reshape({residuals, members * nz * chunks}),
-                                      bound.totals.rows(n, 1).reshape({residuals})}});
+  for (int64_t n = 0; n < t.levels - 2; ++n) {
+    Arguments a;
+    a.set("partial", sums[size_t(n)].reshape({residuals, members * nz * chunks}));
+    a.set("totals", bound.totals.rows(n, 1).reshape({residuals}));
+    bound.totals_launches.push_back({total, {residuals}, a.bind(total)});
+  }
 }
 
 /// The first three levels, which stand for all in the checks of names, parameters, mask and type.

@@ -5,8 +5,6 @@
 
 namespace lockstep::pde {
 
-using ir::Id;
-
 namespace {
 
 /// dc/db of the rows near one end, the outermost first.
@@ -51,40 +49,46 @@ struct Part {
   const Term* term;
 };
 
-/// Points kernel over the outer layers of one end of an axis. Arguments: fields, cotangents (rank 4), result
-/// (parts and three axes), cells along x, y, z, scales, parameters.
-Kernel layer_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, std::vector<Part> parts,
-                    int axis, int end) {
-  return Kernel::trace(
-      fmt::format("pde.boundary.{}.{}{}", variant(*d, form), char('x' + axis), end), ir::Domain::points, 3,
-      {}, [=](ir::Builder& b) {
-        std::vector<Value> values;
-        for (const Part& p : parts) values.push_back(p.term->g);
-        const FieldArrays arrays(*d->plan, fields_of(*d->plan, values, Access::field), form, "",
-                                 ir::Access::read);
-        const RawBuffer cotangents("cotangents", form.scratch(), 4, ir::Access::read),
-            result("result", form.scratch(), 4, ir::Access::write);
-        std::array<Id, 3> at, own, size;
-        for (size_t a = 0; a < 3; ++a) {
-          size[a] = add_scalar(fmt::format("n{}", char('x' + a)), Type::i32);
-          at[a] = own[a] = b.emit(ir::Op::coord, Type::i32, {}, uint64_t(a));
-        }
-        if (end == 1)
-          own[size_t(axis)] =
-              b.op(ir::Op::isub,
-                   {b.op(ir::Op::isub, {size[size_t(axis)], b.i32(1)}, ir::kNoWrap), at[size_t(axis)]},
-                   ir::kNoWrap);
-        const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-        std::optional<Tracer> tracer;
-        tracer.emplace(*d, form.type(), scalars, own, size, [&](const Datum& x) {
-          const std::array<Id, 3> cell = tracer->neighbour(x.at);
-          if (x.kind == Access::cotangent)
-            return cotangents.load({b.i32(x.component), cell[2], cell[1], cell[0]});
-          return arrays.load({x.field_index, x.level}, x.component, cell, ir::kNone, size[2]);
-        });
-        for (size_t k = 0; k < parts.size(); ++k)
-          result.store({b.i32(int(k)), at[2], at[1], at[0]}, tracer->value(parts[k].term->g));
-      });
+/// Fields that the derivatives of parts read.
+std::vector<FieldLevel> part_fields(const Plan& plan, const std::vector<Part>& parts) {
+  std::vector<Value> values;
+  for (const Part& p : parts) values.push_back(p.term->g);
+  return fields_of(plan, values, Access::field);
+}
+
+/// Points kernel over the outer layers of one end of an axis. Parameters: fields, cotangents (rank 4), result
+/// (parts and three axes), nx, ny, nz, scales, parameters.
+Kernel layer_kernel(const Discretisation& d, const KernelForm& form, const std::vector<Part>& parts, int axis,
+                    int end) {
+  const std::string name = fmt::format("pde.boundary.{}.{}{}", variant(d, form), char('x' + axis), end);
+  return kernel(name, [&](At<3> point, Parameters& p) {
+    const FieldArrays arrays(p, *d.plan, part_fields(*d.plan, parts), form, kField);
+    const AnyGrid cotangents = p.read("cotangents", form.scratch(), 4),
+                  result = p.write("result", form.scratch(), 4);
+    const Cell size{p.scalar<i32>("nx"), p.scalar<i32>("ny"), p.scalar<i32>("nz")},
+        at{point.x, point.y, point.z};
+    const auto place = [&](int a) {
+      const size_t k = size_t(a);
+      return end == 1 && a == axis ? size[k] - Index(1) - at[k] : at[k];
+    };
+    const Cell own{place(0), place(1), place(2)};
+    const Tracer::Scalars scalars(p, d, form.type());
+    std::optional<Tracer> tracer;
+    tracer.emplace(d, form.type(), scalars, own, size, [&](const Datum& x) {
+      const Cell cell = tracer->neighbour(x.at);
+      if (x.kind == Access::cotangent) return cotangents.load({x.component, cell[2], cell[1], cell[0]});
+      return arrays.load({x.field_index, x.level}, x.component, cell, {}, size[2]);
+    });
+    for (size_t k = 0; k < parts.size(); ++k)
+      result.store({int(k), at[2], at[1], at[0]}, tracer->value(parts[k].term->g));
+  });
+}
+
+/// Numbers of a buffer of f32 or f64.
+std::vector<double> numbers_of(const Device& device, const Buffer& buffer) {
+  if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
+  const std::vector<float> narrow = device.download<float>(buffer);
+  return {narrow.begin(), narrow.end()};
 }
 
 }  // namespace
@@ -111,15 +115,16 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
   const Buffer cotangents = device.allocate(form.scratch(), {int64_t(plan.residuals.size()), nz, ny, nx});
   const Kernel& residual = state_->kernel(form_key("cotangent", form),
                                           [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
-  std::vector<Argument> list;
-  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
-    list.push_back(checked.volume(f));
-  if (form.mask) list.push_back(checked.mask());
-  list.insert(list.end(),
-              {Argument(cotangents), Argument(int64_t(0)), Argument(nz), Argument(nz), Argument(nz)});
-  push_scalars(list, *d, checked.parameters());
-  for (double w : plan.weights) list.push_back(2 * w / double(d->mesh.count()) * inputs.seed);
-  device.launch_with(residual, {nz, ny, nx}, list, {});
+  Arguments common;
+  checked.set_fields(common);
+  std::vector<double> seeds;
+  for (double w : plan.weights) seeds.push_back(2 * w / double(d->mesh.count()) * inputs.seed);
+  set_numbers(common, *d, checked.parameters(), seeds);
+  Arguments of_residual = common;
+  set_slab(of_residual, nz, Slab::whole(nz));
+  of_residual.set("result", cotangents);
+  device.launch_with(residual, {nz, ny, nx}, of_residual.bind_known(residual), {});
+  common.set("cotangents", cotangents).set("nx", nx).set("ny", ny).set("nz", nz);
   form.mask = false;
 
   std::vector<BoundaryGradient> all;
@@ -135,25 +140,13 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
       Shape extent{nz, ny, nx};
       extent[2 - axis] = layers;
       const Kernel& kernel = state_->kernel(fmt::format("{} {} {}", form_key("boundary", form), axis, end),
-                                            [&] { return layer_kernel(d, form, parts, axis, end); });
+                                            [&] { return layer_kernel(*d, form, parts, axis, end); });
       const Buffer result =
           device.allocate(form.scratch(), {int64_t(parts.size()), extent[0], extent[1], extent[2]});
-      std::vector<Value> values;
-      for (const Part& p : parts) values.push_back(p.term->g);
-      std::vector<Argument> arguments;
-      for (const FieldLevel& f : checked.arrays(fields_of(plan, values, Access::field)))
-        arguments.push_back(checked.volume(f));
-      arguments.insert(arguments.end(),
-                       {Argument(cotangents), Argument(result), Argument(nx), Argument(ny), Argument(nz)});
-      push_scalars(arguments, *d, checked.parameters());
-      device.launch_with(kernel, extent, arguments, {});
-      std::vector<double> g;
-      if (form.scratch() == Storage::f64) {
-        g = device.download<double>(result);
-      } else {
-        const std::vector<float> narrow = device.download<float>(result);
-        g.assign(narrow.begin(), narrow.end());
-      }
+      Arguments arguments = common;
+      arguments.set("result", result);
+      device.launch_with(kernel, extent, arguments.bind_known(kernel), {});
+      const std::vector<double> g = numbers_of(device, result);
       const int64_t cells = extent.elements(), inner = axis == 0 ? 1 : axis == 1 ? nx : nx * ny;
       for (size_t k = 0; k < parts.size(); ++k) {
         const Target& t = *parts[k].target;

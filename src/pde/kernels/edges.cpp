@@ -1,47 +1,35 @@
 #include "pde/kernels/edges.hpp"
 
-#include "pde/kernels/sweep_ops.hpp"
-
 namespace lockstep::pde {
 
-using ir::Id;
-using ir::kNone;
-using namespace sweep_ops;
-
-Edges::Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars,
-             const std::array<Id, 3>& cells, Branch apart)
+Edges::Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells,
+             Branch apart)
     : d_(d), type_(type), scalars_(scalars), cells_(cells), apart_(std::move(apart)) {}
 
 /// Cells whose rows along an axis differ from the inner ones.
-Id Edges::at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width) const {
-  Id edge = width.low > 0 ? less(own[size_t(axis)], constant(width.low)) : kNone;
-  if (width.high > 0) {
-    const Id high = at_most(plus(cells_[size_t(axis)], -width.high), own[size_t(axis)]);
-    edge = edge == kNone ? high : either(edge, high);
-  }
-  return edge;
+Val<bool> Edges::at_edge(const Cell& own, int axis, const EdgeWidth& width) const {
+  const Index &at = own[size_t(axis)], &n = cells_[size_t(axis)];
+  if (width.low == 0) return n - width.high <= at;
+  const Val<bool> low = at < width.low;
+  return width.high > 0 ? low || n - width.high <= at : low;
 }
 
 /// Variables that hold `inner` and, in a branch that only lanes at an edge take, what `edged` sets them to.
 /// Its tracer is its own, since nothing that a branch computes may be used after it.
-Edges::Values Edges::unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
+Edges::Values Edges::unless_at_edge(const Cell& own, int axis, const EdgeWidth& width,
                                     const Tracer::Load& load, const Values& inner,
-                                    const std::function<Id(Tracer&, size_t)>& edged) const {
-  ir::Builder& b = builder();
-  Values variables;
-  for (Id value : inner) variables.push_back(b.variable(value));
+                                    const std::function<AnyVal(Tracer&, size_t)>& edged) const {
+  std::vector<AnyVar> variables(inner.begin(), inner.end());
   apart_([&] {
-    b.if_(at_edge(own, axis, width), [&] {
+    if_(at_edge(own, axis, width), [&] {
       Tracer tracer(d_, type_, scalars_, own, cells_, load);
-      for (size_t k = 0; k < variables.size(); ++k) b.set(variables[k], edged(tracer, k));
+      for (size_t k = 0; k < variables.size(); ++k) variables[k] = edged(tracer, k);
     });
   });
-  Values values;
-  for (Id variable : variables) values.push_back(b.get(variable));
-  return values;
+  return Values(variables.begin(), variables.end());
 }
 
-void Edges::differences(Tracer& tracer, std::span<const Value> values, const std::array<Id, 3>& own,
+void Edges::differences(Tracer& tracer, std::span<const Value> values, const Cell& own,
                         const Tracer::Load& load) const {
   const Plan& plan = *d_.plan;
   for (int axis = 0; axis < 3; ++axis) {
@@ -67,10 +55,10 @@ void Edges::differences(Tracer& tracer, std::span<const Value> values, const std
   }
 }
 
-std::map<const Term*, Id> Edges::own_differences(Tracer& tracer, std::span<const Target* const> targets,
-                                                 const std::array<Id, 3>& own, const Tracer::Load& load,
-                                                 bool edged) const {
-  std::map<const Term*, Id> all;
+std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<const Target* const> targets,
+                                                     const Cell& own, const Tracer::Load& load,
+                                                     bool edged) const {
+  std::map<const Term*, AnyVal> all;
   for (int axis = 0; axis < 2; ++axis) {
     std::vector<std::pair<const Target*, const Term*>> changed;
     Values inner;
@@ -79,7 +67,7 @@ std::map<const Term*, Id> Edges::own_differences(Tracer& tracer, std::span<const
       for (const Term& term : target->terms) {
         if (term.axis != axis) continue;
         const AxisOperator& op = d_.of(target->field_index, target->component, term.stencil, axis);
-        const Id value = all[&term] = tracer.own_difference(*target, term, false);
+        const AnyVal value = all[&term] = tracer.own_difference(*target, term, false);
         EdgeWidth one;
         one.widen(op.rows_t, op.taps_t, false);
         if (!one || !edged) continue;

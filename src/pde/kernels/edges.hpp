@@ -13,32 +13,29 @@ namespace lockstep::pde {
 /// Sweeps of a tile along z share it. What it is given by reference is read when it traces.
 class Edges {
  public:
-  using Id = ir::Id;
-  using Values = std::vector<Id>;
+  using Values = std::vector<AnyVal>;
   /// Traces what a branch holds and forgets what it loaded.
   using Branch = std::function<void(const std::function<void()>&)>;
 
-  Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const std::array<Id, 3>& cells,
-        Branch apart);
+  Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells, Branch apart);
 
   /// Gives the tracer the differences in `values` that edges change.
-  void differences(Tracer& tracer, std::span<const Value> values, const std::array<Id, 3>& own,
+  void differences(Tracer& tracer, std::span<const Value> values, const Cell& own,
                    const Tracer::Load& load) const;
   /// Differences along x and y that gradients of `targets` take, edges included where `edged`.
-  std::map<const Term*, Id> own_differences(Tracer& tracer, std::span<const Target* const> targets,
-                                            const std::array<Id, 3>& own, const Tracer::Load& load,
-                                            bool edged = true) const;
+  std::map<const Term*, AnyVal> own_differences(Tracer& tracer, std::span<const Target* const> targets,
+                                                const Cell& own, const Tracer::Load& load,
+                                                bool edged = true) const;
 
  private:
-  Id at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width) const;
-  Values unless_at_edge(const std::array<Id, 3>& own, int axis, const EdgeWidth& width,
-                        const Tracer::Load& load, const Values& inner,
-                        const std::function<Id(Tracer&, size_t)>& edged) const;
+  Val<bool> at_edge(const Cell& own, int axis, const EdgeWidth& width) const;
+  Values unless_at_edge(const Cell& own, int axis, const EdgeWidth& width, const Tracer::Load& load,
+                        const Values& inner, const std::function<AnyVal(Tracer&, size_t)>& edged) const;
 
   const Discretisation& d_;
   Type type_;
   const Tracer::Scalars& scalars_;
-  const std::array<Id, 3>& cells_;
+  const Cell& cells_;
   Branch apart_;
 };
 

@@ -140,36 +140,28 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
   const int levels = int(d->plan->carry.level) + 1;
   const bool whole = d->plan->carry.rows() == 0;
   const std::string part = whole ? "" : fmt::format(".levels{}", levels);
-  return Kernel::trace(
+  return kernel(
       fmt::format("pde.fused.{}.{}{}.{}", variant(*d, form), outputs.size(), part, lockstep::name(sum)),
-      ir::Domain::groups, 3, options, [=](ir::Builder&) { Sweep(*d, form, outputs, shape, sum).trace(); });
+      [&](Group<3> g, Parameters& p) { Sweep(p, g, *d, form, outputs, shape, sum).trace(); }, options);
 }
 
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
                              const KernelForm& form, const std::vector<FieldLevel>& outputs,
-                             const FusedShape& shape, Type sum, const FusedArguments& a,
-                             const KernelStore& store) {
+                             const FusedShape& shape, Type sum, Arguments arguments, const Buffer& totals,
+                             int64_t members, const KernelStore& store) {
   std::string key = fmt::format("{} {} {}", form_key("fused", form), int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
   const Kernel& kernel = store(key, [&] { return fused_kernel(d, form, outputs, shape, sum); });
   const Kernel& total = store(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
   const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-  const int64_t chunks = tiles(d->mesh.cells[2], shape.chunk);
-  const Extent extent{a.members * chunks, tiles(d->mesh.cells[1], shape.tall()),
-                      tiles(d->mesh.cells[0], shape.x)};
+  const auto& n = d->mesh.cells;
+  const int64_t chunks = tiles(n[2], shape.chunk);
+  const Extent extent{members * chunks, tiles(n[1], shape.tall()), tiles(n[0], shape.x)};
   const int64_t residuals = int64_t(d->plan->residuals.size());
-  const Buffer partial = device.allocate(a.totals.storage(), {residuals, extent.elements()});
-  std::vector<Argument> list = a.fields;
-  if (a.mask) list.push_back(a.mask);
-  list.insert(list.end(), a.gradients.begin(), a.gradients.end());
-  if (a.carried_in) list.push_back(a.carried_in);
-  if (a.carried_out) list.push_back(a.carried_out);
-  list.push_back(partial);
-  for (int axis = 0; axis < 3; ++axis) list.push_back(d->mesh.cells[size_t(axis)]);
-  list.push_back(int64_t(shape.chunk));
-  if (form.batch) list.push_back(chunks);
-  list.insert(list.end(), a.scalars.begin(), a.scalars.end());
-  return {{kernel, extent, std::move(list)}, {total, {residuals}, {partial, a.totals}}};
+  const Buffer partial = device.allocate(totals.storage(), {residuals, extent.elements()});
+  set_sweep(arguments, *d, shape.chunk);
+  arguments.set("partial", partial).set("totals", totals);
+  return {{kernel, extent, arguments.bind_known(kernel)}, {total, {residuals}, arguments.bind_known(total)}};
 }
 
 }  // namespace lockstep::pde

@@ -6,16 +6,6 @@
 
 namespace lockstep::pde {
 
-struct FusedArguments {
-  std::vector<Argument> fields;  // of rank 4, as the residuals mention them
-  Buffer mask;
-  std::vector<Argument> gradients;  // of rank 4
-  std::vector<Argument> scalars;    // scales, parameters, seeds
-  Buffer carried_in, carried_out;   // of parts of a trajectory
-  Buffer totals;
-  int64_t members = 1;
-};
-
 /// Why the fused kernel cannot do a problem, or an empty text.
 std::string fused_refusal(const Discretisation& d, const Device& device, const KernelForm& form);
 /// The path for options.path; UnsupportedError where fused was asked for and cannot be.
@@ -32,9 +22,11 @@ using KernelStore = std::function<const Kernel&(const std::string& key, const st
 struct FusedLaunches {
   Launch sweep, total;
 };
+/// `arguments`: fields, mask, gradients, what is carried and the numbers, by name; `totals` takes one sum for
+/// each residual.
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
                              const KernelForm& form, const std::vector<FieldLevel>& outputs,
-                             const FusedShape& shape, Type sum, const FusedArguments& arguments,
-                             const KernelStore& store);
+                             const FusedShape& shape, Type sum, Arguments arguments, const Buffer& totals,
+                             int64_t members, const KernelStore& store);
 
 }  // namespace lockstep::pde

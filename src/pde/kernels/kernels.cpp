@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::pde {
-
-using ir::Id;
 
 std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> values, Access::Kind kind) {
   std::vector<FieldLevel> list;
@@ -31,29 +30,54 @@ std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where)
   return list;
 }
 
+std::vector<Value> adjoint_values(const Plan& plan, const std::vector<FieldLevel>& outputs) {
+  std::vector<Value> values;
+  for (const FieldLevel& o : outputs)
+    for (const Target* t : targets_of(plan, o)) {
+      if (t->point) values.push_back(*t->point);
+      for (const Term& term : t->terms) values.push_back(term.g);
+    }
+  return values;
+}
+
+std::vector<FieldLevel> adjoint_fields(const Plan& plan, const std::vector<FieldLevel>& outputs) {
+  return fields_of(plan, adjoint_values(plan, outputs), Access::field);
+}
+
+std::vector<AnyVal> seed_scalars(Parameters& p, const Plan& plan, Type type) {
+  std::vector<AnyVal> seeds;
+  for (size_t k = 0; k < plan.residuals.size(); ++k)
+    seeds.push_back(p.scalar(fmt::format("seed{}", k), type));
+  return seeds;
+}
+
 std::string variant(const Discretisation& d, const KernelForm& form) {
   std::string text = fmt::format("{}.order{}.", lockstep::name(form.storage), d.mesh.order);
   for (bool wraps : d.wraps) text += wraps ? 'p' : 'e';
   return text + (form.mask ? ".masked" : "") + (form.rows ? ".rows" : "") + (form.batch ? ".batch" : "");
 }
 
-namespace {
+std::string array_name(const char* what, const Plan& plan, const FieldLevel& f) {
+  if (f.field_index < 0) return fmt::format("{}_rows_{}", what, f.level + 1);
+  std::string text = plan.fields[size_t(f.field_index)].name;
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return fmt::format("{}{}_{}_{}", what, f.field_index, text, f.level + 1);
+}
 
-ir::Builder& builder() { return lockstep::detail::builder(); }
-
-}  // namespace
-
-FieldArrays::FieldArrays(const Plan& plan, std::vector<FieldLevel> list, const KernelForm& form,
-                         const char* prefix, ir::Access access)
-    : plan_(plan), list_(std::move(list)), form_(form) {
-  if (form.rows)
-    for (int level : levels(list_))
-      buffers_.emplace_back(fmt::format("{}rows_{}", prefix, level + 1), form.storage, 4, access);
-  else
-    for (const FieldLevel& f : list_)
-      buffers_.emplace_back(
-          fmt::format("{}{}_{}", prefix, plan.fields[size_t(f.field_index)].name, f.level + 1), form.storage,
-          4, access);
+FieldArrays::FieldArrays(Parameters& p, const Plan& plan, const std::vector<FieldLevel>& list,
+                         const KernelForm& form, const char* what)
+    : plan_(plan), form_(form) {
+  std::vector<FieldLevel> arrays = list;
+  if (form.rows) {
+    arrays.clear();
+    for (int level : levels(list)) arrays.push_back({-1, level});
+  }
+  for (const FieldLevel& f : arrays) {
+    const std::string name = array_name(what, plan, f);
+    buffers_.emplace_back(f,
+                          what == kGradient ? p.write(name, form.storage, 4) : p.read(name, form.storage, 4));
+  }
 }
 
 std::vector<int> FieldArrays::levels(const std::vector<FieldLevel>& list) {
@@ -70,220 +94,174 @@ int FieldArrays::column(const Plan& plan, int field_index, int component) {
 }
 int FieldArrays::width(const Plan& plan) { return column(plan, int(plan.fields.size()), 0); }
 
-const RawBuffer& FieldArrays::buffer(const FieldLevel& f) const {
-  if (form_.rows) {
-    const std::vector<int> all = levels(list_);
-    return buffers_[size_t(std::find(all.begin(), all.end(), f.level) - all.begin())];
-  }
-  return buffers_[size_t(std::find(list_.begin(), list_.end(), f) - list_.begin())];
+const AnyGrid& FieldArrays::buffer(const FieldLevel& f) const {
+  const FieldLevel wanted{form_.rows ? -1 : f.field_index, f.level};
+  return std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& b) { return b.first == wanted; })
+      ->second;
 }
 
-std::array<Id, 4> FieldArrays::place(const FieldLevel& f, int component, const std::array<Id, 3>& at,
-                                     Id member, Id nz) const {
-  ir::Builder& b = builder();
-  const auto of_member = [&](Id count, Id own) {
-    return member == ir::kNone
-               ? own
-               : b.op(ir::Op::iadd, {b.op(ir::Op::imul, {member, count}, ir::kNoWrap), own}, ir::kNoWrap);
-  };
-  if (form_.rows) return {of_member(nz, at[2]), at[1], at[0], b.i32(column(plan_, f.field_index, component))};
-  return {of_member(b.i32(plan_.fields[size_t(f.field_index)].components), b.i32(component)), at[2], at[1],
+std::array<Index, 4> FieldArrays::place(const FieldLevel& f, int component, const Cell& at,
+                                        const Index& member, const Index& nz) const {
+  if (form_.rows)
+    return {member.empty() ? at[2] : member * nz + at[2], at[1], at[0],
+            column(plan_, f.field_index, component)};
+  const Index own = component;
+  return {member.empty() ? own : member * plan_.fields[size_t(f.field_index)].components + own, at[2], at[1],
           at[0]};
 }
-Id FieldArrays::load(const FieldLevel& f, int component, const std::array<Id, 3>& at, Id member,
-                     Id nz) const {
-  const std::array<Id, 4> p = place(f, component, at, member, nz);
-  return buffer(f).load({p[0], p[1], p[2], p[3]});
+AnyVal FieldArrays::load(const FieldLevel& f, int component, const Cell& at, const Index& member,
+                         const Index& nz) const {
+  const std::array<Index, 4> c = place(f, component, at, member, nz);
+  return buffer(f).load({c[0], c[1], c[2], c[3]});
 }
-void FieldArrays::store(const FieldLevel& f, int component, const std::array<Id, 3>& at, Id member, Id nz,
-                        Id value, bool streaming) const {
-  const std::array<Id, 4> p = place(f, component, at, member, nz);
-  buffer(f).store({p[0], p[1], p[2], p[3]}, value, streaming);
+void FieldArrays::store(const FieldLevel& f, int component, const Cell& at, const Index& member,
+                        const Index& nz, const AnyVal& value, bool streaming) const {
+  const std::array<Index, 4> c = place(f, component, at, member, nz);
+  buffer(f).streaming(streaming).store({c[0], c[1], c[2], c[3]}, value);
 }
 
-SlabPlace::SlabPlace(const Discretisation& d, const KernelForm& form) : whole(form.whole), batch(form.batch) {
-  ir::Builder& b = builder();
-  z_first = add_scalar("z_first", Type::i32);
-  ring = add_scalar("ring", Type::i32);
-  shift = add_scalar("shift", Type::i32);
-  nz = add_scalar("nz", Type::i32);
-  Id in_member = b.emit(ir::Op::coord, Type::i32, {}, 2);
-  if (batch) {
-    const Id first = add_scalar("first_member", Type::i32), planes = add_scalar("member_planes", Type::i32);
-    member = b.op(ir::Op::iadd, {first, b.op(ir::Op::idiv, {in_member, planes})}, ir::kNoWrap);
-    in_member = b.op(ir::Op::irem, {in_member, planes});
+SlabPlace::SlabPlace(Parameters& p, const At<3>& at, const Discretisation& of, const KernelForm& form)
+    : d(of),
+      whole(form.whole),
+      z_first(p.scalar<i32>("z_first")),
+      ring(p.scalar<i32>("ring")),
+      shift(p.scalar<i32>("shift")),
+      nz(p.scalar<i32>("nz")) {
+  Index in_member = at.z;
+  if (form.batch) {
+    const Index first = p.scalar<i32>("first_member"), planes = p.scalar<i32>("member_planes");
+    member = first + in_member / planes;
+    in_member = in_member % planes;
   }
-  z_unwrapped = b.op(ir::Op::iadd, {in_member, z_first}, ir::kNoWrap);
-  Id z = z_unwrapped;
+  z_unwrapped = in_member + z_first;
+  Index z = z_unwrapped;
   if (d.wraps[2]) {
-    z = b.select(b.op(ir::Op::ilt, {z, b.i32(0)}), b.op(ir::Op::iadd, {z, nz}, ir::kNoWrap), z);
-    z = b.select(b.op(ir::Op::ilt, {z, nz}), z, b.op(ir::Op::isub, {z, nz}, ir::kNoWrap));
+    z = select(z < 0, z + nz, z);
+    z = select(z < nz, z, z - nz);
   }
-  own = {b.emit(ir::Op::coord, Type::i32, {}, 0), b.emit(ir::Op::coord, Type::i32, {}, 1), z};
-  size = {b.emit(ir::Op::extent, Type::i32, {}, 0), b.emit(ir::Op::extent, Type::i32, {}, 1), nz};
-  slot = whole ? slot_of(z) : slot_of(z_unwrapped);
+  own = {at.x, at.y, z};
+  size = {at.extent(0), at.extent(1), nz};
+  slot = slot_of(whole ? z : z_unwrapped);
 }
 
-Id SlabPlace::member_plane(Id plane) const {
-  ir::Builder& b = builder();
-  return member == ir::kNone
-             ? plane
-             : b.op(ir::Op::iadd, {b.op(ir::Op::imul, {member, nz}, ir::kNoWrap), plane}, ir::kNoWrap);
+Index SlabPlace::member_plane(const Index& plane) const {
+  return member.empty() ? plane : member * nz + plane;
 }
-
-Id SlabPlace::slot_of(Id plane) const {
-  ir::Builder& b = builder();
-  if (whole && !batch) return plane;
-  if (whole) return b.op(ir::Op::iadd, {b.op(ir::Op::imul, {member, nz}, ir::kNoWrap), plane}, ir::kNoWrap);
-  return b.op(ir::Op::irem, {b.op(ir::Op::iadd, {plane, shift}, ir::kNoWrap), ring});
+Index SlabPlace::slot_of(const Index& plane) const {
+  return whole ? member_plane(plane) : (plane + shift) % ring;
 }
-
-Id SlabPlace::slot_at(Tracer& tracer, const Discretisation& d, int dz) const {
+Index SlabPlace::slot_at(Tracer& tracer, int dz) const {
   if (dz == 0) return slot;
-  ir::Builder& b = builder();
-  return slot_of(d.wraps[2] && !whole ? b.op(ir::Op::iadd, {z_unwrapped, b.i32(dz)}, ir::kNoWrap)
-                                      : tracer.coordinate(2, dz));
+  return slot_of(d.wraps[2] && !whole ? z_unwrapped + dz : tracer.coordinate(2, dz));
 }
 
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind) {
   static constexpr const char* kNames[] = {"pde.cotangent", "pde.residual", "pde.tangent"};
-  return Kernel::trace(
-      fmt::format("{}.{}.{}", kNames[int(kind)], variant(*d, form), d->plan->residuals.size()),
-      ir::Domain::points, 3, {}, [d, form, kind](ir::Builder& b) {
-        const Plan& plan = *d->plan;
-        const std::vector<Value>& outputs = kind == ResidualKind::tangent ? plan.tangents : plan.residuals;
-        const std::vector<FieldLevel> fields = fields_of(plan, outputs, Access::field);
-        const std::vector<FieldLevel> moved = kind == ResidualKind::tangent
-                                                  ? fields_of(plan, outputs, Access::tangent)
-                                                  : std::vector<FieldLevel>();
-        const FieldArrays arrays(plan, fields, form, "", ir::Access::read),
-            tangents(plan, moved, form, "tangent_", ir::Access::read);
-        std::optional<RawBuffer> mask;
-        const bool cotangent = kind == ResidualKind::cotangent;
-        if (cotangent && form.mask) mask.emplace("mask", form.storage, 3, ir::Access::read);
-        const RawBuffer result("result", form.scratch(), 4, ir::Access::write);
-        const SlabPlace place(*d, form);
-        const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-        std::vector<Id> seeds;
-        if (cotangent)
-          for (size_t k = 0; k < outputs.size(); ++k)
-            seeds.push_back(add_scalar(fmt::format("seed{}", k), form.type()));
-
-        std::optional<Tracer> tracer;
-        tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
-          const FieldArrays& from = x.kind == Access::tangent ? tangents : arrays;
-          return from.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
-                           place.nz);
-        });
-        std::optional<Id> m;
-        if (mask) m = mask->load({place.member_plane(place.own[2]), place.own[1], place.own[0]});
-        for (size_t k = 0; k < outputs.size(); ++k) {
-          Id r = tracer->value(outputs[k]);
-          if (cotangent) {
-            const Id weight = m ? b.op(ir::Op::fmul, {seeds[k], *m}, ir::kNoContract) : seeds[k];
-            r = b.op(ir::Op::fmul, {weight, r}, ir::kNoContract);
-          }
-          result.store({b.i32(int(k)), place.slot, place.own[1], place.own[0]}, r);
-        }
-      });
+  const Plan& plan = *d->plan;
+  const std::string name =
+      fmt::format("{}.{}.{}", kNames[int(kind)], variant(*d, form), plan.residuals.size());
+  return kernel(name, [&](At<3> at, Parameters& p) {
+    const bool cotangent = kind == ResidualKind::cotangent, tangent = kind == ResidualKind::tangent;
+    const std::vector<Value>& outputs = tangent ? plan.tangents : plan.residuals;
+    const FieldArrays arrays(p, plan, fields_of(plan, outputs, Access::field), form, kField);
+    const FieldArrays tangents(
+        p, plan, tangent ? fields_of(plan, outputs, Access::tangent) : std::vector<FieldLevel>(), form,
+        kTangent);
+    std::optional<AnyGrid> mask;
+    if (cotangent && form.mask) mask = p.read("mask", form.storage, 3);
+    const AnyGrid result = p.write("result", form.scratch(), 4);
+    const SlabPlace place(p, at, *d, form);
+    const Tracer::Scalars scalars(p, *d, form.type());
+    const std::vector<AnyVal> seeds = cotangent ? seed_scalars(p, plan, form.type()) : std::vector<AnyVal>();
+    std::optional<Tracer> tracer;
+    tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
+      const FieldArrays& from = x.kind == Access::tangent ? tangents : arrays;
+      return from.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
+                       place.nz);
+    });
+    AnyVal m;
+    if (mask) m = mask->load({place.member_plane(place.own[2]), place.own[1], place.own[0]});
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      AnyVal r = tracer->value(outputs[k]);
+      if (cotangent) r = rounded_product(m.empty() ? seeds[k] : rounded_product(seeds[k], m), r);
+      result.store({int(k), place.slot, place.own[1], place.own[0]}, r);
+    }
+  });
 }
 
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs) {
-  return Kernel::trace(
-      fmt::format("pde.adjoint.{}.{}", variant(*d, form), outputs.size()), ir::Domain::points, 3, {},
-      [d, form, outputs](ir::Builder& b) {
-        const Plan& plan = *d->plan;
-        std::vector<Value> values;
-        for (const FieldLevel& o : outputs)
-          for (const Target* t : targets_of(plan, o)) {
-            if (t->point) values.push_back(*t->point);
-            for (const Term& term : t->terms) values.push_back(term.g);
-          }
-        const std::vector<FieldLevel> fields = fields_of(plan, values, Access::field);
-        const FieldArrays arrays(plan, fields, form, "", ir::Access::read);
-        const RawBuffer cotangents("cotangents", form.scratch(), 4, ir::Access::read);
-        const FieldArrays gradients(plan, outputs, form, "d_", ir::Access::write);
-        const SlabPlace place(*d, form);
-        const Tracer::Scalars scalars = Tracer::declare(*d, form.type());
-        std::optional<Tracer> tracer;
-        tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
-          if (x.kind == Access::cotangent)
-            return cotangents.load({b.i32(x.component), place.slot_at(*tracer, *d, x.at[2]),
-                                    tracer->coordinate(1, x.at[1]), tracer->coordinate(0, x.at[0])});
-          return arrays.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
-                             place.nz);
-        });
-        for (const FieldLevel& o : outputs)
-          for (const Target* t : targets_of(plan, o))
-            gradients.store(o, t->component, place.own, place.member, place.nz, tracer->gradient(*t),
-                            form.streaming);
-      });
+  const Plan& plan = *d->plan;
+  const std::string name = fmt::format("pde.adjoint.{}.{}", variant(*d, form), outputs.size());
+  return kernel(name, [&](At<3> at, Parameters& p) {
+    const FieldArrays arrays(p, plan, fields_of(plan, adjoint_values(plan, outputs), Access::field), form,
+                             kField);
+    const AnyGrid cotangents = p.read("cotangents", form.scratch(), 4);
+    const FieldArrays gradients(p, plan, outputs, form, kGradient);
+    const SlabPlace place(p, at, *d, form);
+    const Tracer::Scalars scalars(p, *d, form.type());
+    std::optional<Tracer> tracer;
+    tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
+      if (x.kind == Access::cotangent)
+        return cotangents.load({x.component, place.slot_at(*tracer, x.at[2]), tracer->coordinate(1, x.at[1]),
+                                tracer->coordinate(0, x.at[0])});
+      return arrays.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
+                         place.nz);
+    });
+    for (const FieldLevel& o : outputs)
+      for (const Target* t : targets_of(plan, o))
+        gradients.store(o, t->component, place.own, place.member, place.nz, tracer->gradient(*t),
+                        form.streaming);
+  });
 }
 
 Kernel partial_kernel(const KernelForm& form, Type sum) {
   KernelOptions options;
   options.group = {kReduceLanes, 1, 1};
-  return Kernel::trace(
-      fmt::format("pde.partial_sums.{}.{}{}", lockstep::name(form.storage), lockstep::name(sum),
-                  form.mask ? ".masked" : ""),
-      ir::Domain::groups, 3, options, [form, sum](ir::Builder& b) {
-        const RawBuffer cotangents("cotangents", form.scratch(), 3, ir::Access::read);
-        std::optional<RawBuffer> mask;
-        if (form.mask) mask.emplace("mask", form.storage, 2, ir::Access::read);
-        const RawBuffer partial("partial", sum == Type::f64 ? Storage::f64 : Storage::f32, 3,
-                                ir::Access::write);
-        const Val<i32> z_first = Val<i32>::from(add_scalar("z_first", Type::i32)),
-                       ring = Val<i32>::from(add_scalar("ring", Type::i32)),
-                       shift = Val<i32>::from(add_scalar("shift", Type::i32));
-        const Group<3> g;
-        const Val<i32> z = g.id(1) + z_first, slot = (z + shift) % ring,
-                       first = g.id(0) * kReduceChunk + g.lane(), size = cotangents.size(2);
-        const ir::Id zero = b.number(sum, 0), total = b.variable(zero);
-        for (int step = 0; step < kReduceChunk / kReduceLanes; ++step) {
-          const Val<i32> at = first + step * kReduceLanes;
-          if_(at < size, [&] {
-            const Id c = b.convert(sum, cotangents.load({g.id(2).id(), slot.id(), at.id()}));
-            Id weighted = c;
-            if (mask) {
-              const Id m = b.convert(sum, mask->load({z.id(), at.id()}));
-              const Id none = b.op(ir::Op::feq, {m, zero});
-              weighted = b.select(none, zero, b.op(ir::Op::fdiv, {c, b.select(none, b.number(sum, 1), m)}));
-            }
-            b.set(total, b.op(ir::Op::fma, {weighted, c, b.get(total)}));
-          });
+  const std::string name = fmt::format("pde.partial_sums.{}.{}{}", lockstep::name(form.storage),
+                                       lockstep::name(sum), form.mask ? ".masked" : "");
+  const auto body = [&](Group<3> g, Parameters& p) {
+    const AnyGrid cotangents = p.read("cotangents", form.scratch(), 3);
+    std::optional<AnyGrid> mask;
+    if (form.mask) mask = p.read("mask", form.storage, 2);
+    const AnyGrid partial = p.write("partial", sum == Type::f64 ? Storage::f64 : Storage::f32, 3);
+    const Val<i32> z_first = p.scalar<i32>("z_first"), ring = p.scalar<i32>("ring"),
+                   shift = p.scalar<i32>("shift");
+    const Val<i32> z = g.id(1) + z_first, slot = (z + shift) % ring,
+                   first = g.id(0) * kReduceChunk + g.lane(), size = cotangents.size(2);
+    const AnyVal zero = AnyVal::number(sum, 0);
+    AnyVar total = zero;
+    for (int step = 0; step < kReduceChunk / kReduceLanes; ++step) {
+      const Val<i32> at = first + step * kReduceLanes;
+      if_(at < size, [&] {
+        const AnyVal c = cotangents.load_as(sum, {g.id(2), slot, at});
+        AnyVal weighted = c;
+        if (mask) {
+          const AnyVal m = mask->load_as(sum, {z, at});
+          const Val<bool> none = m == zero;
+          weighted = select(none, zero, c / select(none, 1, m));
         }
-        const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));
-        if_(g.lane() == 0, [&] { partial.store({g.id(2).id(), z.id(), g.id(0).id()}, all); });
+        total = fma(weighted, c, total);
       });
+    }
+    const AnyVal all = group_sum(total);
+    if_(g.lane() == 0, [&] { partial.store({g.id(2), z, g.id(0)}, all); });
+  };
+  return kernel(name, body, options);
 }
 
 Kernel total_kernel(Type sum) {
   KernelOptions options;
   options.group = {kReduceLanes, 1, 1};
-  return Kernel::trace(
-      fmt::format("pde.total.{}", lockstep::name(sum)), ir::Domain::groups, 1, options,
-      [sum](ir::Builder& b) {
-        const Storage storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
-        const RawBuffer partial("partial", storage, 2, ir::Access::read),
-            out("totals", storage, 1, ir::Access::write);
-        const Group<1> g;
-        const Id total = b.variable(b.number(sum, 0));
-        for_(g.lane(), partial.size(1), kReduceLanes, [&](Val<i32> at) {
-          b.set(total, b.op(ir::Op::fadd, {b.get(total), partial.load({g.id().id(), at.id()})}));
-        });
-        const Id all = b.emit(ir::Op::group_reduce, sum, {b.get(total)}, uint64_t(ir::Reduction::add));
-        if_(g.lane() == 0, [&] { out.store({g.id().id()}, all); });
-      });
-}
-
-Kernel add_kernel(Storage storage) {
-  return Kernel::trace("pde.add", ir::Domain::points, 3, {}, [storage](ir::Builder& b) {
-    const RawBuffer a("a", storage, 3, ir::Access::read_write), other("b", storage, 3, ir::Access::read);
-    const Id z = b.emit(ir::Op::coord, Type::i32, {}, 2), y = b.emit(ir::Op::coord, Type::i32, {}, 1),
-             x = b.emit(ir::Op::coord, Type::i32, {}, 0);
-    a.store({z, y, x}, b.op(ir::Op::fadd, {a.load({z, y, x}), other.load({z, y, x})}));
-  });
+  const auto body = [&](Group<1> g, Parameters& p) {
+    const Storage storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
+    const AnyGrid partial = p.read("partial", storage, 2), out = p.write("totals", storage, 1);
+    AnyVar total = AnyVal::number(sum, 0);
+    for_(g.lane(), partial.size(1), kReduceLanes, [&](Val<i32> at) { total += partial.load({g.id(), at}); });
+    const AnyVal all = group_sum(total);
+    if_(g.lane() == 0, [&] { out.store({g.id()}, all); });
+  };
+  return kernel(fmt::format("pde.total.{}", lockstep::name(sum)), body, options);
 }
 
 }  // namespace lockstep::pde

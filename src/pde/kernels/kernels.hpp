@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/kernel/kernel.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 #include "pde/language/tracer.hpp"
 
 namespace lockstep::pde {
@@ -35,19 +35,31 @@ std::vector<FieldLevel> fields_of(const Plan& plan, std::span<const Value> value
 /// Targets of a field at a level.
 std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where);
 
+/// Fields that the way back to `outputs` reads.
+std::vector<FieldLevel> adjoint_fields(const Plan& plan, const std::vector<FieldLevel>& outputs);
+/// What the way back to `outputs` computes at a cell and its neighbours.
+std::vector<Value> adjoint_values(const Plan& plan, const std::vector<FieldLevel>& outputs);
+/// The numbers seed0 …, one for each residual.
+std::vector<AnyVal> seed_scalars(Parameters& p, const Plan& plan, Type type);
+
+/// Name of the parameter that holds a field at a level, its tangent or its gradient; field -1 stands for the
+/// rows of all fields.
+std::string array_name(const char* what, const Plan& plan, const FieldLevel& f);
+inline constexpr const char *kField = "field", *kTangent = "tangent", *kGradient = "gradient";
+
 /// The buffers of fields at levels, as a kernel declares them: one array (members * components, nz, ny, nx)
 /// for each field and level, or one array (members * nz, ny, nx, width) for each level.
 class FieldArrays {
  public:
-  FieldArrays(const Plan& plan, std::vector<FieldLevel> list, const KernelForm& form, const char* prefix,
-              ir::Access access);
-  /// At cell `at` (x, y, z) of a member (kNone: there is one).
-  ir::Id load(const FieldLevel& f, int component, const std::array<ir::Id, 3>& at, ir::Id member,
-              ir::Id nz) const;
-  void store(const FieldLevel& f, int component, const std::array<ir::Id, 3>& at, ir::Id member, ir::Id nz,
-             ir::Id value, bool streaming) const;
+  /// `what`: kField and kTangent are read, kGradient is written.
+  FieldArrays(Parameters& p, const Plan& plan, const std::vector<FieldLevel>& list, const KernelForm& form,
+              const char* what);
+  /// At a cell of a member (empty: there is one) of a grid of `nz` planes.
+  AnyVal load(const FieldLevel& f, int component, const Cell& at, const Index& member, const Index& nz) const;
+  void store(const FieldLevel& f, int component, const Cell& at, const Index& member, const Index& nz,
+             const AnyVal& value, bool streaming) const;
 
-  const RawBuffer& buffer(const FieldLevel& f) const;
+  const AnyGrid& buffer(const FieldLevel& f) const;
   /// Levels of the buffers, where each holds all fields.
   static std::vector<int> levels(const std::vector<FieldLevel>& list);
   /// Place of a component among all components of a level.
@@ -55,28 +67,29 @@ class FieldArrays {
   static int width(const Plan& plan);
 
  private:
-  std::array<ir::Id, 4> place(const FieldLevel& f, int component, const std::array<ir::Id, 3>& at,
-                              ir::Id member, ir::Id nz) const;
+  std::array<Index, 4> place(const FieldLevel& f, int component, const Cell& at, const Index& member,
+                             const Index& nz) const;
   const Plan& plan_;
-  std::vector<FieldLevel> list_;
   KernelForm form_;
-  std::vector<RawBuffer> buffers_;
+  std::vector<std::pair<FieldLevel, AnyGrid>> buffers_;  // field -1 for rows
 };
 
 /// Coordinates of a lane in a slab. z_unwrapped runs beyond the grid along a wrapping axis, so that a slab
 /// can hold the planes that its neighbours need. Declares z_first, ring, shift, the cells along z, and for
 /// batches the first member and the planes that the launch takes of each member.
 struct SlabPlace {
-  ir::Id z_first, ring, shift, nz, z_unwrapped, slot, member = ir::kNone;
-  std::array<ir::Id, 3> own, size;
-  bool whole, batch;
+  const Discretisation& d;
+  bool whole;
+  Index z_first, ring, shift, nz, z_unwrapped, slot;
+  Index member;  // empty where there is one
+  Cell own, size;
 
-  SlabPlace(const Discretisation& d, const KernelForm& form);
+  SlabPlace(Parameters& p, const At<3>& at, const Discretisation& d, const KernelForm& form);
   /// Place of a plane in the ring; of the plane `dz` from the lane's own.
-  ir::Id slot_of(ir::Id plane) const;
+  Index slot_of(const Index& plane) const;
+  Index slot_at(Tracer& tracer, int dz) const;
   /// A plane counted through all members.
-  ir::Id member_plane(ir::Id plane) const;
-  ir::Id slot_at(Tracer& tracer, const Discretisation& d, int dz) const;
+  Index member_plane(const Index& plane) const;
 };
 
 enum class ResidualKind : uint8_t {
@@ -85,12 +98,12 @@ enum class ResidualKind : uint8_t {
   tangent,    // the derivative of R_k along the tangent fields
 };
 
-/// Points kernel over a slab of planes; plane z of the result is (z + shift) mod ring. Arguments: fields
-/// (rank 4), tangent fields for `tangent`, [mask], result (rank 4), the slab, scales, parameters, seeds
-/// (cotangent only).
+/// Points kernel over a slab of planes; plane z of the result is (z + shift) mod ring. Parameters: fields
+/// (rank 4), tangents for `tangent`, mask, result (rank 4), the slab, scales, parameters, seed0 … for
+/// `cotangent`.
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind);
 
-/// Points kernel over a slab of planes. Arguments: fields, cotangents (rank 4), gradients by `outputs`, the
+/// Points kernel over a slab of planes. Parameters: fields, cotangents (rank 4), gradients of `outputs`, the
 /// slab, scales, parameters.
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs);
@@ -100,19 +113,16 @@ struct SeenBy {
   bool before = true, here = true, after = true;
 };
 /// Gradient at one level: what its own residual gives by its differences, then what the residual before, then
-/// what the one after gives. Arguments: level-0 fields (`here`), cotangents of those that see it in the order
-/// before, here, after (rank 4), gradients by `fields`, the slab, scales, parameters.
+/// what the one after gives. Parameters: level-0 fields (`here`), cotangents of those that see it (before, here,
+/// after, rank 4), gradients of `fields`, the slab, scales, parameters.
 Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                          std::vector<int> fields, SeenBy seen = {});
 
 inline constexpr int kReduceLanes = 256, kReduceChunk = 4096;
-/// Sums of c^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Arguments: cotangents
-/// (K, ring, plane), [mask (nz, plane)], partial sums (K, nz, chunks), z_first, ring, shift.
+/// Sums of c^2 / m over chunks of each plane. Groups: chunks, planes, residuals. Parameters: cotangents
+/// (K, ring, plane), mask (nz, plane), partial (K, nz, chunks), z_first, ring, shift.
 Kernel partial_kernel(const KernelForm& form, Type sum);
-/// Sums of rows of (K, M); one group each. Arguments: partial sums, results (K).
+/// Sums of rows of (K, M); one group each. Parameters: partial, totals (K).
 Kernel total_kernel(Type sum);
-
-/// Adds `b` to `a`. Arguments: a (read and written), b.
-Kernel add_kernel(Storage storage);
 
 }  // namespace lockstep::pde

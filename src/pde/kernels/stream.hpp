@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pde/kernels/edges.hpp"
-#include "pde/kernels/kernels.hpp"
+#include "pde/kernels/swept_grid.hpp"
 
 namespace lockstep::pde {
 
@@ -50,59 +50,53 @@ struct StreamLayout {
   int left = 0, width = 0, height = 0;  // cells beside the tile along x; sizes of a staged plane
 };
 
-/// Traces a stage into the current kernel. Arguments of the residual stage: fields (rank 4), [mask],
-/// cotangents (rank 4), of the adjoint stage: fields, cotangents, gradients by `outputs`; then cells along x,
-/// y, z, planes of a chunk, [chunks], scales, parameters, for the residual stage seeds.
+/// Traces a stage into the current kernel. Parameters of both: fields (rank 4), cotangents (rank 4), those of
+/// SweptGrid, scales, parameters; of the residual stage: mask, seeds; of the adjoint stage: gradients of
+/// `outputs`.
 class Stream {
  public:
-  Stream(const Discretisation& d, const KernelForm& form, StreamStage stage,
+  Stream(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form, StreamStage stage,
          const std::vector<FieldLevel>& outputs, const StreamShape& shape);
   void trace();
 
  private:
-  using Id = ir::Id;
-  using Values = std::vector<Id>;
+  using Values = std::vector<AnyVal>;
   /// One of the lane's rows.
   struct Place {
-    std::array<Id, 3> own;       // inside the grid; the plane is the step's
-    Id inside;                   // whether the cell is in the grid
-    Id place;                    // in a staged plane
-    Id offset;                   // in a plane of the grid
-    std::vector<Values> column;  // by channel: variables of planes z - depth … z + depth
-    Id mask = ir::kNone;         // variable
+    Index x, y;                               // inside the grid
+    Val<bool> inside;                         // whether the cell is in the grid
+    Index place;                              // in a staged plane
+    Index offset;                             // in a plane of the grid
+    std::vector<std::vector<AnyVar>> column;  // by channel: planes z - depth … z + depth
+    std::optional<AnyVar> mask;
   };
-  /// Cells beside the tile that a lane brings in.
+  /// Cells beside the tile along an axis that a lane brings in.
   struct Side {
     int axis;
-    Id place, offset;
-    Id guard;    // whether this lane copies at all, or none
-    Id outside;  // whether a wide copy lies beyond the grid, or none
+    StagePlace at;
   };
 
   // stream.cpp
-  void declare();
-  void place();
+  void place_rows();
   void place_sides(int axis);
-  Id inside(int axis, Id c);
-  Id inside_plane(Id z);
-  Id stacked(Id number, Id plane, Id in_plane) const;
-  Id in_volume(int field_index, int component, Id plane, Id in_plane) const;
-  Id offset(const StreamChannel& c, Id plane, Id in_plane) const;
-  const RawBuffer& buffer(const StreamChannel& c) const;
-  Id load(const StreamChannel& c, Id plane, Id in_plane) const;
+  Index stacked(const Index& number, const Index& plane, const Index& in_plane) const;
+  Index in_volume(int field_index, int component, const Index& plane, const Index& in_plane) const;
+  Index offset(const StreamChannel& c, const Index& plane, const Index& in_plane) const;
+  const AnyGrid& buffer(const StreamChannel& c) const;
+  AnyVal load(const StreamChannel& c, const Index& plane, const Index& in_plane) const;
   int depth(const StreamChannel& c) const { return c.spread[2] ? layout_.reach[2] : 0; }
-  void bring(Id plane, Id slot);
-  void share(const Place& row, int channel, Id slot, Id value);
-  void step(Id z);
+  void bring(const Index& plane, const Index& slot) const;
+  void share(const Place& row, int channel, const Index& slot, const AnyVal& value) const;
+  void step(const Index& z);
 
   // stream_compute.cpp
-  Tracer::Load loads(int row, Id slot);
-  Id edge_of_group(Id z);
-  void compute(Id z, Id slot, bool edges);
+  /// Shared loads of a plane, by channel, column and row.
+  using Memo = std::map<std::tuple<int, int, int>, AnyVal>;
+  Tracer::Load loads(int row, const Index& slot, Memo& memo) const;
+  std::optional<Val<bool>> edge_of_group(const Index& z) const;
+  void compute(const Index& z, const Index& slot, bool edges) const;
+  Values cotangents_of(Tracer& tracer, const Place& row) const;
 
-  bool direct() const { return form_.storage == form_.scratch() && !form_.rows; }
-
-  ir::Builder& b_;
   const Discretisation& d_;
   const Plan& plan_;
   KernelForm form_;
@@ -111,20 +105,21 @@ class Stream {
   StreamShape shape_;
   StreamLayout layout_;
   std::vector<Value> values_;  // of the stage, at the own cell and its neighbours
-  std::vector<FieldLevel> fields_;
-  std::optional<FieldArrays> arrays_, gradients_;
-  std::optional<RawBuffer> mask_, cotangents_;
-  uint32_t staged_ = 0;
-  std::array<Id, 3> cells_{}, tile_{};
-  Id plane_cells_ = ir::kNone, volume_ = ir::kNone, lane_ = ir::kNone, begin_ = ir::kNone, end_ = ir::kNone,
-     head_ = ir::kNone, member_ = ir::kNone;
+  FieldArrays arrays_;
+  std::optional<AnyGrid> mask_;
+  AnyGrid cotangents_;
+  std::optional<FieldArrays> gradients_;
+  SweptGrid grid_;
+  Chunk chunk_;
   Tracer::Scalars scalars_;
   Values seeds_;
+  std::optional<Staging> staged_;  // where any channel has neighbours beside
+  Index lane_, lane_x_, lane_y_;
+  std::array<Index, 2> tile_;
   std::vector<Place> rows_;
   std::vector<Side> sides_;
-  std::array<EdgeWidth, 3> edge_;                 // cells at the ends of each axis whose rows differ
-  std::map<std::tuple<int, int, int>, Id> memo_;  // shared loads of the current plane
-  Edges edges_;
+  std::array<EdgeWidth, 3> edge_;  // cells at the ends of each axis whose rows differ
+  std::optional<AnyVar> head_;     // of the two staged planes, the place of the current one
 };
 
 /// Values that a stage computes of fields and cotangents at the own cell, and those of neighbours.

@@ -1,82 +1,85 @@
 // What a lane of the two-sweep path computes of one plane: cotangents, or gradients.
 #include "pde/kernels/stream.hpp"
-#include "pde/kernels/sweep_ops.hpp"
 
 namespace lockstep::pde {
 
-using ir::Id;
-using ir::kNone;
-using namespace sweep_ops;
-
 /// Values near one of the lane's rows: from registers where a row of the lane has them.
-Tracer::Load Stream::loads(int row, Id slot) {
-  return [this, row, slot](const Datum& x) -> Id {
+Tracer::Load Stream::loads(int row, const Index& slot, Memo& memo) const {
+  return [this, row, slot, &memo](const Datum& x) -> AnyVal {
     const int c = layout_.find(x), beside = row + x.at[1];
     const int centre = depth(layout_.channels[size_t(c)]);
-    if (x.at[0] == 0 && x.at[1] == 0)
-      return b_.get(rows_[size_t(row)].column[size_t(c)][size_t(centre + x.at[2])]);
+    if (x.at[0] == 0 && x.at[1] == 0) return rows_[size_t(row)].column[size_t(c)][size_t(centre + x.at[2])];
     if (x.at[0] == 0 && beside >= 0 && beside < shape_.rows)
-      return b_.get(rows_[size_t(beside)].column[size_t(c)][size_t(centre)]);
-    const auto [entry, added] = memo_.try_emplace({c, x.at[0], beside}, kNone);
+      return rows_[size_t(beside)].column[size_t(c)][size_t(centre)];
+    const auto [entry, added] = memo.try_emplace({c, x.at[0], beside});
     if (added)
-      entry->second = b_.emit(ir::Op::shared_load, form_.type(),
-                              {plus(plus(slot, rows_[size_t(row)].place),
-                                    c * layout_.plane() + x.at[1] * layout_.width + x.at[0])},
-                              staged_);
+      entry->second = staged_->load(slot + rows_[size_t(row)].place +
+                                    (c * layout_.plane() + x.at[1] * layout_.width + x.at[0]));
     return entry->second;
   };
 }
 
 /// Whether any lane of the group may stand at an edge in plane z: the same for all of them.
-Id Stream::edge_of_group(Id z) {
+std::optional<Val<bool>> Stream::edge_of_group(const Index& z) const {
   const std::array<int, 3> size{shape_.x, shape_.tall(), 1};
-  Id edge = kNone;
+  std::optional<Val<bool>> edge;
+  const auto also = [&](const Val<bool>& at) { edge.emplace(edge ? *edge || at : at); };
   for (size_t a = 0; a < 3; ++a) {
-    const Id first = a == 2 ? z : tile_[a];
-    for (const Id at :
-         {edge_[a].low > 0 ? less(first, constant(edge_[a].low)) : kNone,
-          edge_[a].high > 0 ? less(plus(cells_[a], -edge_[a].high), plus(first, size[a])) : kNone})
-      if (at != kNone) edge = edge == kNone ? at : either(edge, at);
+    const Index& first = a == 2 ? z : tile_[a];
+    if (edge_[a].low > 0) also(first < edge_[a].low);
+    if (edge_[a].high > 0) also(grid_.cells[a] - edge_[a].high < first + size[a]);
   }
   return edge;
 }
 
+Stream::Values Stream::cotangents_of(Tracer& tracer, const Place& row) const {
+  Values results;
+  for (size_t k = 0; k < plan_.residuals.size(); ++k) {
+    const AnyVal weight = mask_ ? rounded_product(seeds_[k], *row.mask) : seeds_[k];
+    results.push_back(rounded_product(weight, tracer.value(plan_.residuals[k])));
+  }
+  return results;
+}
+
 /// One plane: in two forms, since most groups see no edge.
-void Stream::compute(Id z, Id slot, bool edges) {
-  memo_.clear();
+void Stream::compute(const Index& z, const Index& slot, bool edges) const {
+  Memo memo;
+  const Edges at_edges(d_, form_.type(), scalars_, grid_.cells, [&](const std::function<void()>& branch) {
+    const Memo outside = memo;
+    branch();
+    memo = outside;
+  });
   for (int q = 0; q < shape_.rows; ++q) {
     const Place& row = rows_[size_t(q)];
-    const std::array<Id, 3> own{row.own[0], row.own[1], z};
-    const Tracer::Load load = loads(q, slot);
-    Tracer tracer(d_, form_.type(), scalars_, own, cells_, load);
+    const Cell own{row.x, row.y, z};
+    const Tracer::Load load = loads(q, slot, memo);
+    Tracer tracer(d_, form_.type(), scalars_, own, grid_.cells, load);
     if (edges)
-      edges_.differences(tracer, values_, own, load);
+      at_edges.differences(tracer, values_, own, load);
     else
       tracer.without_edges();
-    Values results;
     if (stage_ == StreamStage::residual) {
-      for (size_t k = 0; k < plan_.residuals.size(); ++k) {
-        const Id weight =
-            mask_ ? b_.op(ir::Op::fmul, {seeds_[k], b_.get(row.mask)}, ir::kNoContract) : seeds_[k];
-        results.push_back(b_.op(ir::Op::fmul, {weight, tracer.value(plan_.residuals[k])}, ir::kNoContract));
-      }
-    } else {
-      std::vector<const Target*> targets;
-      for (const FieldLevel& o : outputs_)
-        for (const Target* t : targets_of(plan_, o)) targets.push_back(t);
-      const std::map<const Term*, Id> known = edges_.own_differences(tracer, targets, own, load, edges);
-      for (const Target* t : targets)
-        results.push_back(tracer.gradient(*t, [&](const Term& term) { return known.at(&term); }));
+      const Values results = cotangents_of(tracer, row);
+      if_(row.inside, [&] {
+        for (size_t k = 0; k < results.size(); ++k)
+          cotangents_.store_at(stacked(int(k), z, row.offset), results[k]);
+      });
+      continue;
     }
-    b_.if_(row.inside, [&] {
-      size_t k = 0;
-      if (stage_ == StreamStage::residual)
-        for (Id value : results) cotangents_->store_at(stacked(constant(int(k++)), z, row.offset), value);
-      else
-        for (const FieldLevel& o : outputs_)
-          for (const Target* t : targets_of(plan_, o))
-            gradients_->buffer(o).store_at(in_volume(t->field_index, t->component, z, row.offset),
-                                           results[k++], form_.streaming);
+    std::vector<const Target*> targets;
+    for (const FieldLevel& o : outputs_)
+      for (const Target* t : targets_of(plan_, o)) targets.push_back(t);
+    const std::map<const Term*, AnyVal> known = at_edges.own_differences(tracer, targets, own, load, edges);
+    Values results;
+    for (const Target* t : targets)
+      results.push_back(tracer.gradient(*t, [&](const Term& term) { return known.at(&term); }));
+    if_(row.inside, [&] {
+      for (size_t k = 0; k < targets.size(); ++k) {
+        const Target& t = *targets[k];
+        gradients_->buffer({t.field_index, t.level})
+            .streaming(form_.streaming)
+            .store_at(in_volume(t.field_index, t.component, z, row.offset), results[k]);
+      }
     });
   }
 }

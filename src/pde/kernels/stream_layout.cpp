@@ -25,14 +25,7 @@ void widen(std::vector<StreamChannel>& list, const Access& a, int axis) {
 
 std::vector<Value> stream_values(const Plan& plan, StreamStage stage,
                                  const std::vector<FieldLevel>& outputs) {
-  if (stage == StreamStage::residual) return plan.residuals;
-  std::vector<Value> values;
-  for (const FieldLevel& o : outputs)
-    for (const Target* t : targets_of(plan, o)) {
-      if (t->point) values.push_back(*t->point);
-      for (const Term& term : t->terms) values.push_back(term.g);
-    }
-  return values;
+  return stage == StreamStage::residual ? plan.residuals : adjoint_values(plan, outputs);
 }
 
 StreamLayout::StreamLayout(const Discretisation& d, StreamStage stage, const std::vector<FieldLevel>& outputs,

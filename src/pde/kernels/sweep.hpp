@@ -1,4 +1,5 @@
-// The kernel of the fused path: one group sweeps a tile along z; planes of the fields wait in shared memory.
+// The kernel of the fused path: one group sweeps a tile along z; planes of the
+// fields wait in shared memory.
 #pragma once
 
 #include <map>
@@ -6,95 +7,69 @@
 
 #include "pde/kernels/edges.hpp"
 #include "pde/kernels/fused_layout.hpp"
+#include "pde/kernels/swept_grid.hpp"
 
 namespace lockstep::pde {
 
-/// Traces the sweep into the current kernel. Arguments: fields (rank 4), [mask], gradients by `outputs`,
-/// [what is carried in], [what is carried out], partial sums, cells along x, y, z, planes of a chunk, scales,
-/// parameters, seeds. All volumes are contiguous.
+/// A group of the sweep: its parameters, the cells that its lanes take, and the
+/// variables that pass from one plane to the next. Parameters: fields (rank 4),
+/// mask, gradients of `outputs`, carried_in, carried_out, partial (sums,
+/// groups), those of SweptGrid, scales, parameters, seeds.
 class Sweep {
  public:
-  Sweep(const Discretisation& d, const KernelForm& form, const std::vector<FieldLevel>& outputs,
-        const FusedShape& shape, Type sum);
+  Sweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
+        const std::vector<FieldLevel>& outputs, const FusedShape& shape, Type sum);
   void trace();
 
  private:
-  using Id = ir::Id;
-  /// Partial gradients of the planes around the current one, by row and target. The variables outlive a step.
+  friend class SweepStep;
+  using Values = std::vector<AnyVal>;
+  using Variables = std::vector<AnyVar>;
+  /// Partial gradients of the planes around the current one, by row and target.
   struct Pending {
     int row;
     size_t output;
     const Target* target;
-    std::vector<Id> planes;  // [0] = plane z-back, …; the newest plane begins in its first step
-    Id point;                // the pointwise part of the plane below the current slot, or none
-    int carried;             // row of what the next part of a trajectory takes up, or -1
+    Variables planes;             // [0] = plane z-back, …; the newest plane begins in its
+                                  // first step
+    std::optional<AnyVar> point;  // the pointwise part of the plane below the current slot
+    int carried;                  // row of what the next part of a trajectory takes up, or -1
   };
   /// A cell of the tile or around it.
-  struct Cell {
-    Id x, y;                // coordinates as the tile counts them, perhaps beyond the grid
-    std::array<Id, 3> own;  // wrapped or clamped
-    Id staged, cotangent;   // places in a staged plane and in a plane of cotangents
-    Id offset;              // of own in a plane of the grid
+  struct Spot {
+    Index x, y;          // coordinates as the tile counts them, perhaps beyond the grid
+    Index own_x, own_y;  // wrapped or clamped
+    Index staged,
+        cotangent;    // places in a staged plane and in a plane of cotangents
+    Index offset;     // of the own cell in a plane of the grid
+    Val<bool> owned;  // whether the cell is in the grid
   };
   struct RingPass {
-    Id lane_in_ring;
+    Val<bool> lane_in_ring;
     bool full;
-    Cell cell;
-    std::vector<Id> next;
+    Spot spot;
+    Variables next;
   };
-  struct StagePlace {
-    Id place, offset;
-    Id guard;    // whether this lane copies at all, or none
-    Id outside;  // whether a wide copy lies beyond the grid, or none
-  };
-  using Values = std::vector<Id>;
-  using Sums = std::vector<std::pair<const Pending*, Id>>;
 
   // sweep.cpp
-  void declare();
-  void place();
+  void place_rows();
   void place_ring();
   void place_stages();
-  Cell cell(Id column, Id row);
-  Id inside(int axis, Id c);
-  Id inside_plane(Id z);
-  Id offset(int field_index, int component, Id plane, Id in_plane);
-  Id member_plane(Id plane);
-  Id mask_offset(Id plane, Id in_plane);
-  Id carried_offset(int row, Id plane, Id in_plane);
-  const RawBuffer& buffer_of(const Channel& c) const;
-  void load_next(const Cell& c, Id plane, Values& next);
-  void load_carried(int row, Id above, Id below);
-  void fetch(Id plane, Id slot);
-  void find_slots();
-  Id slot(int dz) const { return slots_.at(dz); }
-
-  // sweep_step.cpp
-  void step(Id z);
-  void take_columns();
-  void begin_residuals(Id z);
-  Tracer::Load residual_load(int row);
-  void residual_phase(Id z);
-  void back_phase(Id z);
-  void keep();
-  Id shared(Id place);
-  Id staged_value(int channel, int row, const Offset& at, int plane);
-  Id cotangent_value(int residual, int row, const Offset& at);
-  Id own_cotangent(int residual, int row, int below);
-  Sums complete(Sums sums, Id plane, int below);
-  void residuals(int row);
-  void store_cotangents(const Cell& c, const Values& values);
-  void add_loss(int row);
-  void ring();
-  void back(int row);
-  void flush(int row);
-  void store(const Sums& list, Id plane, const Cell& c);
-
-  bool direct() const { return form_.storage == form_.scratch(); }
-  static bool swept(const Target& t);
+  void expect_gradients();
+  void start();
+  void finish();
+  Spot spot(const Index& column, const Index& row) const;
+  Variables zeros(size_t count) const;
+  Index offset(int field_index, int component, const Index& plane, const Index& in_plane) const;
+  Index member_plane(const Index& plane) const;
+  Index mask_offset(const Index& plane, const Index& in_plane) const;
+  Index carried_offset(int row, const Index& plane, const Index& in_plane) const;
+  void load_next(const Spot& c, const Index& plane, Variables& next) const;
+  void load_carried(int row, const Index& above, const Index& below);
+  void fetch(const Index& plane, const Index& slot) const;
+  size_t own_channels() const { return channels_.own.size() + (form_.mask ? 1 : 0); }
   bool follows() const;  // whether other levels add to complete sums
 
-  ir::Builder& b_;
   const Discretisation& d_;
   const Plan& plan_;
   KernelForm form_;
@@ -104,38 +79,96 @@ class Sweep {
   Channels channels_;
   FusedLayout layout_;
   int forward_, back_;
-  std::vector<FieldLevel> fields_;
   std::vector<size_t> sum_of_;  // residuals of one term and weight share a sum
-  std::optional<FieldArrays> arrays_, gradients_;
-  std::optional<RawBuffer> mask_, partial_, carried_in_, carried_out_;
-  uint32_t staged_ = 0, cotangents_ = 0;
-  std::array<Id, 3> cells_{};
-  Id plane_cells_, volume_, lane_x_, lane_y_, lane_, group_, tile_x_, tile_y_, chunk_, chunks_, begin_, end_,
-      first_, last_;
-  Id member_ = ir::kNone, head_ = ir::kNone, cotangent_head_ = ir::kNone, cotangent_base_ = ir::kNone;
+  FieldArrays arrays_;
+  std::optional<AnyGrid> mask_;
+  FieldArrays gradients_;
+  std::optional<AnyGrid> carried_in_, carried_out_;
+  AnyGrid partial_;
+  SweptGrid grid_;
   Tracer::Scalars scalars_;
-  Values seeds_, sums_;
-  std::vector<Cell> rows_;
-  std::vector<Id> owned_;
+  Values seeds_;
+  Staging staged_;
+  AnyShared cotangents_;  // of two planes
+  Index lane_x_, lane_y_, lane_, group_;
+  std::array<Index, 2> tile_;
+  Chunk chunk_;
+  Index first_, last_;  // planes whose residuals the group computes
+  std::vector<Spot> rows_;
   std::vector<RingPass> ring_;
   std::vector<StagePlace> stages_;
-  std::vector<Values> next_;  // by row: own channels and the mask of the plane that comes next
-  std::vector<std::vector<Values>>
-      queue_;  // by row and staged channel: variables of planes z-forward … z+forward-1
-  std::vector<Values> kept_cotangent_;  // by row: cotangents of the plane below the current slot
-  std::vector<std::vector<Values>> older_cotangent_;  // by row and carry: of the planes below that one
-  std::vector<Values> carried_;  // by row: gradients of the plane that comes next, cotangents of the done one
-  std::vector<Pending> pending_;
 
-  // of the current step
-  Id z_ = ir::kNone, owns_plane_ = ir::kNone, next_plane_ = ir::kNone;
-  std::map<int, Id> slots_;
-  std::map<std::tuple<int, int, int, int>, Id> staged_memo_;
-  std::map<std::tuple<int, int, int>, Id> cotangent_memo_;
+  std::vector<std::optional<AnyVar>> sums_;  // of squared cotangents, by residual
+  std::vector<Pending> pending_;
+  AnyVar head_, cotangent_head_;    // places of the current plane
+  std::vector<Variables> next_;     // by row: own channels and the mask of the plane that comes next
+  std::vector<Variables> carried_;  // by row: gradients of the plane that comes
+                                    // next, cotangents of the done one
+  std::vector<std::vector<Variables>> queue_;  // by row and staged channel: planes z-forward … z+forward-1
+  std::vector<Variables> kept_cotangent_;      // by row: of the plane below the current slot
+  std::vector<std::vector<Variables>> older_cotangent_;  // by row and carry: of the planes below that one
+};
+
+/// One plane of a sweep: residuals of the plane while the gradients of the
+/// plane below are completed.
+class SweepStep {
+ public:
+  /// Takes what was loaded for plane z. Without z: the end, which has no
+  /// residuals.
+  SweepStep(Sweep& sweep, const Index& z);
+  /// Residuals of plane z: of the tile's rows, and of the cells around it.
+  void residuals();
+  /// Gradients of a plane, whose cotangents stand in the other half of the
+  /// shared array.
+  void gradients(const Index& plane);
+  /// What the step of the next plane needs of this one.
+  void keep();
+
+ private:
+  using Values = Sweep::Values;
+  using Sums = std::vector<std::pair<const Sweep::Pending*, AnyVal>>;
+  /// What shared memory gave in a plane.
+  struct Memo {
+    std::map<std::tuple<int, int, int, int>, AnyVal> staged;
+    std::map<std::tuple<int, int, int>, AnyVal> cotangents;
+  };
+  /// The plane whose gradients are completed.
+  struct Below {
+    Index z, cotangents;  // place of its cotangents
+    Val<bool> owned;      // whether it is one of the chunk
+  };
+
+  void take(const Index& z);
+  void row_residuals(int row);
+  void store_done(int row, const Val<bool>& owned);
+  void ring();
+  void ring_residuals(Sweep::RingPass& pass);
+  void add_loss(int row, const Val<bool>& owned);
+  void row_gradients(int row, const Below& below);
+  void flush(int row, const Below& below);
+  Sums complete(Sums sums, const Index& plane, int below);
+  void store(const Sums& list, const Index& plane, const Sweep::Spot& c) const;
+  void store_cotangents(const Sweep::Spot& c, const Values& values) const;
+  AnyVal cotangent_of(const AnyVal& residual, size_t k, const AnyVal& mask) const;
+  Tracer::Load residual_load(int row);
+  AnyVal staged_value(int channel, int row, const Offset& at, int plane);
+  AnyVal cotangent_value(int residual, int row, const Offset& at, const Below& below);
+  AnyVal own_cotangent(int residual, int row, int below) const;
+  Val<bool> in_chunk(const Index& z) const { return s_.chunk_.begin <= z && z < s_.chunk_.end; }
+  Cell own(const Sweep::Spot& c, const Index& plane) const { return {c.own_x, c.own_y, plane}; }
+  Tracer tracer(const Cell& own, const Tracer::Load& load) const {
+    return Tracer(s_.d_, s_.form_.type(), s_.scalars_, own, s_.grid_.cells, load);
+  }
+
+  Sweep& s_;
+  Index z_;
+  Memo memo_;
   Edges edges_;
+  std::map<int, Index> slots_;               // places of the planes around the current one
   std::vector<std::vector<Values>> column_;  // by row and staged channel: planes z-forward … z+forward
-  std::vector<Values> own_, cotangent_, neighbour_, carried_own_;
-  std::vector<std::unique_ptr<Tracer>> tracers_;
+  Index plane_, next_plane_;                 // z inside the grid; the plane after it
+  std::vector<Values> own_, carried_own_, cotangent_, neighbour_;  // by row
+  std::vector<std::unique_ptr<Tracer>> tracers_;                   // by row
 };
 
 }  // namespace lockstep::pde

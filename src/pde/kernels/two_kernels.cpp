@@ -13,8 +13,7 @@ std::string outputs_key(const std::vector<FieldLevel>& outputs) {
 }
 
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,
-                      const LossOptions& options, Type sum, std::vector<Argument> fields,
-                      std::vector<Argument> gradients, const std::vector<double>& seeds) {
+                      const LossOptions& options, Type sum, const Arguments& common) {
   const std::shared_ptr<const Discretisation> d = bound.d;
   const Plan& plan = *d->plan;
   const Device& device = bound.device;
@@ -41,62 +40,48 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
 
-  std::vector<Argument> scalars;
-  push_scalars(scalars, *d, checked.parameters());
-  const auto place = [&](std::vector<Argument>& list, int64_t z_first, int64_t planes, int64_t member) {
-    list.insert(list.end(), {Argument(z_first), Argument(ring), Argument(shift), Argument(nz)});
-    if (form.batch) list.insert(list.end(), {Argument(member), Argument(planes)});
-    list.insert(list.end(), scalars.begin(), scalars.end());
-  };
   bool aligned = true;
-  const std::vector<FieldLevel> read = checked.arrays(fields_of(plan, plan.residuals, Access::field));
-  for (const FieldLevel& f : read) aligned &= checked.given(f).offset() * size_of(form.storage) % 16 == 0;
-  const auto launch_sweep = [&](StreamStage stage, const KernelForm& as, std::vector<Argument> list) {
+  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
+    aligned &= checked.given(f).offset() * size_of(form.storage) % 16 == 0;
+  const auto launch_sweep = [&](StreamStage stage, const KernelForm& as) {
     const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned, options);
     const bool forward = stage == StreamStage::residual;
     const Kernel& kernel = loss.kernel(
         form_key(forward ? "stream residual" : "stream adjoint", as) + " " + shape.key() +
             (forward ? "" : outputs_key(outputs)),
         [&] { return stream_kernel(d, as, stage, forward ? std::vector<FieldLevel>() : outputs, shape); });
-    list.insert(list.end(), {Argument(nx), Argument(ny), Argument(nz), Argument(int64_t(shape.chunk))});
-    if (as.batch) list.push_back((nz + shape.chunk - 1) / shape.chunk);
-    list.insert(list.end(), scalars.begin(), scalars.end());
-    for (double s : seeds)
-      if (forward) list.push_back(s);
-    bound.launches.push_back({kernel, stream_extent(*d, shape, members), std::move(list)});
+    Arguments a = common;
+    set_sweep(a, *d, shape.chunk);
+    a.set("cotangents", cotangents);
+    bound.launches.push_back({kernel, stream_extent(*d, shape, members), a.bind_known(kernel)});
+  };
+  const auto launch = [&](const Kernel& kernel, const char* what, int64_t member, int64_t from, int64_t to) {
+    Arguments a = common;
+    set_slab(a, nz, {from, to - from, ring, shift, member});
+    a.set(what, cotangents);
+    bound.launches.push_back({kernel, {held * (to - from), ny, nx}, a.bind_known(kernel)});
   };
   const auto launch_residual = [&](int64_t member, int64_t from, int64_t to) {
     if (to <= from) return;
-    std::vector<Argument> list = fields;
-    if (form.mask) list.push_back(checked.mask());
-    list.push_back(cotangents);
-    if (sweeps) return launch_sweep(StreamStage::residual, form, std::move(list));
-    place(list, from, to - from, member);
-    for (double s : seeds) list.push_back(s);
-    bound.launches.push_back({residual, {held * (to - from), ny, nx}, std::move(list)});
+    if (sweeps) return launch_sweep(StreamStage::residual, form);
+    launch(residual, "result", member, from, to);
   };
   const auto launch_sums = [&](int64_t member, int64_t from, int64_t to) {
     const int64_t first = member * nz, planes = held * (to - from);
-    std::vector<Argument> list{cotangents.reshape({residuals, held * ring, ny * nx})};
-    if (form.mask) list.push_back(checked.mask().reshape({members * nz, ny * nx}).rows(first, held * nz));
-    list.push_back(sums.window({0, first, 0}, {residuals, held * nz, chunks}));
-    list.insert(list.end(),
-                {Argument(from), Argument(held * ring), Argument(form.whole ? held * nz : shift)});
+    Arguments a;
+    a.set("cotangents", cotangents.reshape({residuals, held * ring, ny * nx}));
+    if (form.mask) a.set("mask", checked.mask().reshape({members * nz, ny * nx}).rows(first, held * nz));
+    a.set("partial", sums.window({0, first, 0}, {residuals, held * nz, chunks}));
+    a.set("z_first", from).set("ring", held * ring).set("shift", form.whole ? held * nz : shift);
     (lazy ? bound.totals_launches : bound.launches)
-        .push_back({partial, {residuals, planes, chunks}, std::move(list)});
+        .push_back({partial, {residuals, planes, chunks}, a.bind(partial)});
   };
   const auto launch_adjoint = [&](int64_t member, int64_t from, int64_t to) {
     if (outputs.empty()) return;
-    std::vector<Argument> list;
-    for (const FieldLevel& f : checked.arrays(adjoint_fields(plan, outputs)))
-      list.push_back(checked.volume(f));
-    list.push_back(cotangents);
-    list.insert(list.end(), gradients.begin(), gradients.end());
-    if (sweeps) return launch_sweep(StreamStage::adjoint, back, std::move(list));
-    const Kernel& adjoint = loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
-                                        [&] { return adjoint_kernel(d, back, outputs); });
-    place(list, from, to - from, member);
-    bound.launches.push_back({adjoint, {held * (to - from), ny, nx}, std::move(list)});
+    if (sweeps) return launch_sweep(StreamStage::adjoint, back);
+    launch(loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
+                       [&] { return adjoint_kernel(d, back, outputs); }),
+           "cotangents", member, from, to);
   };
   // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.
   const bool wraps = d->wraps[2] && !form.whole;
@@ -111,8 +96,9 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
       launch_adjoint(member, from, to);
     }
   }
-  bound.totals_launches.push_back(
-      {total, {residuals}, {sums.reshape({residuals, members * nz * chunks}), bound.totals}});
+  Arguments of_total;
+  of_total.set("partial", sums.reshape({residuals, members * nz * chunks})).set("totals", bound.totals);
+  bound.totals_launches.push_back({total, {residuals}, of_total.bind(total)});
 }
 
 }  // namespace lockstep::pde

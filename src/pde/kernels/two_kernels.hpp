@@ -5,11 +5,10 @@
 
 namespace lockstep::pde {
 
-/// Fills `bound` with the launches of a loss and its gradients. `fields` and `gradients` are the kernels'
-/// arrays; `seeds` the factors 2 w seed / N by residual.
+/// Fills `bound` with the launches of a loss and its gradients. `common`: fields, mask, gradients and numbers
+/// by name.
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,
-                      const LossOptions& options, Type sum, std::vector<Argument> fields,
-                      std::vector<Argument> gradients, const std::vector<double>& seeds);
+                      const LossOptions& options, Type sum, const Arguments& common);
 
 std::string outputs_key(const std::vector<FieldLevel>& outputs);
 

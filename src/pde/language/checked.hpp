@@ -88,6 +88,12 @@ class Checked {
     if (form_.rows) return b.reshape({members_ * cells(2), cells(1), cells(0), FieldArrays::width(plan_)});
     return b.reshape({members_ * plan_.fields[size_t(field)].components, cells(2), cells(1), cells(0)});
   }
+  /// All fields that were given, and the mask.
+  void set_fields(Arguments& a) const {
+    for (const auto& [key, buffer] : arrays_)
+      a.set(array_name(kField, plan_, {key.first, key.second}), as_volume(buffer, key.first));
+    if (mask_) a.set("mask", mask_);
+  }
   /// The distinct arrays of a list: one for each entry, or for rows one for each level.
   std::vector<FieldLevel> arrays(const std::vector<FieldLevel>& list) const {
     if (!form_.rows) return list;
@@ -195,15 +201,27 @@ class Checked {
   Buffer mask_;
 };
 
-/// The scales and the plan's parameters, as every kernel takes them.
-inline void push_scalars(std::vector<Argument>& list, const Discretisation& d,
-                         const std::vector<double>& parameters) {
-  for (double v : d.scale_values) list.push_back(v);
-  for (double v : parameters) list.push_back(v);
+/// The numbers of a discretised plan: scale0 …, parameter0 … and seed0 …, the factors 2 w seed / N of the
+/// residuals' cotangents, where any are given.
+inline void set_numbers(Arguments& a, const Discretisation& d, const std::vector<double>& parameters,
+                        const std::vector<double>& seeds = {}) {
+  const auto set = [&](const char* name, const std::vector<double>& values) {
+    for (size_t k = 0; k < values.size(); ++k) a.set(fmt::format("{}{}", name, k), values[k]);
+  };
+  set("scale", d.scale_values);
+  set("parameter", parameters);
+  set("seed", seeds);
 }
 
-/// Fields that the way back to `outputs` reads.
-std::vector<FieldLevel> adjoint_fields(const Plan& plan, const std::vector<FieldLevel>& outputs);
+/// Where the planes of a launch lie: `planes` from `first` on, of one member or of all from `member` on.
+struct Slab {
+  int64_t first = 0, planes = 0, ring = 0, shift = 0, member = 0;
+  static Slab whole(int64_t nz) { return {0, nz, nz, nz, 0}; }
+};
+inline void set_slab(Arguments& a, int64_t nz, const Slab& s) {
+  a.set("z_first", s.first).set("ring", s.ring).set("shift", s.shift).set("nz", nz);
+  a.set("first_member", s.member).set("member_planes", s.planes);
+}
 
 inline Buffer like(const Device& device, const Buffer& b) { return device.allocate(b.storage(), b.shape()); }
 
