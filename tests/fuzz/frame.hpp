@@ -5,8 +5,8 @@
 
 #include "data.hpp"
 #include "generator.hpp"
-#include "lockstep/ir/function.hpp"
 #include "lockstep/ir/builder.hpp"
+#include "lockstep/ir/function.hpp"
 
 namespace lockstep::fuzz {
 

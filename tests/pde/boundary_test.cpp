@@ -31,8 +31,8 @@ TEST(Boundary, TextReadsBack) {
 TEST(Boundary, RefusesWhatItDoesNotKnow) {
   for (const char* text :
        {"", "wall", "x=wall", "w=clamp", "x*=clamp", "x=clamp:3", "dirichlet_face", "ghost:abc", "ghost:nan",
-        "ghost:1e999", "x-=clamp", "x-=periodic,x+=clamp", "x=clamp,", "xx=clamp", "periodic:1", "periodic,clamp",
-        "x=clamp,x=no_slip", "y-=clamp,y+=clamp,y-=clamp"})
+        "ghost:1e999", "x-=clamp", "x-=periodic,x+=clamp", "x=clamp,", "xx=clamp", "periodic:1",
+        "periodic,clamp", "x=clamp,x=no_slip", "y-=clamp,y+=clamp,y-=clamp"})
     EXPECT_THROW(Boundary::parse(text), InputError) << text;
 }
 

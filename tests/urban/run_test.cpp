@@ -74,7 +74,8 @@ TEST_F(Run, Shadows) {
   EXPECT_EQ(members(document["sun"]),
             (std::vector<std::string>{"azimuth", "grid_azimuth", "altitude", "night"}));
   const CityInput input = city();
-  const ShadowsWithWalls expected = compute_wall_shadows(context_, input, compute_walls(context_, input), {200, 30});
+  const ShadowsWithWalls expected =
+      compute_wall_shadows(context_, input, compute_walls(context_, input), {200, 30});
   ASSERT_EQ(result.outputs.size(), 5u);
   EXPECT_EQ(read(result.outputs[0]), expected.shadows.buildings.values);
   EXPECT_EQ(read(result.outputs[1]), expected.shadows.vegetation.values);
@@ -92,7 +93,8 @@ TEST_F(Run, WallsAndSky) {
   walls.city = files_;
   walls.output = output();
   const WallRunResult found = run(context_, walls);
-  EXPECT_EQ(members(to_json(found)), (std::vector<std::string>{"rows", "cols", "pixel_size", "tiles", "outputs"}));
+  EXPECT_EQ(members(to_json(found)),
+            (std::vector<std::string>{"rows", "cols", "pixel_size", "tiles", "outputs"}));
   EXPECT_EQ(read(found.outputs[1]), compute_walls(context_, input).aspect.values);
 
   SkyRunOptions sky;
@@ -102,11 +104,12 @@ TEST_F(Run, WallsAndSky) {
   sky.sky.keep_states = true;
   sky.tiles.side = 32;
   const SkyRunResult result = run(context_, sky);
-  EXPECT_EQ(members(to_json(result)), (std::vector<std::string>{"rows", "cols", "pixel_size", "patches", "zenith", "states",
-                                                                "tiles", "outputs"}));
+  EXPECT_EQ(members(to_json(result)), (std::vector<std::string>{"rows", "cols", "pixel_size", "patches",
+                                                                "zenith", "states", "tiles", "outputs"}));
   EXPECT_EQ(result.tiles.tiles, 6);
   const SkyViewFactors expected = compute_sky_view_factors(context_, input, sky.sky);
-  for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(read(result.outputs[g]), expected.grids[g].values) << g;
+  for (size_t g = 0; g < kSkyViewGrids; ++g)
+    EXPECT_EQ(read(result.outputs[g]), expected.grids[g].values) << g;
   EXPECT_TRUE(fs::exists(result.states));
   EXPECT_FALSE(fs::exists(folder_ / "out/.tiles"));
   EXPECT_FALSE(fs::exists(folder_ / "out/.lockstep.lock"));
@@ -124,7 +127,8 @@ TEST_F(Run, ANightOfMissingPixelsAndWalls) {
   EXPECT_LT(result.sun.altitude_deg, 0);
   EXPECT_TRUE(to_json(result)["sun"]["night"]);
   for (const float v : read(result.outputs[0])) EXPECT_EQ(v, 0);
-  const std::vector<float> dark = read(result.outputs[4]), walls = compute_walls(context_, city()).height.values;
+  const std::vector<float> dark = read(result.outputs[4]),
+                           walls = compute_walls(context_, city()).height.values;
   EXPECT_EQ(dark, walls);
   EXPECT_GT(*std::max_element(walls.begin(), walls.end()), 3);
 }
