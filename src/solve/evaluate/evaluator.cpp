@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/primitives.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
@@ -20,6 +21,26 @@ Kernel convert_kernel(Storage from, Storage to) {
     return kernel(name, [&](At<1> at, Parameters& p) {
       const AnyGrid x = p.read("x", from, 1), y = p.write("y", to, 1);
       y.store({at.x}, x.load({at.x}));
+    });
+  });
+}
+
+/// Candidates that a step took to a bound, but for the rounding of the step, or across it stand at the bound.
+/// A step is narrower than a state of mixed precision: x + (bound - x) would miss the bound each time.
+Kernel bounds_kernel(Storage state, Storage real) {
+  const std::string name = fmt::format("solve.bounds.{}.{}", lockstep::name(state), lockstep::name(real));
+  const double rounding = real == Storage::f64 ? std::numeric_limits<double>::epsilon()
+                                               : double(std::numeric_limits<float>::epsilon());
+  return cached_kernel(name, [&] {
+    return kernel(name, [&](At<1> at, Parameters& p) {
+      const AnyGrid x = p.read("state", state, 1);
+      const AnyGrid lower = p.read("lower", state, 1), upper = p.read("upper", state, 1);
+      const AnyGrid candidate = p.read_write("candidate", state, 1);
+      const AnyVal from = x.load({at.x}), to = candidate.load({at.x});
+      const AnyVal low = lower.load({at.x}), high = upper.load({at.x});
+      const AnyVal near = (abs(from) + abs(to)) * (4 * rounding);
+      const AnyVal below = select((to < from) & (to - low <= near), low, to);
+      candidate.store({at.x}, select((to > from) & (high - to <= near), high, below));
     });
   });
 }
@@ -283,12 +304,16 @@ void Evaluator::State::launch_retract(const Buffer& step) const {
                       .set("free", free_blocks.rows(set.first_block, set.count))
                       .set("candidate", part(candidate, set.first_ambient, set.ambient())));
   }
+  if (lower)
+    launch(device, bounds_kernel(values.state, values.real), ambient,
+           Arguments().set("state", x).set("lower", lower).set("upper", upper).set("candidate", candidate));
 }
 
 std::vector<std::function<Kernel()>> Evaluator::State::state_kernels() const {
   std::vector<std::function<Kernel()>> kernels;
   const Storage wide = storage_of(values.compute), real = values.real;
   if (wide != real) kernels.push_back([=] { return convert_kernel(wide, real); });
+  if (lower) kernels.push_back([state = values.state, real] { return bounds_kernel(state, real); });
   for (const SetState& set : sets) {
     if (set.count == 0) continue;
     if ((uses & kUseLinearize) && diagonal_parts(set.tangent()) > set.tangent())

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/trace.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
@@ -98,6 +99,12 @@ void Evaluator::State::build(const Problem::State& problem) {
     throw InputError(fmt::format("{} numbers in the blocks of J^T J", diagonal_size), "solve evaluator",
                      fmt::format("at most {}", INT32_MAX));
   allocate_state();
+  const auto finite = [](double bound) { return std::isfinite(bound); };
+  if (std::any_of(problem.lower.begin(), problem.lower.end(), finite) ||
+      std::any_of(problem.upper.begin(), problem.upper.end(), finite)) {
+    lower = upload_numbers(device, values.state, problem.lower, {ambient});
+    upper = upload_numbers(device, values.state, problem.upper, {ambient});
+  }
   build_batches(problem);
   compile_sums();
   for (size_t k = 0; k < batches.size(); ++k)

@@ -78,6 +78,7 @@ struct Evaluator::State {
   Buffer x, candidate;            // (ambient), of the state's storage
   Buffer free_blocks;             // u32 by block
   Buffer free_numbers;            // by ambient number, 1 or 0; empty where nothing is fixed
+  Buffer lower, upper;            // (ambient), of the state's storage; empty without bounds
   Buffer costs, cost;             // of all instances; their sum
   primitives::ChunkedSum cost_sum;
   Buffer gradient_sum;  // of the compute type; gradient is its copy in real
