@@ -21,7 +21,9 @@ constexpr int kMaxComponents = 4;  // columns of x that a lane adds up side by s
 /// Elements from one record to the next where the components of a lane stand side by side in one array.
 int record_of(int components) { return components == 2 ? 2 : 4; }
 
-int tile_of(int components) { return components == 1 ? kGatherTile : components == 2 ? kGatherTile / 2 : kGatherTile / 4; }
+int tile_of(int components) {
+  return components == 1 ? kGatherTile : components == 2 ? kGatherTile / 2 : kGatherTile / 4;
+}
 
 /// Rows r … r + 255 by a group: all lanes fetch the group's entries tile by tile into shared memory, where
 /// each lane adds those of its row in order. So loads run along the entries and overlap, however long the

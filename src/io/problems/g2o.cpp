@@ -57,7 +57,8 @@ class Parser {
     }
     if (places_.empty()) place_ends();
     if (places_.empty()) throw InputError("no vertices", where_, kGraphFormat);
-    if (edges_.empty() && sights_.empty() && links_.empty()) throw InputError("no edges", where_, kGraphFormat);
+    if (edges_.empty() && sights_.empty() && links_.empty())
+      throw InputError("no edges", where_, kGraphFormat);
     resolve();
     return std::move(graph_);
   }

@@ -19,7 +19,8 @@ Offset between(const Place& from, const Place& to) {
   const double w = 1 - e2 * std::sin(phi) * std::sin(phi);
   const double across = a / std::sqrt(w), along = a * (1 - e2) / (w * std::sqrt(w));  // radii of curvature
   const double turn = std::remainder(to.longitude_deg - from.longitude_deg, 360.0);
-  return {along * (to.latitude_deg - from.latitude_deg) * kDegreeInRadians, across * std::cos(phi) * turn * kDegreeInRadians};
+  return {along * (to.latitude_deg - from.latitude_deg) * kDegreeInRadians,
+          across * std::cos(phi) * turn * kDegreeInRadians};
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ GridNorth grid_north(const std::function<Place(double x, double y)>& place_of, d
   constexpr double step = 100;
   const Offset north = between(place_of(x, y - step), place_of(x, y + step));
   const Offset east = between(place_of(x - step, y), place_of(x + step, y));
-  return {std::atan2(north.east, north.north) / kDegreeInRadians, 2 * step / east.length(), 2 * step / north.length()};
+  return {std::atan2(north.east, north.north) / kDegreeInRadians, 2 * step / east.length(),
+          2 * step / north.length()};
 }
 
 }  // namespace lockstep::urban
