@@ -3,34 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "core/hash.hpp"
 
 namespace lockstep::solve {
 
 using autodiff::Lowering;
-
-Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make) {
-  // Threads trace different kernels at the same time.
-  struct Entry {
-    std::once_flag traced;
-    Kernel kernel;
-  };
-  static std::mutex guard;
-  static std::unordered_map<std::string, std::shared_ptr<Entry>> kernels;
-  std::shared_ptr<Entry> entry;
-  {
-    const std::scoped_lock lock(guard);
-    auto& slot = kernels[key];
-    if (!slot) slot = std::make_shared<Entry>();
-    entry = slot;
-  }
-  std::call_once(entry->traced, [&] { entry->kernel = make(); });
-  return entry->kernel;
-}
 
 std::string name_of(const ElementTypes& t) {
   const Storage compute = storage_of(t.compute);

@@ -6,6 +6,7 @@
 
 #include "lockstep/device.hpp"
 #include "lockstep/kernel/dynamic.hpp"
+#include "optimize/kernel_cache.hpp"
 #include "solve/model/term_derivatives.hpp"
 
 namespace lockstep::solve {
@@ -55,7 +56,6 @@ bool retracts_by_number(const TracedManifold& manifold);
 /// `constant0` … of a launch, rounded to the kernel's type.
 void set_uniforms(Arguments& arguments, std::span<const double> uniforms, const ElementTypes& types);
 
-/// A kernel by its key, traced once in the process.
-Kernel cached_kernel(const std::string& key, const std::function<Kernel()>& make);
+using optimize::cached_kernel;
 
 }  // namespace lockstep::solve
