@@ -6,6 +6,8 @@ include(CMakePackageConfigHelpers)
 # --- portable: the program, wgpu-native, and the shared libraries they need.
 if(TARGET lockstep_cli)
   set_target_properties(lockstep_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  # DT_RPATH, unlike DT_RUNPATH, also serves the libraries that the bundled libraries need.
+  target_link_options(lockstep_cli PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS lockstep_cli RUNTIME DESTINATION bin COMPONENT portable)
   install(FILES LICENSE DESTINATION . COMPONENT portable)
   install(FILES src/io/pictures/fonts/LICENSE DESTINATION . RENAME LICENSE.fonts COMPONENT portable)

@@ -4,6 +4,7 @@
 
 #include <random>
 
+using namespace lockstep;
 using namespace lockstep::ir::meaning;
 
 namespace {
