@@ -7,6 +7,7 @@
 #include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/fft.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/kernel/math.hpp"
 #include "lockstep/kernel/vec.hpp"
