@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,6 +101,20 @@ class RecordedGraph;
 struct DeviceState;
 }  // namespace device
 
+/// A stream of another library on this device: CUDA's CUstream as a number.
+using NativeStream = uint64_t;
+
+/// Memory that somebody else allocated, for Device::wrap.
+struct Foreign {
+  uint64_t address = 0;  // of the first element: on the host (CPU, interpreter) or of the device (CUDA)
+  std::shared_ptr<const void> owner;  // kept until no work uses the memory; null: it outlives the device
+  /// In elements, slowest axis first; all 0: C order. The last axis has stride 1, the others may not be negative.
+  std::array<int64_t, 4> strides{};
+  /// CUDA: the stream that the owner works on. Work on the buffer begins after what that stream was given before,
+  /// and what the owner gives it once the buffer is gone begins after the work. None: the device is waited for.
+  std::optional<NativeStream> stream;
+};
+
 /// A typed array on a device; a cheap handle with shared ownership. Rows are contiguous; the last axis has
 /// stride 1.
 class Buffer {
@@ -121,6 +136,9 @@ class Buffer {
   const std::array<int64_t, 4>& strides() const { return strides_; }
   /// Elements between the start of the memory and the first one.
   int64_t offset() const { return offset_; }
+  /// Address of the first element, on the host (CPU, interpreter) or on the device (CUDA), for other libraries; 0 on
+  /// WebGPU. What they do there is to be ordered: Device::begin_after and end_before.
+  uint64_t native() const;
 
  private:
   friend class Device;
@@ -223,6 +241,14 @@ class Device {
   Buffer allocate(Shape shape) const {
     return allocate(detail::kStorage<E>, shape);
   }
+  /// Memory of others as a buffer, without a copy; kernels read and write it in place. On the CPU the 64 bytes behind
+  /// it must stay readable. Throws InputError for an address that is null or not aligned to its elements and for strides
+  /// other than told, UnsupportedError on WebGPU.
+  Buffer wrap(Storage storage, Shape shape, const Foreign& foreign) const;
+  /// Work from now on begins after what `stream` was given so far; what `stream` is given from now on begins after the
+  /// work so far. Nothing to do but on CUDA.
+  void begin_after(NativeStream stream) const;
+  void end_before(NativeStream stream) const;
   /// Allocates and copies. The span must have as many elements as the shape.
   template <detail::Stored E>
   Buffer upload(std::span<const E> data, Shape shape) const {

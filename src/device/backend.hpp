@@ -18,6 +18,7 @@ class Memory {
  public:
   virtual ~Memory() = default;
   int64_t bytes = 0;
+  uint64_t address = 0;  // of the first byte, on the host or in CUDA's address space; 0: nobody can tell
 };
 
 /// A compiled kernel.
@@ -85,6 +86,13 @@ class Backend {
   virtual MemoryInfo memory() const = 0;
 
   virtual std::shared_ptr<Memory> allocate(int64_t bytes) = 0;
+  /// Memory of others; lets go of `owner` when nothing that was given to the device uses it any more.
+  virtual std::shared_ptr<Memory> adopt(const Foreign&, int64_t) {
+    throw UnsupportedError("memory of others on " + info().name, "Device::wrap", "cpu, interp or cuda");
+  }
+  /// Orders the device's work and a foreign stream; where everything runs at once there is nothing to do.
+  virtual void begin_after(NativeStream) {}
+  virtual void end_before(NativeStream) {}
   /// `queue` null = default. upload may return before the copy is done but has read `data`; download has
   /// finished.
   virtual void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) = 0;

@@ -114,6 +114,55 @@ Buffer Device::allocate(Storage storage, Shape shape) const {
   return buffer;
 }
 
+Buffer Device::wrap(Storage storage, Shape shape, const Foreign& foreign) const {
+  constexpr std::string_view kWhere = "Device::wrap";
+  if (!is_device_storage(storage))
+    refuse(fmt::format("elements of {}", name(storage)), kWhere,
+           "f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
+  if (shape.rank() < 1) refuse("shape of rank 0", kWhere, "rank 1 to 4");
+  for (int a = 0; a < shape.rank(); ++a)
+    if (shape[a] < 0 || shape[a] > INT32_MAX)
+      refuse(fmt::format("shape {}", to_string(shape)), kWhere, "axes of 0 to 2^31 - 1");
+  if (shape.elements() == 0) return allocate(storage, shape);
+  if (foreign.address == 0) refuse("a null address", kWhere, "the address of the first element");
+  const int64_t size = size_of(storage);
+  if (foreign.address % uint64_t(size) != 0)
+    refuse(fmt::format("address {:#x}", foreign.address), kWhere,
+           fmt::format("a multiple of {} bytes", size));
+  Buffer buffer;
+  buffer.storage_ = storage;
+  buffer.shape_ = shape;
+  buffer.strides_ = foreign.strides == std::array<int64_t, 4>{} ? contiguous_strides(shape) : foreign.strides;
+  const int last = shape.rank() - 1;
+  if (shape[last] == 1) buffer.strides_[size_t(last)] = 1;
+  int64_t span = 1;
+  for (int a = 0; a <= last; ++a) {
+    const int64_t stride = buffer.strides_[size_t(a)];
+    if (stride < 0 || (a == last && stride != 1))
+      refuse(fmt::format("stride {} of axis {}", stride, a), kWhere,
+             "strides of 0 or more, and 1 of the last axis");
+    span += (shape[a] - 1) * stride;
+  }
+  opened().check_alive();
+  buffer.owner_ = state_;
+  buffer.memory_ = state_->backend->adopt(foreign, span * size);
+  return buffer;
+}
+
+uint64_t Buffer::native() const {
+  if (!memory_ || memory_->address == 0) return 0;
+  return memory_->address + uint64_t(offset_ * size_of(storage_));
+}
+
+void Device::begin_after(NativeStream stream) const {
+  opened().refuse_recorded("Device::begin_after");
+  state_->backend->begin_after(stream);
+}
+void Device::end_before(NativeStream stream) const {
+  opened().refuse_recorded("Device::end_before");
+  state_->backend->end_before(stream);
+}
+
 void Device::expect_own(const Buffer& buffer, std::string_view where) const {
   if (!(buffer.owner_ && buffer.owner_.get() == &opened()))
     refuse(buffer ? "a buffer of another device" : "an empty buffer", where,

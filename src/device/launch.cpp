@@ -199,8 +199,7 @@ class BoundLaunch {
       if (function_.buffers[i].access == ir::Access::read) continue;
       for (size_t k = 0; k < buffers_; ++k) {
         const Binding &written = room_.bindings[i], &other = room_.bindings[k];
-        if (k == i || other.memory != written.memory) continue;
-        if (overlap(written, other, size_of(function_.buffers[i].storage)))
+        if (k != i && overlap(written, other, size_of(function_.buffers[i].storage)))
           throw InputError(fmt::format("buffers {} and {} overlap and one is written", i + 1, k + 1), where(),
                            "separate memory, or one InOut parameter");
       }

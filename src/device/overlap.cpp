@@ -26,11 +26,17 @@ bool reachable(const Binding& a, const Binding& b, int axis, int64_t distance) {
 
 }  // namespace
 
-bool overlap(const Binding& a, const Binding& b, int64_t element_bytes) {
+bool overlap(const Binding& a, Binding b, int64_t element_bytes) {
+  if (a.memory != b.memory) {  // blocks of others may lie in one another
+    if (a.memory->address == 0 || b.memory->address == 0) return false;
+    b.offset_bytes += int64_t(b.memory->address - a.memory->address);
+  }
   if (a.span_bytes == 0 || b.span_bytes == 0) return false;
   if (a.offset_bytes + a.span_bytes <= b.offset_bytes || b.offset_bytes + b.span_bytes <= a.offset_bytes)
     return false;
-  return a.strides != b.strides || reachable(a, b, 0, (b.offset_bytes - a.offset_bytes) / element_bytes);
+  const int64_t distance = b.offset_bytes - a.offset_bytes;
+  return a.strides != b.strides || distance % element_bytes != 0 ||
+         reachable(a, b, 0, distance / element_bytes);
 }
 
 }  // namespace lockstep::device

@@ -5,8 +5,8 @@
 
 namespace lockstep::device {
 
-/// For bindings of one memory. Exact where both have the same strides (windows of one array), else whether the
+/// Exact where both have the same strides (windows of one array), else whether the
 /// spans from first to last element meet. Empty bindings share nothing.
-bool overlap(const Binding& a, const Binding& b, int64_t element_bytes);
+bool overlap(const Binding& a, Binding b, int64_t element_bytes);
 
 }  // namespace lockstep::device

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <numeric>
 
@@ -57,6 +59,76 @@ TEST_P(Buffers, RowsAndReshapeShareMemory) {
   EXPECT_EQ(whole.reshape({2, 6}).shape(), (Shape{2, 6}));
   EXPECT_THROW(whole.reshape({5}), InputError);
   EXPECT_THROW(whole.rows(3, 2), InputError);
+}
+
+/// Whether host memory can be wrapped; WebGPU says that it takes none.
+bool wraps(const Device& device) {
+  const DeviceKind kind = device.info().kind;
+  if (kind == DeviceKind::webgpu) {
+    f32 number = 0;
+    const auto address = uint64_t(reinterpret_cast<uintptr_t>(&number));
+    EXPECT_THROW(device.wrap(Storage::f32, {1}, {address}), UnsupportedError);
+  }
+  return kind == DeviceKind::cpu || kind == DeviceKind::interp;
+}
+
+TEST_P(Buffers, WrapForeignMemoryInPlace) {
+  std::vector<f32> v = ramp(6 * 8);
+  const auto address = uint64_t(reinterpret_cast<uintptr_t>(v.data()));
+  if (!wraps(device)) return;
+  auto owner = std::make_shared<int>(1);
+  {
+    // The left half of the rows, without a copy.
+    const Buffer half = device.wrap(Storage::f32, {6, 4}, {address, owner, {8, 1}});
+    EXPECT_EQ(half.native(), address);
+    EXPECT_EQ(half.rows(1, 1).native(), address + 8 * 4);
+    EXPECT_EQ(owner.use_count(), 2);
+    const auto negate = kernel("test.negate", [](At<2> at, InOut<f32, 2> x) { x[at] = -x[at]; });
+    device.launch(negate, {6, 4}, half);
+    for (size_t k = 0; k < v.size(); ++k) EXPECT_EQ(v[k], k % 8 < 4 ? -float(k) : float(k)) << k;
+  }
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST_P(Buffers, WrapRefusesWhatKernelsCannotRead) {
+  if (!wraps(device)) return;
+  std::vector<f32> v = ramp(64);
+  const auto address = uint64_t(reinterpret_cast<uintptr_t>(v.data()));
+  EXPECT_THROW(device.wrap(Storage::f32, {64}, {}), InputError);
+  EXPECT_THROW(device.wrap(Storage::f32, {60}, {address + 2}), InputError);
+  EXPECT_THROW(device.wrap(Storage::f32, {8, 4}, {address, nullptr, {4, 2}}), InputError);
+  EXPECT_THROW(device.wrap(Storage::f32, {8, 4}, {address, nullptr, {-4, 1}}), InputError);
+  EXPECT_THROW(device.wrap(Storage::boolean, {8}, {address}), InputError);
+  EXPECT_EQ(device.wrap(Storage::f32, {0, 4}, {}).elements(), 0);
+  // Two views of one block are known to overlap, or not.
+  const auto copy =
+      kernel("test.copy", [](At<2> at, Grid<f32, 2> from, Out<f32, 2> to) { to[at] = from[at]; });
+  const Buffer left = device.wrap(Storage::f32, {8, 4}, {address, nullptr, {8, 1}});
+  const Buffer right = device.wrap(Storage::f32, {8, 4}, {address + 16, nullptr, {8, 1}});
+  const Buffer middle = device.wrap(Storage::f32, {8, 4}, {address + 8, nullptr, {8, 1}});
+  device.launch(copy, {8, 4}, left, right);
+  EXPECT_EQ(v[5], 1.0f);
+  EXPECT_THROW(device.launch(copy, {8, 4}, left, middle), InputError);
+}
+
+/// Memory may end with its page, and the page behind it may be nobody's.
+TEST_P(Buffers, WrapToTheEndOfAPage) {
+  if (!wraps(device)) return;
+  const auto page = size_t(sysconf(_SC_PAGESIZE));
+  auto* const memory = static_cast<std::byte*>(
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  munmap(memory + page, page);
+  const auto n = int64_t(page / sizeof(f32));
+  std::iota(reinterpret_cast<f32*>(memory), reinterpret_cast<f32*>(memory) + n, 0.0f);
+  const auto ahead =
+      kernel("test.ahead", [](At<1> at, Grid<f32, 1> from, Out<f32, 1> to) { to[at] = from[at.x(+3)]; });
+  const Buffer from = device.wrap(Storage::f32, {n}, {uint64_t(reinterpret_cast<uintptr_t>(memory))});
+  const Buffer to = device.allocate<f32>({n});
+  device.launch(ahead, {n}, from, to);
+  const auto got = device.download<f32>(to);
+  for (int64_t k = 0; k < n; ++k) EXPECT_EQ(got[size_t(k)], float(std::min(k + 3, n - 1)));
+  munmap(memory, page);
 }
 
 TEST_P(Buffers, CopyAndClear) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,13 @@ SystemMemory system_memory();
 SystemMemory system_memory(const std::string& proc, const std::string& cgroups);
 /// Asks for huge pages behind a block that begins and ends on their bounds.
 void prefer_huge_pages(void* memory, size_t bytes);
+/// Keeps the bytes behind a block of foreign memory readable: mostly they lie in the page of its last byte, else an
+/// empty page is put behind it as long as the result lives. `readable` is false where neither can be.
+struct ReadableEnd {
+  bool readable = false;
+  std::shared_ptr<void> page;
+};
+ReadableEnd keep_readable(const void* end, size_t bytes);
 
 /// Writes to stderr; nobody can be told where that fails.
 void write_stderr(std::string_view text);

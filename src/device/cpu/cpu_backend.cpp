@@ -109,6 +109,9 @@ class CpuBackend : public Backend {
                                     info_.limits.buffer_bytes));
     return std::make_shared<HostMemory>(bytes);
   }
+  std::shared_ptr<Memory> adopt(const Foreign& foreign, int64_t bytes) override {
+    return std::make_shared<HostMemory>(foreign, bytes);
+  }
   void upload(Queue*, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
     copy_parallel(at(to, offset), static_cast<const std::byte*>(data), bytes);
   }

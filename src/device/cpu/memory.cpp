@@ -34,6 +34,20 @@ HostMemory::HostMemory(int64_t size) {
     throw DeviceError(DeviceFault::allocation, fmt::format("cpu: {} bytes could not be allocated", size));
   if (huge) platform::prefer_huge_pages(mapped_, mapped_bytes_);
   data_ = static_cast<std::byte*>(mapped_) + kPadding;
+  address = uint64_t(reinterpret_cast<uintptr_t>(data_));
+}
+
+HostMemory::HostMemory(const Foreign& foreign, int64_t size)
+    : data_(reinterpret_cast<std::byte*>(uintptr_t(foreign.address))), owner_(foreign.owner) {
+  bytes = size;
+  address = foreign.address;
+  // Kernels read whole vectors, hence at most so many bytes behind the last element.
+  constexpr size_t kVector = 64;
+  const platform::ReadableEnd end = platform::keep_readable(data_ + size, kVector);
+  if (!end.readable)
+    throw InputError(fmt::format("memory of {} bytes that ends where nothing is readable", size),
+                     "Device::wrap", fmt::format("{} readable bytes behind it, or a copy", kVector));
+  end_page_ = end.page;
 }
 
 HostMemory::~HostMemory() { std::free(mapped_); }

@@ -10,6 +10,8 @@ class HostMemory : public Memory {
  public:
   /// Throws DeviceError(allocation).
   explicit HostMemory(int64_t bytes);
+  /// Memory of others. Throws InputError where the bytes behind it, which kernels read, are not readable.
+  HostMemory(const Foreign& foreign, int64_t bytes);
   ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;
   std::byte* data() { return data_; }
@@ -18,6 +20,8 @@ class HostMemory : public Memory {
   std::byte* data_ = nullptr;
   void* mapped_ = nullptr;
   size_t mapped_bytes_ = 0;
+  std::shared_ptr<const void> owner_;
+  std::shared_ptr<void> end_page_;  // goes before the owner
 };
 
 /// Memory of one thread that grows on need and is kept.

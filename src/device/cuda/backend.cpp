@@ -81,6 +81,11 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Memory> allocate(int64_t bytes) override {
     return std::make_shared<CudaMemory>(core_, bytes);
   }
+  std::shared_ptr<Memory> adopt(const Foreign& foreign, int64_t bytes) override {
+    return std::make_shared<CudaMemory>(core_, foreign, bytes);
+  }
+  void begin_after(NativeStream stream) override { core_->begin_after(stream_handle(stream)); }
+  void end_before(NativeStream stream) override { core_->end_before(stream_handle(stream)); }
   void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
     core_->enter();
     transfers(queue).uploads.upload(stream_of(*core_, queue), address(to, offset), data, bytes);

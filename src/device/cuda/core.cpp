@@ -283,6 +283,26 @@ void Core::release(Address address) noexcept {
   }
 }
 
+void Core::begin_after(StreamHandle foreign) {
+  enter();
+  std::lock_guard lock(mutex_);
+  check(driver_.event_record(memory_event_, foreign), DeviceFault::launch, "following a stream");
+  check(driver_.stream_wait(main_, memory_event_, 0), DeviceFault::launch, "following a stream");
+  for (const auto& queue : queues_)
+    check(driver_.stream_wait(queue->handle, memory_event_, 0), DeviceFault::launch, "following a stream");
+}
+
+void Core::end_before(StreamHandle foreign) {
+  enter();
+  std::lock_guard lock(mutex_);
+  const auto precede = [&](StreamHandle own) {
+    check(driver_.event_record(memory_event_, own), DeviceFault::launch, "preceding a stream");
+    check(driver_.stream_wait(foreign, memory_event_, 0), DeviceFault::launch, "preceding a stream");
+  };
+  precede(main_);
+  for (const auto& queue : queues_) precede(queue->handle);
+}
+
 MemoryInfo Core::memory() const {
   enter();
   size_t free = 0, total = 0;
@@ -300,7 +320,25 @@ CudaMemory::CudaMemory(std::shared_ptr<Core> core, int64_t size) : core_(std::mo
   bytes = size;
   address = core_->allocate(size);
 }
-CudaMemory::~CudaMemory() { core_->release(address); }
+CudaMemory::CudaMemory(std::shared_ptr<Core> core, const Foreign& foreign, int64_t size)
+    : core_(std::move(core)), owner_(foreign.owner), stream_(foreign.stream), foreign_(true) {
+  bytes = size;
+  address = foreign.address;
+  if (stream_) core_->begin_after(stream_handle(*stream_));
+}
+CudaMemory::~CudaMemory() {
+  if (!foreign_) {
+    core_->release(address);
+  } else if (core_->try_enter()) {
+    // The owner may give the memory to others: after our work, by its stream's order or by waiting.
+    try {
+      if (stream_)
+        core_->end_before(stream_handle(*stream_));
+      else
+        core_->synchronize_all();
+    } catch (const DeviceError&) {}  // the device is lost, and its memory with it
+  }
+}
 
 CudaEvent::CudaEvent(std::shared_ptr<Core> core, StreamHandle stream) : core_(std::move(core)) {
   core_->enter();

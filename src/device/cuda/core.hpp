@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Memory that every stream may use from now on.
   Address allocate(int64_t bytes);
+  /// The streams' work from now on begins after what `foreign` was given so far, and the other way round.
+  void begin_after(StreamHandle foreign);
+  void end_before(StreamHandle foreign);
   /// Returns memory once the work that all streams have been given so far is done.
   void release(Address address) noexcept;
   MemoryInfo memory() const;
@@ -99,11 +103,15 @@ class Core : public std::enable_shared_from_this<Core> {
 class CudaMemory final : public Memory {
  public:
   CudaMemory(std::shared_ptr<Core> core, int64_t size);
+  /// Memory of others.
+  CudaMemory(std::shared_ptr<Core> core, const Foreign& foreign, int64_t size);
   ~CudaMemory() override;
-  Address address = 0;
 
  private:
   std::shared_ptr<Core> core_;
+  std::shared_ptr<const void> owner_;
+  std::optional<NativeStream> stream_;  // the owner's
+  bool foreign_ = false;
 };
 
 class CudaQueue final : public Queue {
@@ -134,6 +142,9 @@ class CudaEvent final : public Event {
   std::shared_ptr<Core> core_;
 };
 
+inline StreamHandle stream_handle(NativeStream stream) {
+  return reinterpret_cast<StreamHandle>(uintptr_t(stream));
+}
 inline StreamHandle stream_of(const Core& core, const Queue* queue) {
   return queue ? static_cast<const CudaQueue*>(queue)->stream() : core.main_stream();
 }

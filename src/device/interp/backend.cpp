@@ -54,6 +54,9 @@ class InterpBackend final : public Backend {
       throw DeviceError(DeviceFault::allocation, fmt::format("interp: no memory for {} bytes", bytes));
     }
   }
+  std::shared_ptr<Memory> adopt(const Foreign& foreign, int64_t bytes) override {
+    return std::make_shared<InterpMemory>(foreign, bytes);
+  }
   void upload(Queue*, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
     std::lock_guard lock(mutex_);
     if (bytes <= 0) return;

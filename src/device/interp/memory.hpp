@@ -61,14 +61,16 @@ struct AccessRecord {
 class InterpMemory final : public device::Memory {
  public:
   /// Fresh memory holds a pattern, so that a read of it shows.
-  explicit InterpMemory(int64_t size)
-      : data_(std::make_unique<uint8_t[]>(size_t(size))),
-        initialised_(std::make_unique<uint8_t[]>(size_t(size))) {
-    bytes = size;
-    std::memset(data_.get(), 0xa5, size_t(size));
-    std::memset(initialised_.get(), 0, size_t(size));
+  explicit InterpMemory(int64_t size) : own_(std::make_unique<uint8_t[]>(size_t(size))), data_(own_.get()) {
+    start(size, 0);
+    std::memset(data_, 0xa5, size_t(size));
   }
-  uint8_t* data() { return data_.get(); }
+  /// Memory of others, which they have filled.
+  InterpMemory(const Foreign& foreign, int64_t size)
+      : owner_(foreign.owner), data_(reinterpret_cast<uint8_t*>(uintptr_t(foreign.address))) {
+    start(size, 1);
+  }
+  uint8_t* data() { return data_; }
   uint8_t* initialised() { return initialised_.get(); }  // one byte for each byte: 0 or 1
   /// Records for elements of `granule` bytes; those of another granule are forgotten.
   AccessRecord* records(int granule) {
@@ -81,7 +83,16 @@ class InterpMemory final : public device::Memory {
   }
 
  private:
-  std::unique_ptr<uint8_t[]> data_, initialised_;
+  void start(int64_t size, uint8_t filled) {
+    bytes = size;
+    address = uint64_t(reinterpret_cast<uintptr_t>(data_));
+    initialised_ = std::make_unique<uint8_t[]>(size_t(size));
+    std::memset(initialised_.get(), filled, size_t(size));
+  }
+  std::unique_ptr<uint8_t[]> own_;
+  std::shared_ptr<const void> owner_;
+  uint8_t* data_;
+  std::unique_ptr<uint8_t[]> initialised_;
   std::vector<AccessRecord> records_;
   int granule_ = 0;
 };

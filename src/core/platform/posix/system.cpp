@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 
 namespace lockstep::platform {
 
@@ -34,6 +36,57 @@ bool graphics_node_present() {
 }
 
 void prefer_huge_pages(void* memory, size_t bytes) { ::madvise(memory, bytes, MADV_HUGEPAGE); }
+
+namespace {
+
+/// Pages that stand behind foreign blocks, with the number of blocks.
+struct EndPages {
+  std::mutex mutex;
+  std::map<uintptr_t, int> users;
+};
+EndPages& end_pages() {
+  static auto& pages = *new EndPages;  // blocks may outlive the statics
+  return pages;
+}
+
+bool is_readable(const void* address) {
+  int ends[2];
+  if (::pipe(ends) != 0) return false;
+  const bool readable = ::write(ends[1], address, 1) == 1;  // EFAULT where it is not
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return readable;
+}
+
+}  // namespace
+
+ReadableEnd keep_readable(const void* end, size_t bytes) {
+  const auto size = uintptr_t(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(end);
+  const uintptr_t page = (first + bytes - 1) / size * size;
+  if ((first - 1) / size * size == page) return {true, nullptr};
+  EndPages& pages = end_pages();
+  const std::lock_guard lock(pages.mutex);
+  if (!pages.users.contains(page)) {
+    auto* wanted = reinterpret_cast<void*>(page);
+    void* const got =
+        ::mmap(wanted, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == MAP_FAILED) return {is_readable(wanted), nullptr};  // the heap, or another block
+    if (got != wanted) {                                           // a kernel that does not know the flag
+      ::munmap(got, size);
+      return {};
+    }
+  }
+  ++pages.users[page];
+  return {true, std::shared_ptr<void>(reinterpret_cast<void*>(page), [size](void* own) {
+            EndPages& all = end_pages();
+            const std::lock_guard guard(all.mutex);
+            const auto found = all.users.find(reinterpret_cast<uintptr_t>(own));
+            if (--found->second > 0) return;
+            ::munmap(own, size);
+            all.users.erase(found);
+          })};
+}
 
 void write_stderr(std::string_view text) {
   while (!text.empty()) {

@@ -15,6 +15,7 @@ SystemMemory system_memory() {
 }
 SystemMemory system_memory(const std::string&, const std::string&) { return system_memory(); }
 void prefer_huge_pages(void*, size_t) {}
+ReadableEnd keep_readable(const void*, size_t) { return {true, nullptr}; }  // memory has no holes
 
 void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 bool stderr_is_terminal() { return false; }
