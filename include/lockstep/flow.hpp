@@ -1,0 +1,123 @@
+// Two-dimensional incompressible turbulence on a doubly periodic box, as a large-eddy simulation.
+//
+//   flow::Model model{.grid = {256, 256}, .viscosity = 1e-4, .closure = flow::Closure::smagorinsky};
+//   flow::Solver solver(device, model, {flow::Integrator::rk4, 1e-3});
+//   solver.set_vorticity(flow::initial_field(model.grid, flow::Initial::mcwilliams, 7));
+//   solver.advance(1000);
+//   solver.vorticity(); solver.budget();
+//
+// Conventions: arrays are (ny, nx), y slowest; x = i Lx / nx. Vorticity w = v_x - u_y, stream function with
+// -laplacian(psi) = w, u = psi_y, v = -psi_x. The equation is
+//   w_t + u . grad w + beta v = nu lap w + closure - drag w - nu_h (-lap)^p w - nu_l (-lap)^-q w + forcing.
+// All quantities are in the units of the box and of its time. Mathematics and sources: docs/flow.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <numbers>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/array.hpp"
+#include "lockstep/device.hpp"
+
+namespace lockstep::flow {
+
+enum class Integrator : uint8_t { rk2, ssprk3, rk4, ab3, etdrk4 };
+enum class Dealias : uint8_t {
+  two_thirds,  // modes below a third of the points along each axis are kept
+  padded,      // products on 3/2 as many points along each axis
+  filter,      // exp(-23.6 (k d - 0.65 pi)^4) beyond k d = 0.65 pi, after each step
+  none,
+};
+enum class Closure : uint8_t {
+  none,
+  smagorinsky,          // nu_t = (C d)^2 |S|, |S| = 2 sqrt(S11^2 + S12^2)
+  leith,                // nu_t = (C d)^3 |grad w|
+  dynamic_smagorinsky,  // C^2 by Germano's identity, in each evaluation
+  dynamic_leith,        // C^3 likewise
+};
+enum class ClosureForm : uint8_t {
+  divergence,  // curl div (2 nu_t S)
+  simple,      // nu_t lap w
+};
+/// How a dynamic closure takes its coefficient; negative ones become 0.
+enum class Averaging : uint8_t { global, local };
+enum class Advection : uint8_t {
+  stress,  // by P = u v and Q = u^2 - v^2: two inverse and two forward transforms
+  flux,    // by u w and v w: three and two
+};
+enum class ForcingKind : uint8_t {
+  none,
+  kolmogorov,  // the force A sin(k y) along x, k = K 2 pi / Ly
+  stochastic,  // white in time on the ring |k| = K +- 1/2, in units of 2 pi / max(Lx, Ly); energy input EPS
+};
+enum class Initial : uint8_t { mcwilliams, vortices, noise, taylor_green, shear };
+
+std::string_view name(Integrator integrator);
+std::string_view name(Dealias dealias);
+std::string_view name(Closure closure);
+std::string_view name(ForcingKind kind);
+std::string_view name(Initial initial);
+
+struct BoxGrid {
+  int64_t nx = 256, ny = 256;
+  double lx = 2 * std::numbers::pi, ly = 2 * std::numbers::pi;
+  double dx() const { return lx / double(nx); }
+  double dy() const { return ly / double(ny); }
+  int64_t points() const { return nx * ny; }
+};
+
+struct Forcing {
+  ForcingKind kind = ForcingKind::none;
+  double wavenumber = 4;  // K
+  double amount = 0;      // A (kolmogorov) or EPS (stochastic)
+  uint64_t seed = 0;      // of member 0; member m has seed + m
+};
+
+/// What fixes the right-hand side.
+struct Model {
+  BoxGrid grid;
+  double viscosity = 1e-4;
+  Closure closure = Closure::none;
+  double constant = 0;  // C; 0: 0.17 (Smagorinsky), 0.3 (Leith)
+  ClosureForm form = ClosureForm::divergence;
+  Averaging averaging = Averaging::global;
+  Forcing forcing;
+  double drag = 0, beta = 0;
+  double hyper_viscosity = 0;
+  int hyper_power = 4;  // p
+  double hypo_viscosity = 0;
+  int hypo_power = 1;  // q
+  Dealias dealias = Dealias::two_thirds;
+  Advection advection = Advection::stress;
+};
+
+struct Stepping {
+  Integrator integrator = Integrator::rk4;
+  double dt = 1e-3;
+  /// Above 0: each step takes dt = cfl / (max|u| / dx + max|v| / dy) of its start, and at most `dt`. Not for
+  /// ab3 and etdrk4, whose coefficients are those of one dt.
+  double cfl = 0;
+};
+
+/// Largest stable cfl (advection) of an integrator with these kept modes, and the largest stable dt of the
+/// linear terms (infinity for etdrk4).
+double cfl_limit(const Model& model, Integrator integrator);
+double linear_dt_limit(const Model& model, Integrator integrator);
+/// Throws InputError for fewer than 4 points along an axis, odd ones, lengths and dt not above 0, negative
+/// or non-finite coefficients, a linear term that `dt` makes unstable, cfl beyond the limit and cfl with ab3
+/// or etdrk4.
+void check(const Model& model, const Stepping& stepping);
+
+/// Vorticity (ny, nx), f64, zero mean. Random ones depend on the seed and on wavenumbers only: the same flow
+/// on every grid that resolves it.
+Array initial_field(const BoxGrid& grid, Initial which, uint64_t seed = 0);
+
+/// Domain means: E = <|u|^2> / 2, Z = <w^2> / 2, P = <|grad w|^2> / 2.
+struct Budget {
+  double energy = 0, enstrophy = 0, palinstrophy = 0;
+};
+
+}  // namespace lockstep::flow
