@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lockstep/error.hpp"
+#include "lockstep/kernel/kernel.hpp"
 #include "lockstep/optimize.hpp"
 #include "lockstep/pde/examples.hpp"
 
@@ -13,41 +14,103 @@ namespace {
 
 using Vector = std::vector<double>;
 
-/// A window's loss over its unknown levels, which lie one after the other in the point.
+/// next = a now + b before + c rate.
+struct Recurrence {
+  double a, b, c;
+};
+Recurrence recurrence(Advance advance, double dt) {
+  if (advance == Advance::forward) return {1, 0, dt};
+  if (advance == Advance::central) return {0, 1, 2 * dt};
+  return {2, -1, dt * dt};
+}
+
+const Kernel& combine_kernel() {
+  static const Kernel combine =
+      kernel("pde.combine", [](At<1> at, Grid<f64, 1> x, Grid<f64, 1> y, Grid<f64, 1> z, Out<f64, 1> sum,
+                               Param<f64> a, Param<f64> b, Param<f64> c) {
+        sum[at] = fma(Val<f64>(a), Val<f64>(x[at]), fma(Val<f64>(b), Val<f64>(y[at]), Val<f64>(c) * z[at]));
+      });
+  return combine;
+}
+
+/// Diagnostic fields in the units of the search: of 0.03 to 1 the value with the fewest iterations.
+constexpr double kDiagnosticScale = 0.3;
+
+/// sum = a x + b y + c z, all one-dimensional.
+void combine(const Device& device, const Buffer& x, const Buffer& y, const Buffer& z, const Buffer& sum,
+             double a, double b, double c) {
+  device.launch(combine_kernel(), {sum.elements()}, x, y, z, sum, a, b, c);
+}
+void scale(const Device& device, const Buffer& x, const Buffer& scaled, double factor) {
+  combine(device, x, x, x, scaled, factor, 0, 0);
+}
+
+Buffer flat(const Buffer& whole) { return whole.reshape({whole.elements()}); }
+
+/// One field of a window: its buffers of all levels and where its unknowns stand in the point.
+struct Unknown {
+  Advance advance;
+  std::vector<Buffer> levels, gradients;  // one-dimensional
+  int64_t first = 0;                      // of its unknowns
+  int64_t cells() const { return levels[0].elements(); }
+  /// Rates lead to levels 2 and on. A diagnostic field is determined at level 1 and on, by what it does to the next
+  /// level's residuals: not at the last two levels, which have none.
+  int count() const { return int(levels.size()) - (advance == Advance::diagnostic ? 3 : 2); }
+};
+
+/// A window's loss over the rates of its fields, so that each residual depends on its own unknown directly and
+/// on the others weakly: what an explicit step would set is one step of the search away.
 class WindowLoss final : public optimize::VectorObjective {
  public:
-  struct Part {
-    Buffer field, gradient;  // of a level
-  };
-  WindowLoss(const Device& device, const Buffer& start, const BoundLoss& loss, const std::vector<Part>& parts)
-      : VectorObjective(device, start), loss_(loss), parts_(parts) {}
+  WindowLoss(const Device& device, const Buffer& start, const BoundLoss& loss,
+             const std::vector<Unknown>& unknowns, double dt)
+      : VectorObjective(device, start), loss_(loss), unknowns_(unknowns), dt_(dt) {}
 
   void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
-    each_part(x, [&](const Buffer& numbers, const Part& part) { device().copy(numbers, part.field); });
+    set_levels(x);
     loss_.run();
-    each_part(gradient,
-              [&](const Buffer& numbers, const Part& part) { device().copy(part.gradient, numbers); });
+    for (const Unknown& u : unknowns_) pull_back(u, gradient);
     const double loss = loss_.loss();
     device().write(value, &loss, sizeof(loss));
   }
   /// The levels of the point, not of the last trial.
-  void take() {
-    each_part(point(), [&](const Buffer& numbers, const Part& part) { device().copy(numbers, part.field); });
-  }
+  void take() { set_levels(point()); }
   bool recordable() const override { return false; }  // the loss's terms are weighted on the host
 
  private:
-  template <class F>
-  void each_part(const Buffer& whole, F work) const {
-    int64_t at = 0;
-    for (const Part& part : parts_) {
-      work(whole.rows(at, part.field.elements()).reshape(part.field.shape()), part);
-      at += part.field.elements();
+  Buffer part(const Buffer& whole, const Unknown& u, int k) const {
+    return whole.rows(u.first + k * u.cells(), u.cells());
+  }
+  void set_levels(const Buffer& x) const {
+    for (const Unknown& u : unknowns_)
+      for (int k = 0; k < u.count(); ++k) {
+        if (u.advance == Advance::diagnostic) {
+          scale(device(), part(x, u, k), u.levels[size_t(k + 1)], kDiagnosticScale);
+          continue;
+        }
+        const auto [a, b, c] = recurrence(u.advance, dt_);
+        combine(device(), u.levels[size_t(k + 1)], u.levels[size_t(k)], part(x, u, k),
+                u.levels[size_t(k + 2)], a, b, c);
+      }
+  }
+  /// The transposed recurrence, from the last level back.
+  void pull_back(const Unknown& u, const Buffer& gradient) const {
+    for (int k = u.count(); k-- > 0;) {
+      if (u.advance == Advance::diagnostic) {
+        scale(device(), u.gradients[size_t(k + 1)], part(gradient, u, k), kDiagnosticScale);
+        continue;
+      }
+      const auto [a, b, c] = recurrence(u.advance, dt_);
+      const Buffer& own = u.gradients[size_t(k + 2)];
+      const bool one = k + 1 < u.count(), two = k + 2 < u.count();
+      combine(device(), one ? part(gradient, u, k + 1) : own, two ? part(gradient, u, k + 2) : own, own,
+              part(gradient, u, k), one ? a : 0, two ? b : 0, c);
     }
   }
 
   const BoundLoss& loss_;
-  const std::vector<Part>& parts_;
+  const std::vector<Unknown>& unknowns_;
+  double dt_;
 };
 
 /// Start values of a field, component by component.
@@ -68,7 +131,7 @@ Vector start_of(const Example& example, const std::string& name) {
 TrajectoryInputs make_inputs(const Device& device, const Example& example, int levels) {
   TrajectoryInputs inputs;
   inputs.parameters = example.parameters;
-  for (const std::string& name : example.fields) {
+  for (const auto& [name, advance] : example.fields) {
     const Vector start = start_of(example, name);
     Shape shape;
     if (const int c = example.system.components(name); c > 1) shape.push_back(c);
@@ -79,40 +142,64 @@ TrajectoryInputs make_inputs(const Device& device, const Example& example, int l
   return inputs;
 }
 
+std::vector<Unknown> make_unknowns(const Example& example, const TrajectoryInputs& inputs,
+                                   const BoundLoss& bound) {
+  std::vector<Unknown> unknowns;
+  int64_t first = 0;
+  for (const auto& [name, advance] : example.fields) {
+    if (advance == Advance::constant) continue;
+    Unknown& u = unknowns.emplace_back();
+    u.advance = advance;
+    u.first = first;
+    for (const Buffer& level : inputs.fields.at(name)) {
+      u.gradients.push_back(flat(bound.gradient(name, int(u.levels.size()))));
+      u.levels.push_back(flat(level));
+    }
+    first += u.count() * u.cells();
+  }
+  return unknowns;
+}
+
+/// Levels `end` - 1 and `end` become the first two of the next window, of a diagnostic field the last that is
+/// determined.
+void move_on(const Device& device, const Unknown& u, size_t end) {
+  if (u.advance == Advance::diagnostic) device.copy(u.levels[end - 1], u.levels[end]);
+  device.copy(u.levels[end - 1], u.levels[0]);
+  device.copy(u.levels[end], u.levels[1]);
+}
+
 }  // namespace
 
 TrainResult train(const Device& device, const Example& example, const TrainOptions& options,
                   const std::function<void()>& progress) {
-  if (options.levels < 3 || options.windows < 1 || options.iterations < 1)
+  if (options.levels < 4 || options.windows < 0 || options.iterations < 1)
     throw InputError(fmt::format("{} levels, {} windows, {} iterations", options.levels, options.windows,
                                  options.iterations),
-                     "pde train", "3 levels, 1 window, 1 iteration or more");
+                     "pde train", "4 levels, 1 window, 1 iteration or more");
   const Loss loss(example.system, example.mesh);
   const TrajectoryInputs inputs = make_inputs(device, example, options.levels);
   LossOptions loss_options;
-  for (const std::string& name : example.fields)
-    if (std::find(example.constant.begin(), example.constant.end(), name) == example.constant.end())
-      loss_options.wanted.push_back(name);
+  for (const auto& [name, advance] : example.fields)
+    if (advance != Advance::constant) loss_options.wanted.push_back(name);
   const BoundLoss bound = loss.bind_trajectory(device, inputs, loss_options);
-  std::vector<WindowLoss::Part> parts;
-  int64_t unknowns = 0;
-  for (const std::string& name : loss_options.wanted)
-    for (int n = 2; n < options.levels; ++n) {
-      parts.push_back({inputs.fields.at(name)[size_t(n)], bound.gradient(name, n)});
-      unknowns += parts.back().field.elements();
-    }
+  const std::vector<Unknown> unknowns = make_unknowns(example, inputs, bound);
+  int64_t count = 0;
+  for (const Unknown& u : unknowns) count += u.count() * u.cells();
+  // What a diagnostic field of the last but one level does is seen by no residual: the last level is not kept.
+  const bool diagnostic = std::any_of(unknowns.begin(), unknowns.end(),
+                                      [](const Unknown& u) { return u.advance == Advance::diagnostic; });
+  const int end = options.levels - (diagnostic ? 2 : 1);
 
   TrainResult result;
-  const Buffer start = device.allocate<double>({unknowns});
-  for (int window = 0; window < options.windows; ++window) {
-    int64_t at = 0;  // every unknown level starts as the last known one
-    for (const std::string& name : loss_options.wanted)
-      for (int n = 2; n < options.levels; ++n) {
-        const Buffer& known = inputs.fields.at(name)[1];
-        device.copy(known, start.rows(at, known.elements()).reshape(known.shape()));
-        at += known.elements();
-      }
-    WindowLoss objective(device, start, bound, parts);
+  result.windows = options.windows ? options.windows : example.windows;
+  const Vector zeros(size_t(count), 0.0);
+  for (int window = 0; window < result.windows; ++window) {
+    const Buffer start = device.upload(zeros);
+    for (const Unknown& u : unknowns)
+      if (u.advance == Advance::diagnostic)
+        for (int k = 0; k < u.count(); ++k)
+          scale(device, u.levels[1], start.rows(u.first + k * u.cells(), u.cells()), 1 / kDiagnosticScale);
+    WindowLoss objective(device, start, bound, unknowns, example.mesh.dt);
     double first = 0;
     optimize::Options search;
     search.max_iterations = options.iterations;
@@ -125,15 +212,12 @@ TrainResult train(const Device& device, const Example& example, const TrainOptio
     result.iterations += found.iterations;
     result.losses_first.push_back(found.first_value);
     result.losses_last.push_back(found.value);
+    result.converged += found.value <= options.tolerance * found.first_value;
     objective.take();
-    for (const std::string& name : loss_options.wanted) {
-      const std::vector<Buffer>& levels = inputs.fields.at(name);
-      device.copy(levels[size_t(options.levels - 2)], levels[0]);
-      device.copy(levels[size_t(options.levels - 1)], levels[1]);
-    }
+    for (const Unknown& u : unknowns) move_on(device, u, size_t(end));
     if (progress) progress();
   }
-  for (const std::string& name : example.fields)
+  for (const auto& [name, advance] : example.fields)
     result.fields[name] = device.download<double>(inputs.fields.at(name)[1]);
   return result;
 }

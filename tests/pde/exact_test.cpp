@@ -30,9 +30,8 @@ double residual(const Exact& exact, int64_t cells, const Device& device) {
   Inputs in;
   in.parameters = e.parameters;
   for (const auto& [name, value] : exact.parameters) in.parameters.at(name) = value;
-  const auto plan_fields = e.fields;
   const int64_t nx = e.mesh.cells[0], ny = e.mesh.cells[1];
-  for (const std::string& name : plan_fields)
+  for (const auto& [name, advance] : e.fields)
     for (int level = -1; level <= 1; ++level) {
       std::vector<double> values;
       const int components = e.system.components(name);

@@ -36,7 +36,7 @@ TEST(Examples, GradientsAreTransposes) {
       for (double& x : v) x = range(random);
       return v;
     };
-    for (const std::string& f : e.fields)
+    for (const auto& [f, advance] : e.fields)
       for (size_t l = 0; l < 3; ++l) {
         const int c = e.system.components(f);
         const Shape shape = c == 1 ? Shape{9, 9} : Shape{c, 9, 9};

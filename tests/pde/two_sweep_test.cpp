@@ -107,7 +107,7 @@ TEST(TwoSweep, TwoDimensionalSystems) {
       Inputs in;
       in.parameters = e.parameters;
       std::mt19937 random(3);
-      for (const std::string& f : e.fields) {
+      for (const auto& [f, advance] : e.fields) {
         const int64_t components = e.system.components(f);
         for (auto& level : in.fields[f]) {
           const auto values = testing::random_array<float>(random, size_t(components * e.mesh.count()));
@@ -120,7 +120,7 @@ TEST(TwoSweep, TwoDimensionalSystems) {
         const BoundLoss bound = loss.bind(device, in, with_tile(path));
         bound.run();
         std::vector<std::vector<float>> all{{float(bound.loss())}};
-        for (const std::string& f : e.fields)
+        for (const auto& [f, advance] : e.fields)
           for (int level = -1; level <= 1; ++level)
             if (const Buffer g = bound.gradient(f, level)) all.push_back(device.download<float>(g));
         return all;

@@ -5,11 +5,17 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/pde.hpp"
 
 namespace lockstep::pde {
+
+/// How an equation advances a field f by its time derivative r: f(n+1) = f(n) + dt r, f(n-1) + 2 dt r, or
+/// 2 f(n) - f(n-1) + dt^2 r. A diagnostic field has no derivative and follows from the others at each level (a
+/// pressure); a constant one stays as it starts.
+enum class Advance { forward, central, second, diagnostic, constant };
 
 /// An equation with everything that makes it a problem on a grid.
 struct Example {
@@ -17,12 +23,11 @@ struct Example {
   System system;
   Mesh mesh;  // of `cells` cells along its axes
   std::map<std::string, double> parameters;
-  std::vector<std::string> fields;  // in the order of the system
-  std::string shown;                // the field whose first component a picture shows
+  std::vector<std::pair<std::string, Advance>> fields;  // in the order of the system
+  std::string shown;                                    // the field whose first component a picture shows
+  int windows = 12;                                     // of 8 levels, until there is something to see
   /// Start values of a field at a point of the unit box.
   std::function<double(const std::string& field, int component, double x, double y, double z)> start;
-  /// Fields that have no time derivative: they stay as they start.
-  std::vector<std::string> constant;
 };
 
 /// heat, advection_diffusion, burgers, wave, navier_stokes, maxwell, gray_scott, shallow_water.
@@ -32,18 +37,20 @@ Example make_example(std::string_view name, int64_t cells = 0);
 
 /// How an example's fields are found: windows of levels, each minimised over all levels but its first two.
 struct TrainOptions {
-  int levels = 8;  // of a window
-  int windows = 12;
-  int iterations = 80;      // of L-BFGS for a window, at most
-  double tolerance = 1e-8;  // a window is done when its loss has fallen by this factor
+  int levels = 8;           // of a window, 4 or more
+  int windows = 0;          // 0: as many as the example has
+  int iterations = 500;     // of L-BFGS for a window, at most
+  double tolerance = 1e-6;  // a window has converged when its loss has fallen by this factor
 };
 struct TrainResult {
   std::vector<double> losses_first, losses_last;  // of each window, before and after
   int iterations = 0;
+  int windows = 0, converged = 0;
   std::map<std::string, std::vector<double>> fields;  // at the end, component by component
 };
-/// Solves an example by minimising the trajectory loss in f64: the unknown levels start as copies of the last
-/// known one, and only the gradients of the loss move them. `progress` is called after each window.
+/// Solves an example by minimising the trajectory loss in f64. The unknowns of a window are the rates of its
+/// fields, from which their levels follow, and the diagnostic fields themselves; only gradients of the loss
+/// move them. `progress` is called after each window.
 TrainResult train(const Device& device, const Example& example, const TrainOptions& options = {},
                   const std::function<void()>& progress = {});
 

@@ -40,6 +40,7 @@ struct LoadedGdal {
   std::string reason;  // why there is none
 };
 
+/// Never closed: GDAL's threads may outlive the last dataset.
 const LoadedGdal& gdal() {
   static const LoadedGdal& loaded = *new LoadedGdal([] {
     LoadedGdal made;
@@ -56,8 +57,7 @@ const LoadedGdal& gdal() {
 
 std::optional<GdalApi> load_gdal(const LibrarySearch& search, std::string& reason) {
   std::string why;
-  // Never closed: GDAL's threads may outlive the last dataset.
-  const auto& library = *new DynamicLibrary(search.load(&why));
+  const DynamicLibrary library = search.load(&why);
   if (!library) {
     const bool broken = why.find("No such file") == std::string::npos;
     reason = broken ? why
@@ -66,6 +66,7 @@ std::optional<GdalApi> load_gdal(const LibrarySearch& search, std::string& reaso
     return std::nullopt;
   }
   GdalApi api;
+  api.library = library;
 #define LOCKSTEP_GDAL_LOAD(result, name, parameters)                      \
   api.name = library.function<result parameters>(#name);                  \
   if (!api.name) {                                                        \

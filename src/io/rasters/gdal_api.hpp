@@ -70,6 +70,7 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(int, OCTTransform, (GdalHandle transformation, int count, double* x, double* y, double* z))
 
 struct GdalApi {
+  DynamicLibrary library;  // loaded as long as this lives
 #define LOCKSTEP_GDAL_POINTER(result, name, parameters) result(*name) parameters = nullptr;
   LOCKSTEP_GDAL_FUNCTIONS(LOCKSTEP_GDAL_POINTER)
 #undef LOCKSTEP_GDAL_POINTER
