@@ -8,6 +8,7 @@
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
 #include "urban/city/random_city.hpp"
+#include "urban/comfort/cases.hpp"
 #include "urban/rays/kernels.hpp"
 #include "urban/reference.hpp"
 #include "urban/sky/sky.hpp"
@@ -372,6 +373,7 @@ void add_urban_cases(CaseRegistry& registry) {
   registry.add(wall_height_case());
   for (WallTies ties : {WallTies::middle, WallTies::first}) registry.add(wall_aspect_case(ties));
   for (bool plants : {false, true}) registry.add(wall_shade_case(plants));
+  add_comfort_cases(registry);
 }
 
 }  // namespace lockstep
