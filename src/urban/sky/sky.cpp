@@ -44,10 +44,8 @@ void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
                      plan.bands());
 }
 
-namespace {
-
-void compute_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
-                  const Tile& tile, const TileResult& result, const Advance& advance) {
+void compute_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
+                      const Tile& tile, const TileResult& result, const Advance& advance) {
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
   const SkyBuffers buffers = allocate_sky(device, stream, plan, scene);
@@ -64,8 +62,6 @@ void compute_tile(const Device& device, const Stream& stream, const City& city, 
   // Without plants the device gives no grids of them: they are 1.
   if (!city.has_vegetation()) std::fill(result.plane(kSectors), result.plane(kSkyViewGrids), 1.0f);
 }
-
-}  // namespace
 
 TileReport stream_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
                       const TileSink& sink) {
@@ -89,7 +85,7 @@ TileReport stream_sky(Context& context, const City& city, const SkyOptions& opti
                             static_cast<int>(options.edges), options.rays.max_reach_m, options.keep_states);
   job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
                     const Advance& advance) {
-    compute_tile(device, stream, city, plan, tile, result, advance);
+    compute_sky_tile(device, stream, city, plan, tile, result, advance);
   };
   return run_tiles(context, city, job, tiles, sink);
 }

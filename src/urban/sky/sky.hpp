@@ -24,8 +24,11 @@ void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
 void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
               const SkyBuffers& buffers);
 
+/// One tile: the 15 grids in the order of kSkyViewNames and, where the result has words, the states.
+void compute_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
+                      const Tile& tile, const TileResult& result, const Advance& advance);
+
 /// Computes all tiles: the 15 grids in the order of kSkyViewNames, and the states if they are to be kept.
-///
 TileReport stream_sky(Context& context, const City& city, const SkyOptions& options, const TileOptions& tiles,
                       const TileSink& sink);
 

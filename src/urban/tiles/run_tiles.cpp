@@ -41,24 +41,6 @@ std::string_view family(const Device& device) {
   return kind == DeviceKind::cuda ? "cuda" : kind == DeviceKind::cpu ? "cpu" : "interp";
 }
 
-std::string key_of(const Context& context, const City& city, const TileJob& job) {
-  std::string text = fmt::format("{} of lockstep {} version {}, {} numerics {}, {} x {} pixels of {} m: {}",
-                                 job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
-                                 context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
-                                 city.cols, city.pixel_size_m, job.options);
-  for (const std::vector<float>* grid : {&city.dsm, &city.canopy, &city.trunk})
-    text += " " + to_hex(hash128(std::as_bytes(std::span(*grid))));
-  return text;
-}
-
-/// The tiles of a raster and how many may be in flight.
-struct TilePlan {
-  int64_t side = 0;
-  int workers = 1;
-  std::vector<Tile> tiles;
-  uint64_t device_bytes = 0, host_bytes = 0;  // as foreseen, all tiles in flight
-};
-
 uint64_t host_bytes_for_tiles(const TileOptions& options) {
   if (options.memory_bytes > 0)
     return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - platform::resident_bytes()));
@@ -88,53 +70,6 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   plan.host_bytes = static_cast<uint64_t>(platform::resident_bytes()) +
                     workers * tile_host_bytes(plan.side, city.rows, city.cols, job.reach, budget);
   return plan;
-}
-
-TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
-                    int64_t kept_side) {
-  if (options.workers < 0)
-    throw InputError(fmt::format("{} tile workers", options.workers), "tiles", "none or a positive number");
-  if (options.memory_bytes < 0)
-    throw InputError(fmt::format("{} bytes of memory", options.memory_bytes), "tiles", "a positive number");
-  const Device device = context.device();
-  const auto plan = [&](const Device& on) { return plan_on(on, city, job, options, kept_side); };
-  try {
-    return plan(device);
-  } catch (const UnsupportedError&) {
-    if (!is_gpu(device.info().kind)) throw;
-  }
-  return context.stage(job.stage, plan);
-}
-
-/// Calls `run(tile's number)` for every number, at most `workers` at a time; the first exception stops the
-/// rest and is thrown on. Returns how many were in flight at most.
-int for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run) {
-  std::atomic<size_t> next{0};
-  std::atomic<int> in_flight{0}, peak{0};
-  std::mutex failing;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (size_t k = next++; k < numbers.size(); k = next++) {
-      const int now = ++in_flight;
-      for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {}
-      try {
-        run(numbers[k]);
-      } catch (...) {
-        const std::lock_guard lock(failing);
-        if (!failure) failure = std::current_exception();
-        next = numbers.size();
-      }
-      --in_flight;
-    }
-  };
-  if (workers <= 1) {
-    work();
-  } else {
-    std::vector<std::jthread> threads;
-    for (int w = 0; w < workers; ++w) threads.emplace_back(work);
-  }
-  if (failure) std::rethrow_exception(failure);
-  return peak;
 }
 
 void mask_missing(const City& city, const Tile& tile, const TileResult& result) {
@@ -187,11 +122,66 @@ void record(const Context& context, const TileJob& job, const TileReport& report
 
 }  // namespace
 
+std::string tile_key(const Context& context, const City& city, const TileJob& job) {
+  std::string text = fmt::format("{} of lockstep {} version {}, {} numerics {}, {} x {} pixels of {} m: {}",
+                                 job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
+                                 context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
+                                 city.cols, city.pixel_size_m, job.options);
+  for (const std::vector<float>* grid : {&city.dsm, &city.canopy, &city.trunk})
+    text += " " + to_hex(hash128(std::as_bytes(std::span(*grid))));
+  return text;
+}
+
+TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
+                    int64_t kept_side) {
+  if (options.workers < 0)
+    throw InputError(fmt::format("{} tile workers", options.workers), "tiles", "none or a positive number");
+  if (options.memory_bytes < 0)
+    throw InputError(fmt::format("{} bytes of memory", options.memory_bytes), "tiles", "a positive number");
+  const Device device = context.device();
+  const auto plan = [&](const Device& on) { return plan_on(on, city, job, options, kept_side); };
+  try {
+    return plan(device);
+  } catch (const UnsupportedError&) {
+    if (!is_gpu(device.info().kind)) throw;
+  }
+  return context.stage(job.stage, plan);
+}
+
+int for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run) {
+  std::atomic<size_t> next{0};
+  std::atomic<int> in_flight{0}, peak{0};
+  std::mutex failing;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (size_t k = next++; k < numbers.size(); k = next++) {
+      const int now = ++in_flight;
+      for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {}
+      try {
+        run(numbers[k]);
+      } catch (...) {
+        const std::lock_guard lock(failing);
+        if (!failure) failure = std::current_exception();
+        next = numbers.size();
+      }
+      --in_flight;
+    }
+  };
+  if (workers <= 1) {
+    work();
+  } else {
+    std::vector<std::jthread> threads;
+    for (int w = 0; w < workers; ++w) threads.emplace_back(work);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return peak;
+}
+
 TileReport run_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
                      const TileSink& sink) {
   const auto start = Clock::now();
   TileStore store(options.resume_folder,
-                  options.resume_folder.empty() ? std::string() : key_of(context, city, job));
+                  options.resume_folder.empty() ? std::string() : tile_key(context, city, job));
   if (store.holds_others())
     logging::info("{}: tiles of other inputs, options or versions in {} are not taken over", job.stage,
                   options.resume_folder.string());

@@ -56,6 +56,26 @@ struct TileJob {
   std::function<void(const Device&, const Stream&, const Tile&, const TileResult&, const Advance&)> compute;
 };
 
+/// The tiles of a raster and how many may be in flight.
+struct TilePlan {
+  int64_t side = 0;
+  int workers = 1;
+  std::vector<Tile> tiles;
+  uint64_t device_bytes = 0, host_bytes = 0;  ///< as foreseen, all tiles in flight
+};
+
+/// Chooses the tiles by the rule of docs/urban.md; a stored side is kept where it fits. Where not one tile fits a
+/// GPU, that is a failure of the stage, and the CPU's memory counts.
+TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
+                    int64_t kept_side);
+
+/// What a job's stored tiles depend on: city, options, versions, numerics, family of the device.
+std::string tile_key(const Context& context, const City& city, const TileJob& job);
+
+/// Calls `run(number)` for every number, at most `workers` at a time; the first exception stops the rest and is
+/// thrown on. Returns how many were in flight at most.
+int for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run);
+
 /// Receives finished tiles, one call at a time, in any order.
 using TileSink = std::function<void(const Tile&, const TileResult&)>;
 

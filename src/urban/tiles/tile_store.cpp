@@ -19,6 +19,8 @@ struct TileHead {
   Hash128 key, checksum;
 };
 
+static_assert(sizeof(TileHead) == TileStore::kDataOffset);
+
 bool is_tile(const fs::path& path) { return path.extension() == ".tile"; }
 
 fs::path made(fs::path folder) {

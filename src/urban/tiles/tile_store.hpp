@@ -34,8 +34,11 @@ class TileStore {
   /// Reads a stored tile; false where there is none of that size and key, or a damaged one.
   bool load(const Tile& tile, std::span<std::byte> data) const;
 
- private:
+  /// Where a saved tile lies, and where in that file its data begin.
   std::filesystem::path file(const Tile& tile) const;
+  static constexpr int64_t kDataOffset = 2 * sizeof(Hash128);
+
+ private:
   void remove_tiles() const;
   bool holds_tiles() const;
 

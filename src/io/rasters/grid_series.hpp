@@ -1,0 +1,55 @@
+// Grids over time in one NetCDF-4 file by the CF-1.8 conventions: dimensions time, y, x; compressed, chunked.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/rasters/raster.hpp"
+#include "io/series/civil_time.hpp"
+
+namespace lockstep::io {
+
+struct SeriesVariable {
+  std::string name, long_name, unit;
+  std::string standard_name;  ///< empty where CF has none
+};
+
+struct SeriesDescription {
+  RasterGrid grid;
+  std::vector<CivilMinutes> times;  ///< interval ends, local
+  int64_t step_min = 60;
+  double utc_offset_h = 0;
+  std::vector<SeriesVariable> variables;
+  std::string title, source, history;
+};
+
+/// Writes parts of grids in any order and publishes the file with commit(). One thread at a time.
+class GridSeriesWriter {
+ public:
+  /// Throws InputError where the file cannot be made, UnsupportedError where netCDF is absent.
+  GridSeriesWriter(const std::filesystem::path& path, const SeriesDescription& description);
+  ~GridSeriesWriter();
+  GridSeriesWriter(const GridSeriesWriter&) = delete;
+  GridSeriesWriter& operator=(const GridSeriesWriter&) = delete;
+
+  /// A window of variable `variable` at time number `step`; NaN = missing.
+  void write(size_t variable, size_t step, int64_t row, int64_t col, int64_t rows, int64_t cols,
+             const float* values);
+  void commit();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A grid of such a file, for tests and comparisons.
+struct GridSeries {
+  std::vector<double> time, y, x;
+  std::vector<float> values;  ///< (time, y, x)
+  std::string units, time_units, conventions;
+};
+GridSeries read_grid_series(const std::filesystem::path& path, const std::string& variable);
+
+}  // namespace lockstep::io

@@ -1,0 +1,67 @@
+#include "io/rasters/netcdf_api.hpp"
+
+#include <fmt/format.h>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+struct LoadedNetcdf {
+  std::optional<NetcdfApi> api;
+  std::string reason;  // why there is none
+};
+
+LibrarySearch netcdf_search() {
+  LibrarySearch search;
+  for (int version = 22; version >= 13; --version)  // .13 is netCDF 4.6, .19 is 4.9
+    search.names.push_back(fmt::format("libnetcdf.so.{}", version));
+  search.names.push_back("libnetcdf.so");
+  return search;
+}
+
+const LoadedNetcdf& netcdf() {
+  static const LoadedNetcdf& loaded = *new LoadedNetcdf([] {
+    LoadedNetcdf made;
+    made.api = load_netcdf(netcdf_search(), made.reason);
+    return made;
+  }());
+  return loaded;
+}
+
+}  // namespace
+
+std::optional<NetcdfApi> load_netcdf(const LibrarySearch& search, std::string& reason) {
+  std::string why;
+  const auto& library = *new DynamicLibrary(search.load(&why));  // never closed, as GDAL
+  if (!library) {
+    const bool broken = why.find("No such file") == std::string::npos;
+    reason = broken ? why : fmt::format("none of {} to {}", search.names.front(), search.names.back());
+    return std::nullopt;
+  }
+  NetcdfApi api;
+  const auto missing = [&](const char* name) {
+    reason = fmt::format("{} has no function {}", library.path(), name);
+    return std::nullopt;
+  };
+#define LOCKSTEP_NETCDF_LOAD(name, parameters)        \
+  api.name = library.function<int parameters>(#name); \
+  if (!api.name) return missing(#name);
+  LOCKSTEP_NETCDF_FUNCTIONS(LOCKSTEP_NETCDF_LOAD)
+#undef LOCKSTEP_NETCDF_LOAD
+  api.nc_strerror = library.function<const char*(int)>("nc_strerror");
+  if (!api.nc_strerror) return missing("nc_strerror");
+  return api;
+}
+
+std::string netcdf_unavailable_reason() { return netcdf().reason; }
+
+const NetcdfApi& require_netcdf(const std::string& where) {
+  if (!netcdf().api)
+    throw UnsupportedError(fmt::format("netCDF cannot be loaded ({})", netcdf().reason), where,
+                           "netCDF 4 (Debian 12: apt install libnetcdf19), or --format tif or npy")
+        .with_hint("a libnetcdf elsewhere is found through LOCKSTEP_LIBRARY_PATH=FOLDER");
+  return *netcdf().api;
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,74 @@
+// Weather of a place as a table: EPW, UMEP's text of 24 columns, and CSV.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/series/civil_time.hpp"
+
+namespace lockstep::io {
+
+/// Quantities of a row, in the order of WeatherRow::values.
+enum class Weather : uint8_t {
+  air_temperature,    ///< °C
+  relative_humidity,  ///< %
+  wind_speed,         ///< m/s
+  global,             ///< shortwave on the horizontal, W/m²
+  direct,             ///< beam on a plane that faces the sun, W/m²
+  diffuse,            ///< shortwave from the sky on the horizontal, W/m²
+  longwave_down,      ///< W/m²
+  pressure            ///< hPa
+};
+inline constexpr size_t kWeatherQuantities = 8;
+std::string_view name(Weather quantity);
+
+struct WeatherRow {
+  CivilMinutes time = 0;                          ///< local time at the interval's end
+  int64_t line = 0;                               ///< of the file
+  std::array<double, kWeatherQuantities> values;  ///< NaN = missing
+
+  WeatherRow() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
+  double operator[](Weather quantity) const { return values[static_cast<size_t>(quantity)]; }
+  double& operator[](Weather quantity) { return values[static_cast<size_t>(quantity)]; }
+};
+
+/// Rows in order of time, evenly spaced, without gaps: see complete_weather.
+struct WeatherTable {
+  std::string where;  ///< the file, for messages
+  std::vector<WeatherRow> rows;
+  int64_t step_min = 60;
+  std::optional<double> utc_offset_h, latitude_deg, longitude_deg, elevation_m;  ///< where the file tells
+
+  bool has(Weather quantity) const;             ///< in any row
+  std::string at(const WeatherRow& row) const;  ///< "file:line"
+};
+
+/// The formats' parsers of text. All refuse, naming file and line: malformed rows, times that are unsorted,
+/// twice there or not in the calendar, values outside what weather can be.
+WeatherTable parse_epw(std::string_view text, std::string_view where);
+WeatherTable parse_umep_met(std::string_view text, std::string_view where);
+WeatherTable parse_weather_csv(std::string_view text, std::string_view where);
+/// By the content: "LOCATION," begins an EPW; a header with Ta and RH a CSV; else UMEP's columns.
+WeatherTable parse_weather(std::string_view text, std::string_view where);
+WeatherTable read_weather(const std::filesystem::path& path);
+
+/// What fill_gaps did.
+struct FilledGap {
+  std::string quantity;  ///< "row" where whole rows were missing
+  CivilMinutes first = 0, last = 0;
+};
+
+/// The rows from `first` to `last` (interval ends, both included; default: all), with gaps of up to three hours
+/// filled linearly from the values around them. Throws InputError where the file does not hold the times asked
+/// for, where a longer gap lies in them, and where Ta, RH or Kglobal are missing throughout. `filled` receives
+/// what was filled.
+WeatherTable complete_weather(const WeatherTable& table, std::optional<CivilMinutes> first = {},
+                              std::optional<CivilMinutes> last = {},
+                              std::vector<FilledGap>* filled = nullptr);
+
+}  // namespace lockstep::io
