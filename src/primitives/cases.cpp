@@ -1,5 +1,7 @@
 // Cases of the primitives. The reference is src/primitives/reference.hpp: bit for bit on every device but
 // WebGPU.
+#include "primitives/fft/cases.hpp"
+
 #include <numeric>
 
 #include "lockstep/primitives.hpp"
@@ -366,6 +368,7 @@ void add_primitive_cases(CaseRegistry& registry) {
   registry.add(histogram_case("histogram", 100));
   registry.add(histogram_case("histogram.large", 5000));
   registry.add(histogram_case("histogram.many", 100000));
+  add_fft_cases(registry);
 }
 
 }  // namespace lockstep

@@ -60,7 +60,7 @@ std::vector<T> Stages::table() const {
     for (int64_t q = 1; q < r; ++q)
       for (int64_t k = 0; k < s; ++k) put(odd_at(p) + (q - 1) * s + k, q * k, s * r);
   }
-  for (int64_t k = 0; k < length_; ++k) put(real_at() + k, k, 2 * length_);
+  for (int64_t k = 0; k <= length_; ++k) put(real_at() + k, k, 2 * length_);
   return table;
 }
 template std::vector<float> Stages::table<float>() const;

@@ -8,7 +8,7 @@
 // Table, in complex numbers w(k, n) = exp(-2 pi i k / n), each rounded once:
 //   [n / 2 + k]       k < n / 2, for the spans n = 2, 4 … 2^a
 //   [odd_at(p) + (q - 1) s + k]   w(q k, s r), q = 1 … r - 1, k < s: odd stage p of factor r after s points
-//   [real_at() + k]   w(k, 2 length), k < length: joins the halves of a real transform of twice the length
+//   [real_at() + k]   w(k, 2 length), k <= length: joins the halves of a real transform of twice the length
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Stages {
   int64_t odd_at(int p) const;
   int64_t real_at() const;
   /// Complex numbers in the table.
-  int64_t table_size() const { return real_at() + length_; }
+  int64_t table_size() const { return real_at() + length_ + 1; }
   template <class T>
   std::vector<T> table() const;  // real and imaginary parts in turn
 
