@@ -23,6 +23,8 @@ LANES = {
     "source tree": ["house_.*"],
 }
 NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
+# Frameworks that the Python module works with and that Debian does not have, or not new enough.
+FRAMEWORK = re.compile(r"^(torch|jax|a torch with custom_op) is not installed", re.I)
 NEEDS_DATA = re.compile(r"is absent|is not here|no test data|no /", re.I)
 
 
@@ -41,7 +43,7 @@ def last_line(output):
 
 
 def skips_of(name, output):
-    """(test, reason) of GoogleTest's and unittest's reports."""
+    """(test, reason) of GoogleTest's, unittest's and pytest's reports."""
     found, running, lines = [], name, output.splitlines()
     for k, line in enumerate(lines):
         started = re.match(r"\[ RUN      \] (\S+)", line)
@@ -50,6 +52,9 @@ def skips_of(name, output):
         if re.search(r"\.[ch]pp:\d+: Skipped$", line):
             found.append((f"{name}: {running}", lines[k + 1].strip() if k + 1 < len(lines) else ""))
         skipped = re.match(r"(\w+) \(.*\.\.\. skipped ['\"](.*)['\"]$", line)
+        pytest = re.match(r"SKIPPED \[(\d+)\] (\S+?):\d*:? ?(.*)$", line)
+        if pytest:
+            found.append((f"{name}: {os.path.basename(pytest.group(2))}", pytest.group(3)))
         if skipped:
             found.append((f"{name}: {skipped.group(1)}", skipped.group(2)))
     return found
@@ -114,7 +119,8 @@ def main():
         print(f"  {why}: {', '.join(who[:4])}{f' and {len(who) - 4} more' if len(who) > 4 else ''}")
 
     faults = [f"lane {lane}: {why}" for lane, why in lanes.items() if why] if required else []
-    faults += [f"skipped in CI: {who}: {why}" for who, why in skips if required and not NEEDS_GPU.search(why)]
+    faults += [f"skipped in CI: {who}: {why}" for who, why in skips
+               if required and not NEEDS_GPU.search(why) and not FRAMEWORK.search(why)]
     for fault in faults:
         print(f"test: {fault}")
     failed = [t for t in tests if not t.passed and not t.skipped_whole]

@@ -1,0 +1,351 @@
+"""Arrays on devices, and the ways in and out of other libraries' memory."""
+import sys
+
+import numpy as np
+
+from . import _core, _types
+from ._device import Device, chosen
+from ._errors import InputError
+
+_WHERE = "lockstep.asarray"
+_DL_CPU, _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 1, 2, 3, 13
+_HOST_KINDS = ("cpu", "interp")
+
+
+class _HostView:
+    """What NumPy needs to see an array's memory, and what keeps that memory."""
+
+    __slots__ = ("__array_interface__", "_keep")
+
+    def __init__(self, array, typestr):
+        size = array.dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": typestr,
+            "shape": array.shape,
+            "strides": tuple(s * size for s in array.strides),
+            "data": (array._buffer.native, array.readonly),
+        }
+        self._keep = array._buffer
+
+
+class Array:
+    """An array of 1 to 4 axes on a device, slowest axis first; the last axis has stride 1.
+
+    Made by `asarray`, `empty` and `zeros`. On the CPU and the interpreter `numpy()` shows the memory itself; on CUDA
+    PyTorch, JAX and CuPy take it by DLPack or `__cuda_array_interface__` without a copy.
+    """
+
+    __slots__ = ("_buffer", "_shape", "_dtype", "device", "readonly", "__weakref__")
+
+    def __init__(self, buffer, device, readonly=False):
+        self._buffer, self.device, self.readonly = buffer, device, readonly
+        self._shape = tuple(buffer.shape)
+        self._dtype = _types.BY_NAME[buffer.dtype]
+
+    @property
+    def shape(self):
+        return self._shape
+
+    @property
+    def dtype(self):
+        return self._dtype
+
+    @property
+    def strides(self):
+        """In elements."""
+        return tuple(self._buffer.strides)
+
+    @property
+    def ndim(self):
+        return len(self._shape)
+
+    @property
+    def size(self):
+        return int(np.prod(self._shape, dtype=np.int64))
+
+    @property
+    def nbytes(self):
+        return self._buffer.bytes
+
+    def __len__(self):
+        return self._shape[0]
+
+    def __repr__(self):
+        return f"lockstep.Array(shape={self.shape}, dtype={self.dtype.name}, device={self.device.name!r})"
+
+    def numpy(self):
+        """The elements as NumPy has them: the same memory on the CPU and the interpreter, a copy elsewhere.
+
+        bf16 comes as ml_dtypes.bfloat16 where that is installed, else as a copy in float32.
+        """
+        host = self.device.kind in _HOST_KINDS
+        if self.size == 0:
+            found = np.empty(self._shape, self._dtype.numpy)
+        elif host:
+            found = np.asarray(_HostView(self, self._dtype.numpy.str))
+        else:
+            found = np.empty(self._shape, self._dtype.numpy)
+            self.device._core.read(self._buffer, found.ctypes.data, found.nbytes)
+        if self._dtype.name != "bf16":
+            return found
+        try:
+            import ml_dtypes
+        except ImportError:
+            return (found.astype(np.uint32) << 16).view(np.float32)
+        return found.view(ml_dtypes.bfloat16)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False and self.device.kind not in _HOST_KINDS:
+            raise InputError(f"memory of {self.device.name} as NumPy's without a copy", "lockstep.Array", "copy=None")
+        found = self.numpy()
+        if dtype is not None and found.dtype != dtype:
+            found = found.astype(dtype)
+        elif copy:
+            found = found.copy()
+        return found
+
+    def __dlpack_device__(self):
+        if self.device.kind in _HOST_KINDS:
+            return (_DL_CPU, 0)
+        if self.device.kind == "cuda":
+            return (_DL_CUDA, int(self.device.name.partition(":")[2] or 0))
+        raise BufferError(f"memory of {self.device.name} is not reachable by DLPack; numpy() copies it")
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        where = self.__dlpack_device__()
+        if self.readonly:
+            raise BufferError("a read-only array has no DLPack capsule; numpy() shows it")
+        if copy:
+            raise BufferError("copy=True is not done here; lockstep.asarray(x, copy=True) first")
+        if where[0] == _DL_CUDA and stream != -1:
+            # 1 and None: the legacy default stream, whose handle is 0.
+            self.device._core.end_before(0 if stream in (None, 1) else int(stream))
+        return _core.to_dlpack(self._buffer, *where)
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.device.kind != "cuda":
+            raise AttributeError(f"an array on {self.device.name} has no __cuda_array_interface__")
+        self.device._core.end_before(0)
+        size = self._dtype.itemsize
+        return {
+            "version": 3,
+            "typestr": self._dtype.numpy.str,
+            "shape": self._shape,
+            "strides": tuple(s * size for s in self.strides),
+            "data": (self._buffer.native, self.readonly),
+            "stream": 1,
+        }
+
+    def copy(self):
+        """An array of its own on the same device."""
+        out = empty(self._shape, self._dtype, self.device)
+        if self._buffer.contiguous:
+            self.device._core.copy(self._buffer, out._buffer)
+        else:
+            host = np.ascontiguousarray(self.numpy())
+            self.device._core.write(out._buffer, host.ctypes.data, host.nbytes)
+        return out
+
+    def to(self, device):
+        """On another device: a copy through the host."""
+        device = Device(device)
+        return self if device is self.device else asarray(self.numpy(), device, copy=True)
+
+
+def empty(shape, dtype=_types.f32, device=None):
+    """An array whose elements are not set."""
+    device = chosen(device)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return Array(device._core.allocate(_types.dtype(dtype, "lockstep.empty").name, list(shape)), device)
+
+
+def zeros(shape, dtype=_types.f32, device=None):
+    """An array of zeros."""
+    out = empty(shape, dtype, device)
+    out.device._core.clear(out._buffer)
+    return out
+
+
+class _Memory:
+    """Foreign memory: where it lies and how it is laid out."""
+
+    __slots__ = ("address", "dtype", "shape", "strides", "device", "readonly", "owner", "stream")
+
+    def __init__(self, address, dtype, shape, strides, device, readonly, owner, stream=None):
+        self.address, self.dtype, self.shape, self.strides = address, dtype, tuple(shape), strides
+        self.device, self.readonly, self.owner, self.stream = device, readonly, owner, stream
+
+
+def _from_numpy(x, name):
+    kind = _types.dtype(x.dtype, name)
+    address, readonly = x.__array_interface__["data"]
+    strides = None
+    if not x.flags.c_contiguous:
+        if any(s % x.itemsize for s in x.strides):
+            raise InputError(f"strides {x.strides} in bytes", name, f"multiples of {x.itemsize} (copy=True)")
+        strides = tuple(s // x.itemsize for s in x.strides)
+    return _Memory(address, kind, x.shape, strides, "cpu", readonly, x)
+
+
+def _framework_stream(x):
+    """The stream that a framework works on now, as CUDA's handle; 0, the legacy default stream, where unknown."""
+    package = type(x).__module__.partition(".")[0]
+    module = sys.modules.get(package)
+    if package == "torch" and module is not None:
+        return module.cuda.current_stream(x.device).cuda_stream
+    if package == "cupy" and module is not None:
+        return module.cuda.get_current_stream().ptr
+    return None
+
+
+def _from_dlpack(x, name):
+    kind, number = x.__dlpack_device__()
+    kind = int(kind)
+    stream = None
+    if kind in (_DL_CUDA, _DL_CUDA_MANAGED):
+        stream = _framework_stream(x)
+        # -1: the producer does not order; begin_after on its own stream does. Else it orders the default stream.
+        capsule = x.__dlpack__(stream=-1 if stream is not None else 1)
+        stream = stream or 0
+    else:
+        try:
+            capsule = x.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            capsule = x.__dlpack__()
+    address, dtype, shape, strides, _, _, readonly, owner = _core.from_dlpack(capsule)
+    if dtype not in _types.BY_NAME or dtype == "bool":
+        raise InputError(f"elements of {dtype}", name, "f32, f64, i32, u32, i64, u64, f16, bf16 or u8")
+    if kind in (_DL_CPU, _DL_CUDA_HOST):
+        device = "cpu"
+    elif kind in (_DL_CUDA, _DL_CUDA_MANAGED):
+        device = f"cuda:{number}"
+    else:
+        raise InputError(f"memory of DLPack device {kind}", name, "memory of the host or of CUDA")
+    return _Memory(address, _types.BY_NAME[dtype], shape, strides, device, readonly, owner, stream)
+
+
+def _from_cuda_interface(x, name):
+    view = x.__cuda_array_interface__
+    kind = _types.dtype(np.dtype(view["typestr"]), name)
+    strides = view.get("strides")
+    if strides is not None:
+        strides = tuple(s // kind.itemsize for s in strides)
+    stream = view.get("stream")
+    handle = 0 if stream in (None, 1) else int(stream)
+    address, readonly = view["data"]
+    return _Memory(address, kind, view["shape"], strides, "cuda:0", readonly, x, handle)
+
+
+def _memory_of(x, name):
+    if getattr(x, "requires_grad", False):
+        raise InputError("a tensor that requires grad", name, "x.detach(), or a loss of lockstep.torch")
+    if isinstance(x, np.ndarray):
+        return _from_numpy(x, name)
+    if hasattr(x, "__dlpack__"):
+        return _from_dlpack(x, name)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _from_cuda_interface(x, name)
+    if hasattr(x, "__array_interface__"):
+        return _from_numpy(np.asarray(x), name)
+    return None
+
+
+def _check_layout(memory, name):
+    """Why memory cannot be wrapped as it is laid out, or None."""
+    if len(memory.shape) > 4:
+        raise InputError(f"{len(memory.shape)} axes", name, "at most 4")
+    if memory.strides is None:
+        return None
+    strides = [s for s, n in zip(memory.strides, memory.shape) if n > 1]
+    if any(s < 0 for s in strides):
+        return f"strides {tuple(memory.strides)}: negative ones"
+    if memory.shape and memory.shape[-1] > 1 and memory.strides[-1] != 1:
+        return f"strides {tuple(memory.strides)}: the last axis is not contiguous"
+    return None
+
+
+def asarray(x, device=None, *, copy=None, name=_WHERE):
+    """`x` on a device, without a copy where the device reaches its memory.
+
+    x: lockstep.Array, NumPy array, or what has DLPack or `__cuda_array_interface__` (PyTorch, JAX, CuPy). Work on the
+    array begins after what x's framework has put on its current stream.
+    device: None takes the device whose memory it is: the CPU, or that CUDA device.
+    copy: True copies, False and None refuse where a copy would be needed, with the reason. Lists and numbers have no
+    memory of their own and are copied unless copy is False.
+    """
+    if isinstance(x, Array):
+        wanted = x.device if device is None else Device(device)
+        if wanted is x.device:
+            return x.copy() if copy else x
+        if not copy:
+            raise InputError(f"an array of {x.device.name}", name, f"one of {wanted.name}, or copy=True")
+        return x.to(wanted)
+    memory = _memory_of(x, name)
+    if memory is None:
+        host = np.asarray(x)
+        if host.dtype == object or copy is False:
+            raise InputError(f"an object of type {type(x).__name__}", name,
+                             "an array with DLPack, __cuda_array_interface__ or NumPy's memory")
+        if host.dtype == np.float64 and not isinstance(x, np.generic):
+            host = host.astype(np.float32)
+        if host.dtype == np.int64 and not isinstance(x, np.generic):
+            host = host.astype(np.int32)
+        return _upload(np.ascontiguousarray(host), chosen(device), name)
+    if device is None:
+        target = Device("cpu") if memory.device == "cpu" else Device(memory.device)
+    else:
+        target = Device(device)
+    reachable = target.kind in _HOST_KINDS if memory.device == "cpu" else target.name == memory.device
+    reason = _check_layout(memory, name)
+    if not reachable:
+        reason = f"memory of {memory.device}, which {target.name} does not reach"
+    if copy or (reason and not memory.shape):
+        return _upload(_on_host(x, memory), target, name, memory.dtype)
+    if reason:
+        raise InputError(reason, name, "copy=True, or memory that kernels can use as it is")
+    shape = list(memory.shape) or [1]
+    strides = [] if memory.strides is None else list(memory.strides)
+    for axis, n in enumerate(shape if strides else []):
+        if n == 1:  # the stride of a single element means nothing
+            strides[axis] = max(strides[axis], 1)
+    buffer = target._core.wrap(memory.dtype.name, shape, memory.address, strides, memory.owner, memory.stream)
+    return Array(buffer, target, memory.readonly)
+
+
+def _on_host(x, memory):
+    """The elements as a C-contiguous NumPy array; bf16 as its 16-bit words."""
+    if memory.device == "cpu":
+        return np.ascontiguousarray(np.asarray(_ForeignView(memory)))
+    if hasattr(x, "cpu"):
+        return np.ascontiguousarray(x.detach().cpu().numpy())
+    if hasattr(x, "get"):
+        return np.ascontiguousarray(x.get())
+    return np.ascontiguousarray(np.asarray(x))
+
+
+class _ForeignView:
+    """Foreign host memory as NumPy sees it."""
+
+    def __init__(self, memory):
+        size = memory.dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": memory.dtype.numpy.str,
+            "shape": memory.shape,
+            "strides": None if memory.strides is None else tuple(s * size for s in memory.strides),
+            "data": (memory.address, True),
+        }
+        self._keep = memory.owner
+
+
+def _upload(host, device, name, kind=None):
+    kind = kind or _types.dtype(host.dtype, name)
+    shape = list(host.shape) or [1]
+    if len(shape) > 4:
+        raise InputError(f"{len(shape)} axes", name, "at most 4")
+    out = Array(device._core.allocate(kind.name, shape), device)
+    if host.nbytes:
+        device._core.write(out._buffer, host.ctypes.data, host.nbytes)
+    return out

@@ -1,0 +1,113 @@
+"""Devices: opened once per name and options, chosen by `with`."""
+import contextvars
+import warnings
+
+from . import _core
+from ._errors import FallbackWarning
+
+_open = {}
+_current = contextvars.ContextVar("lockstep.device", default=None)
+
+
+class Device:
+    """An open device: "auto", "cpu", "cuda[:N]", "webgpu[:N]" or "interp".
+
+    numerics: "exact" (IEEE, the same bits on CPU and CUDA) or "fast". threads: of the CPU, 0 = all.
+    fallback: False makes a failing stage raise DeviceError instead of running on the CPU.
+    Handles of equal arguments are one device. `with Device(...):` makes it the default inside.
+    """
+
+    __slots__ = ("_core", "_info", "_tokens", "__weakref__")
+
+    def __new__(cls, name="auto", *, numerics="exact", threads=0, fallback=True):
+        if isinstance(name, Device):
+            return name
+        key = (name, numerics, threads, fallback)
+        found = _open.get(key)
+        if found is None:
+            core = _core.Device(name, numerics, threads, fallback)
+            info = core.info
+            exact = (info["name"], numerics, threads, fallback)
+            found = _open.get(exact)
+            if found is None:
+                found = object.__new__(cls)
+                found._core, found._info, found._tokens = core, info, []
+                _open[exact] = found
+            _open[key] = found
+        return found
+
+    @property
+    def info(self):
+        """Name, kind, description, architecture, multiprocessors and limits."""
+        return dict(self._info)
+
+    @property
+    def name(self):
+        return self._info["name"]
+
+    @property
+    def kind(self):
+        """"cpu", "cuda", "webgpu" or "interp"."""
+        return self._info["kind"]
+
+    @property
+    def memory(self):
+        """(total, free) bytes."""
+        return self._core.memory()
+
+    @property
+    def counters(self):
+        """What the device did since it was opened: launches, bytes copied, allocated and peak bytes, kernels."""
+        return self._core.counters()
+
+    @property
+    def stages(self):
+        """The stages that applications ran on this device, with seconds, bytes, launches and fallbacks."""
+        return self._core.stages()
+
+    def supports(self, kernel, *args, extent=None):
+        """(True, "") or (False, reason)."""
+        return self._core.supports(kernel.trace(*args, extent=extent))
+
+    def synchronize(self):
+        """Waits for all work of this device."""
+        self._core.synchronize()
+
+    def __enter__(self):
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *_):
+        _current.reset(self._tokens.pop())
+
+    def __repr__(self):
+        return f"lockstep.Device({self.name!r})"
+
+
+def default_device():
+    """The device of the innermost `with`, else Device("auto")."""
+    return _current.get() or Device("auto")
+
+
+def chosen(device):
+    return default_device() if device is None else Device(device)
+
+
+def devices():
+    """All back ends with their devices: dictionaries with name, kind, available, reason, limits, memory."""
+    return _core.list_devices()
+
+
+def fallbacks():
+    """Stages that fell back to the CPU since the program began, with their counts."""
+    counts = {}
+    for device in set(_open.values()):
+        for stage, count in device._core.fallbacks().items():
+            counts[stage] = counts.get(stage, 0) + count
+    return counts
+
+
+def warn_fallbacks(device, stacklevel=3):
+    """Turns the fallback lines of a call into warnings."""
+    for line in device._core.take_fallbacks():
+        warnings.warn(line, FallbackWarning, stacklevel=stacklevel)

@@ -1,0 +1,36 @@
+"""Errors and warnings. Every message says what, where, and what was expected."""
+import re
+
+_FORM = re.compile(r"(?P<what>.*?) \[(?P<where>[^\]]*)\](?:: expected (?P<expected>.*))?$", re.S)
+
+
+class Error(RuntimeError):
+    """Base of all errors of Lockstep; `what`, `where` and `expected` are the parts of its message."""
+
+    def __init__(self, message="", where=None, expected=None):
+        if where is not None:
+            self.what, self.where, self.expected = message, where, expected or ""
+            message = f"{message} [{where}]" + (f": expected {expected}" if expected else "")
+        else:
+            parts = _FORM.match(message)
+            self.what = parts["what"] if parts else message
+            self.where = parts["where"] if parts else ""
+            self.expected = (parts["expected"] or "") if parts else ""
+        self.hint = ""
+        super().__init__(message)
+
+
+class InputError(Error, ValueError):
+    """Bad usage or bad input; also a ValueError."""
+
+
+class UnsupportedError(Error):
+    """The device, or this build, cannot do what was asked."""
+
+
+class DeviceError(Error):
+    """A device failed while it worked."""
+
+
+class FallbackWarning(RuntimeWarning):
+    """A stage failed on its device and was run again on the CPU."""

@@ -1,0 +1,295 @@
+"""Traced expressions: of kernels (`Val`) and of residuals (`Value`), and the functions that take both."""
+import math
+import os
+import sys
+
+from . import _core, _types
+from ._errors import InputError
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+def caller():
+    """File and line of the code that uses the package."""
+    frame = sys._getframe(1)
+    while frame and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _PACKAGE:
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else "?"
+
+
+class Expr:
+    """What kernel values and graph values share: the operators."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy numbers leave the operators to us
+
+    def __add__(self, o): return self._op("+", self, o)
+    def __radd__(self, o): return self._op("+", o, self)
+    def __sub__(self, o): return self._op("-", self, o)
+    def __rsub__(self, o): return self._op("-", o, self)
+    def __mul__(self, o): return self._op("*", self, o)
+    def __rmul__(self, o): return self._op("*", o, self)
+    def __truediv__(self, o): return self._op("/", self, o)
+    def __rtruediv__(self, o): return self._op("/", o, self)
+    def __lt__(self, o): return self._op("<", self, o)
+    def __le__(self, o): return self._op("<=", self, o)
+    def __gt__(self, o): return self._op(">", self, o)
+    def __ge__(self, o): return self._op(">=", self, o)
+    def __eq__(self, o): return self._op("==", self, o)
+    def __ne__(self, o): return self._op("!=", self, o)
+    def __and__(self, o): return self._op("&", self, o)
+    def __rand__(self, o): return self._op("&", o, self)
+    def __or__(self, o): return self._op("|", self, o)
+    def __ror__(self, o): return self._op("|", o, self)
+    def __neg__(self): return self._op("unary -", self)
+    def __pos__(self): return self
+    def __invert__(self): return self._op("unary ~", self)
+    def __abs__(self): return self._op("abs", self)
+    __hash__ = object.__hash__
+
+    def __pow__(self, n):
+        return self._power(n)
+
+    def __rpow__(self, base):
+        return self._op("pow", base, self)
+
+    def __bool__(self):
+        raise InputError("a Python condition (if, while, and, or, not, min, max) on a traced value", caller(),
+                         "lockstep.where, `with lockstep.if_(…)`, `with lockstep.while_(…)`, & | ~, lockstep.min or max")
+
+    def __index__(self):
+        raise InputError("a Python range or index from a traced value", caller(),
+                         "`for i in lockstep.for_(begin, end)`, or a number known while tracing")
+
+    def __iter__(self):
+        raise InputError("a Python loop over a traced value", caller(), "`for i in lockstep.for_(begin, end)`")
+
+    def __float__(self):
+        raise InputError("a traced value as a Python number", caller(), "lockstep.cast")
+
+    __int__ = __float__
+
+
+class Val(Expr):
+    """A value of one lane of the kernel that is being traced."""
+
+    __slots__ = ("_v",)
+
+    def __init__(self, core):
+        self._v = core
+
+    @property
+    def dtype(self):
+        return _types.BY_NAME[self._core_value().type]
+
+    def _core_value(self):
+        return self._v
+
+    @staticmethod
+    def _op(word, *operands):
+        values = lift(operands)
+        if word == "/" and values[0].type not in ("f32", "f64"):
+            raise InputError("/ of whole numbers", caller(), "// (rounds down as in Python), or cast to a float type")
+        return Val(_core.apply(word, values))
+
+    def _power(self, n):
+        if isinstance(n, int):
+            return Val(_core.powi(self._core_value(), n))
+        return self._op("pow", self, n)
+
+    def __floordiv__(self, o): return _floor_div(self, o)[0]
+    def __rfloordiv__(self, o): return _floor_div(o, self)[0]
+    def __mod__(self, o): return _floor_div(self, o)[1]
+    def __rmod__(self, o): return _floor_div(o, self)[1]
+    def __lshift__(self, o): return self._op("<<", self, o)
+    def __rshift__(self, o): return self._op(">>", self, o)
+    def __xor__(self, o): return self._op("^", self, o)
+    def __rxor__(self, o): return self._op("^", o, self)
+
+    def __repr__(self):
+        return f"<traced {self.dtype.name}>"
+
+
+def lift(operands):
+    """Operands as traced values of one type: that of the first that is traced."""
+    kind = next((o._core_value().type for o in operands if isinstance(o, Val)), None)
+    if kind is None:
+        raise InputError("numbers without a traced value", caller(), "at least one traced operand")
+    return [o._core_value() if isinstance(o, Val) else _core.number(kind, o) for o in operands]
+
+
+def _floor_div(a, b):
+    """Quotient and remainder that round down, as Python's // and % do."""
+    values = lift((a, b))
+    if values[0].type in ("f32", "f64"):
+        raise InputError("// or % of floats", caller(), "lockstep.floor(a / b), or lockstep.fmod")
+    x, y = (Val(v) for v in values)
+    quotient, rest = Val(_core.apply("/", values)), Val(_core.apply("%", values))
+    if values[0].type in ("u32", "u64"):
+        return quotient, rest
+    if isinstance(b, int) and b > 0:
+        low = rest < 0
+    else:
+        low = (rest != 0) & ((rest < 0) != (y < 0))
+    return where(low, quotient - 1, quotient), where(low, rest + y, rest)
+
+
+class Value(Expr):
+    """An expression of a residual: pure, differentiated by the engine. `_owner` keeps its graph."""
+
+    __slots__ = ("_v", "_owner")
+
+    def __init__(self, core, owner):
+        self._v, self._owner = core, owner
+
+    _NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "<": "less", "<=": "less_equal", "==": "equal",
+              "!=": "not_equal", "&": "logical_and", "|": "logical_or", "unary -": "neg", "unary ~": "logical_not"}
+
+    @classmethod
+    def _op(cls, word, *operands):
+        if word in (">", ">="):
+            return cls._op({">": "<", ">=": "<="}[word], operands[1], operands[0])
+        if any(isinstance(o, Vec) for o in operands):
+            return NotImplemented
+        first = next(o for o in operands if isinstance(o, Value))
+        values = [o._v if isinstance(o, Value) else first._v.constant(float(o)) for o in operands]
+        return Value(_core.make_value(cls._NAMES.get(word, word), values, 0), first._owner)
+
+    def _power(self, n):
+        if isinstance(n, int):
+            return Value(_core.powi_value(self._v, n), self._owner)
+        return self._op("pow", self, n)
+
+    def __repr__(self):
+        return f"<{self._v!r}>"
+
+
+class Vec(tuple):
+    """A few Values that are added and scaled together: a block of a Problem, a vector field."""
+
+    __slots__ = ()
+
+    def _each(self, o, f):
+        if isinstance(o, (tuple, list)):
+            if len(o) != len(self):
+                raise InputError(f"vectors of {len(self)} and {len(o)} components", caller(), "equal lengths")
+            return Vec(f(a, b) for a, b in zip(self, o))
+        return Vec(f(a, o) for a in self)
+
+    def __add__(self, o): return self._each(o, lambda a, b: a + b)
+    def __radd__(self, o): return self._each(o, lambda a, b: b + a)
+    def __sub__(self, o): return self._each(o, lambda a, b: a - b)
+    def __rsub__(self, o): return self._each(o, lambda a, b: b - a)
+    def __mul__(self, o): return self._each(o, lambda a, b: a * b)
+    def __rmul__(self, o): return self._each(o, lambda a, b: b * a)
+    def __truediv__(self, o): return self._each(o, lambda a, b: a / b)
+    def __neg__(self): return Vec(-a for a in self)
+    def __getitem__(self, k):
+        found = tuple.__getitem__(self, k)
+        return Vec(found) if isinstance(k, slice) else found
+
+
+def where(condition, yes, no):
+    """`yes` where `condition`, else `no`; both are evaluated."""
+    if isinstance(condition, Value):
+        values = [o._v if isinstance(o, Value) else condition._v.constant(float(o)) for o in (condition, yes, no)]
+        return Value(_core.make_value("select", values, 0), condition._owner)
+    if isinstance(condition, Val):
+        yes, no = lift((yes, no))
+        return Val(_core.select(condition._core_value(), yes, no))
+    return yes if condition else no
+
+
+def cast(to, value):
+    """A number converted to another type: floats to whole numbers truncate and saturate, NaN gives 0."""
+    kind = _types.value_type(_types.dtype(to, "lockstep.cast"))
+    if isinstance(value, Val):
+        return Val(_core.convert(value._core_value(), kind.name))
+    return Val(_core.number(kind.name, value))
+
+
+def bitcast(to, value):
+    """The same bits as another type of the same size."""
+    return Val(_core.bitcast(value._core_value(), _types.dtype(to, "lockstep.bitcast").name))
+
+
+def rounded_product(a, b):
+    """a * b, rounded: no later sum contracts it into an fma."""
+    return Val(_core.rounded_product(*lift((a, b))))
+
+
+def uniform(value):
+    """States that all lanes of a group agree on the value."""
+    return Val(_core.uniform(value._core_value()))
+
+
+_GRAPH_OPS = set(_core.value_ops())
+
+
+def _word(name, arity):
+    def function(*operands):
+        if len(operands) != arity:
+            raise InputError(f"{name} of {len(operands)} operands", caller(), str(arity))
+        for o in operands:
+            if isinstance(o, Val):
+                return Val._op(name, *operands)
+        if any(isinstance(o, Value) for o in operands):
+            if name == "fma":
+                return operands[0] * operands[1] + operands[2]
+            if name not in _GRAPH_OPS:
+                raise InputError(f"{name} of a residual's value", caller(), "an operation of Value graphs")
+            return Value._op(name, *operands)
+        host = getattr(math, {"rint": "_none", "abs": "fabs", "asin": "asin"}.get(name, name), None)
+        if name in ("min", "max"):
+            host = min if name == "min" else max
+        if host is None:
+            raise InputError(f"{name} of plain numbers", caller(), "a traced value")
+        return host(*operands)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`{name}` of the kernel language and of Value graphs; docs/numerics.md states its error."
+    return function
+
+
+WORDS = {name: _word(name, arity) for name, arity in _core.words().items() if name.isidentifier()}
+globals().update(WORDS)
+
+
+def round(value):  # noqa: A001
+    """To nearest, halves away from zero."""
+    return Val(_core.round(value._core_value()))
+
+
+def clamp(value, low, high):
+    """min(max(value, low), high): a NaN stays."""
+    return WORDS["min"](WORDS["max"](value, low), high)
+
+
+def dot(a, b):
+    """Sum of products of the components, from first to last."""
+    total = a[0] * b[0]
+    for x, y in zip(a[1:], b[1:]):
+        total = total + x * y
+    return total
+
+
+def norm(a):
+    """Length of a vector; its derivative at the zero vector is not finite (safe_norm has 0 there)."""
+    return WORDS["sqrt"](dot(a, a))
+
+
+def safe_sqrt(a, floor=0.0):
+    """sqrt(a) where a > floor, else 0 with derivative 0."""
+    return Value(_core.safe_value("safe_sqrt", [a._v], floor), a._owner)
+
+
+def safe_norm(a, floor=0.0):
+    """Length; 0 with derivative 0 where the squared length is at most `floor`."""
+    return safe_sqrt(dot(a, a), floor)
+
+
+def cross(a, b):
+    """Of vectors of 3: the product; of 2: its z component."""
+    if len(a) == 2:
+        return a[0] * b[1] - a[1] * b[0]
+    return Vec((a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]))

@@ -1,0 +1,302 @@
+"""Kernels written in Python: traced once per argument types, launched on any device."""
+import inspect
+import statistics
+import time
+
+import numpy as np
+
+from . import _core, _language, _types
+from ._array import Array, asarray, empty
+from ._device import Device, chosen
+from ._errors import InputError
+from ._expr import Val
+
+
+def _extent_of(extent, where):
+    sizes = (extent,) if isinstance(extent, (int, np.integer)) else tuple(extent)
+    if not 1 <= len(sizes) <= 3:
+        raise InputError(f"extent {extent}", where, "1 to 3 axes, slowest first")
+    return [int(s) for s in sizes]
+
+
+class TracedKernel:
+    """One trace of a kernel: for fixed argument types."""
+
+    __slots__ = ("_core", "parameters", "domain", "rank")
+
+    def __init__(self, core, parameters, domain, rank):
+        self._core, self.parameters, self.domain, self.rank = core, parameters, domain, rank
+
+
+class Bound:
+    """A kernel with its device and extent: `kernel[device, extent](*arguments)`."""
+
+    __slots__ = ("_kernel", "_device", "_extent")
+
+    def __init__(self, kernel, device, extent):
+        self._kernel, self._device, self._extent = kernel, device, extent
+
+    def __call__(self, *arguments):
+        self._kernel._launch(self._device, self._extent, arguments)
+
+
+class Kernel:
+    """A function of the kernel language. Made by `lockstep.kernel`.
+
+    kernel[device, extent](*arguments) launches it; kernel[extent](…) on the device of the arguments. The extent counts
+    points (or groups), slowest axis first. Arguments are lockstep.Array or arrays of other libraries, which are used in
+    place, and numbers.
+    """
+
+    def __init__(self, function, domain=None, group=None, min_blocks=0):
+        self._function = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.name = function.__name__
+        names = list(inspect.signature(function).parameters.values())
+        if not names:
+            raise InputError(f"kernel {self.name} without parameters", "lockstep.kernel", "a place first: at or group")
+        hints = _annotations(function)
+        place = hints.get(names[0].name)
+        self._rank = place.rank if isinstance(place, _language._Domain) else None
+        kind = place.kind if isinstance(place, _language._Domain) else place
+        groups = kind is _language.Group or domain == "groups" or (kind is None and group is not None)
+        self._domain = "groups" if groups else "points"
+        self._group = (tuple(group) + (1, 1, 1))[:3] if group else (0, 0, 0)
+        if self._domain == "groups" and not group:
+            raise InputError(f"groups kernel {self.name}", "lockstep.kernel", "group=(lanes along x[, y, z])")
+        self._min_blocks = min_blocks
+        self._parameters = [(p.name, self._parameter(p.name, hints)) for p in names[1:]]
+        self._traces = {}
+
+    def _parameter(self, name, hints):
+        if name not in hints:
+            raise InputError(f"parameter {name} without an annotation", f"kernel {self.name}",
+                             "lockstep.Grid, Out or InOut (with [dtype, rank]), or an element type")
+        hint = hints[name]
+        if isinstance(hint, _language.BufferType):
+            return hint
+        return _types.dtype(hint, f"kernel {self.name}, parameter {name}")
+
+    def __getitem__(self, key):
+        device = None
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], (Device, str, type(None))):
+            device, key = key
+        elif isinstance(key, (Device, str)):
+            raise InputError("no extent", f"kernel {self.name}", "kernel[device, extent]")
+        return Bound(self, None if device is None else Device(device), _extent_of(key, f"kernel {self.name}"))
+
+    # ── tracing ──
+
+    def _types_of(self, arguments):
+        """Type and rank of each argument; refuses what does not fit, by the parameter's name."""
+        if len(arguments) != len(self._parameters):
+            raise InputError(f"{len(arguments)} arguments", f"kernel {self.name}",
+                             ", ".join(f"{n}: {t!r}" for n, t in self._parameters))
+        found = []
+        for (name, hint), value in zip(self._parameters, arguments):
+            if not isinstance(hint, _language.BufferType):
+                found.append(("scalar", hint.name, 0))
+                continue
+            kind = hint.dtype.name if hint.dtype else None
+            rank = hint.rank
+            if isinstance(value, Array):
+                if kind not in (None, value.dtype.name) or rank not in (None, value.ndim):
+                    raise InputError(f"an array of {value.dtype.name}, rank {value.ndim}",
+                                     f"kernel {self.name}, argument {name}", f"{hint!r}")
+                kind, rank = value.dtype.name, value.ndim
+            if kind is None or rank is None:
+                raise InputError(f"{name} of open type", f"kernel {self.name}", "a launch, or arguments, to trace from")
+            found.append((hint.access, kind, rank))
+        return tuple(found)
+
+    def _traced(self, rank, kinds):
+        if self._rank not in (None, rank):
+            raise InputError(f"an extent of rank {rank}", f"kernel {self.name}", f"rank {self._rank}")
+        key = (rank, kinds)
+        found = self._traces.get(key)
+        if found is None:
+            found = self._traces[key] = TracedKernel(self._trace(rank, kinds), kinds, self._domain, rank)
+        return found
+
+    def _trace(self, rank, kinds):
+        place = _language.Group(rank) if self._domain == "groups" else _language.At(rank)
+
+        def body(handles):
+            arguments = []
+            for handle, (access, kind, axes), (name, _) in zip(handles, kinds, self._parameters):
+                if access == "scalar":
+                    arguments.append(Val(handle))
+                else:
+                    arguments.append(_language.TracedGrid(handle, _types.BY_NAME[kind], axes, access, name))
+            _language._left_open.clear()
+            _language._last_if = None
+            result = self._function(place, *arguments)
+            if _language._left_open:
+                raise InputError("a Python break or return out of for_", _language._left_open[0],
+                                 "lockstep.break_() or lockstep.return_()")
+            if result is not None:
+                raise InputError("a kernel that returns a value", f"kernel {self.name}", "stores into Out or InOut")
+
+        return _core.trace(self.name, self._domain, rank, self._group, self._min_blocks, list(kinds), body)
+
+    def trace(self, *arguments, extent=None):
+        """The core's kernel for these arguments; annotations with dtype and rank need none."""
+        if not arguments:
+            arguments = [None if isinstance(t, _language.BufferType) else 0 for _, t in self._parameters]
+        kinds = self._types_of(arguments)
+        rank = self._rank or (len(_extent_of(extent, self.name)) if extent is not None else None)
+        if rank is None:
+            rank = next((k[2] for k in kinds if k[0] in ("write", "read_write")), 1)
+        return self._traced(min(rank, 3), kinds)._core
+
+    def source(self, target="ir", *arguments, extent=None, numerics="exact", arch=""):
+        """The kernel as "ir", "llvm", "asm", "cuda" or "wgsl" text."""
+        return self.trace(*arguments, extent=extent).source(target, numerics == "fast", arch)
+
+    def fingerprint(self, *arguments, extent=None):
+        """Hash of the traced IR."""
+        return self.trace(*arguments, extent=extent).fingerprint
+
+    # ── launching ──
+
+    def _bind(self, device, arguments):
+        """Arrays on one device, in place; numbers as they are."""
+        bound = []
+        for (name, hint), value in zip(self._parameters, arguments):
+            where = f"kernel {self.name}, argument {name}"
+            if isinstance(hint, _language.BufferType):
+                array = asarray(value, device, copy=False, name=where)
+                if device is None:
+                    device = array.device
+                if hint.access != "read" and array.readonly:
+                    raise InputError("a read-only array", where, "memory that can be written")
+                bound.append(array)
+            else:
+                if hasattr(value, "item") and getattr(value, "shape", None) == ():
+                    value = value.item()
+                if not isinstance(value, (bool, int, float)):
+                    raise InputError(f"{type(value).__name__} {value!r}", where, f"a number for {hint.name}")
+                bound.append(value)
+        return chosen(device), bound
+
+    def _launch(self, device, extent, arguments):
+        if len(arguments) != len(self._parameters):
+            self._types_of(arguments)
+        device, bound = self._bind(device, arguments)
+        traced = self._traced(len(extent), self._types_of(bound))
+        device._core.launch(traced._core, extent, [a._buffer if isinstance(a, Array) else a for a in bound])
+
+    def __repr__(self):
+        return f"<lockstep kernel {self.name}({', '.join(f'{n}: {t!r}' for n, t in self._parameters)})>"
+
+
+def _annotations(function):
+    """Annotations as objects, also under `from __future__ import annotations`."""
+    hints = dict(function.__annotations__)
+    if any(isinstance(h, str) for h in hints.values()):
+        scope = dict(function.__globals__)
+        scope.update(inspect.getclosurevars(function).nonlocals)
+        hints = {n: eval(h, scope) if isinstance(h, str) else h for n, h in hints.items()}  # noqa: S307
+    return hints
+
+
+def kernel(function=None, *, domain=None, group=None, min_blocks=0):
+    """Makes a kernel of a function. Its first parameter is the place: `at` (one lane per point) or, with
+    group=(lanes…), a Group. The others are annotated: Grid, Out, InOut with [dtype, rank] (or without: taken from the
+    arguments), or an element type for a number.
+
+        @lockstep.kernel
+        def heat(at, t: ls.Grid[ls.f32, 3], out: ls.Out[ls.f32, 3], a: ls.f32):
+            out[at] = ls.fma(a, t[at.x(+1)] + t[at.x(-1)] - 2 * t[at], t[at])
+
+        heat[device, (64, 64, 64)](now, next, 0.1)
+    """
+    if function is None:
+        return lambda f: Kernel(f, domain, group, min_blocks)
+    return Kernel(function, domain, group, min_blocks)
+
+
+class Comparison(dict):
+    """How the results on two devices differ, argument by argument; true where all bits are equal (two NaN are)."""
+
+    def __bool__(self):
+        return all(row["differing_bits"] == 0 for row in self.values())
+
+
+def _copies(kernel, device, arguments):
+    copies = []
+    for (_, hint), value in zip(kernel._parameters, arguments):
+        if isinstance(hint, _language.BufferType):
+            host = value.numpy() if isinstance(value, Array) else np.asarray(value)
+            value = asarray(np.ascontiguousarray(host), device, copy=True)
+        copies.append(value)
+    return copies
+
+
+def verify(kernel, arguments, against="cpu", *, extent=None, device=None):
+    """Runs a kernel on `device` and on `against` from copies of the same arguments and compares what it wrote.
+
+    Gives {argument: {elements, differing_bits, differing_elements, max_abs, rel_l2}}; true where all bits agree.
+    """
+    device, other = chosen(device), Device(against)
+    if extent is None:
+        extent = next(np.shape(a) for (_, h), a in zip(kernel._parameters, arguments)
+                      if isinstance(h, _language.BufferType) and h.access != "read")
+    results = []
+    for where in (device, other):
+        own = _copies(kernel, where, arguments)
+        kernel[where, extent](*own)
+        results.append([a.numpy().copy() if isinstance(a, Array) else a for a in own])
+    rows = Comparison()
+    for (name, hint), got, expected in zip(kernel._parameters, *results):
+        if isinstance(hint, _language.BufferType) and hint.access != "read":
+            rows[name] = _compare(got, expected)
+    return rows
+
+
+def _compare(got, expected):
+    words = np.dtype(f"u{got.dtype.itemsize}")
+    both_nan = np.zeros(got.shape, bool)
+    if got.dtype.kind == "f":
+        both_nan = np.isnan(got) & np.isnan(expected)
+    unlike = (got.view(words) != expected.view(words)) & ~both_nan
+    bits = np.bitwise_xor(got.view(words), expected.view(words))[unlike]
+    a, b = (np.nan_to_num(x.astype(np.float64)) for x in (got, expected))
+    norm = float(np.sqrt((b * b).sum()))
+    return {
+        "elements": int(got.size),
+        "differing_bits": sum(int(word).bit_count() for word in bits),
+        "differing_elements": int(unlike.sum()),
+        "max_abs": float(np.abs(a - b).max(initial=0.0)),
+        "rel_l2": float(np.sqrt(((a - b) ** 2).sum()) / norm) if norm else 0.0,
+    }
+
+
+def bench(kernel, arguments, *, extent, device=None, iterations=0, warmup=2):
+    """Device times of a kernel on resident copies of its arguments, in milliseconds: median, p95, mean, min, and GB/s
+    of its arguments' bytes, each touched once."""
+    device = chosen(device)
+    own = _copies(kernel, device, arguments)
+    extent = _extent_of(extent, f"kernel {kernel.name}")
+    traced = kernel._traced(len(extent), kernel._types_of(own))._core
+    core = [a._buffer if isinstance(a, Array) else a for a in own]
+    for _ in range(max(warmup, 1)):
+        device._core.launch(traced, extent, core)
+    device.synchronize()
+    times, begin = [], time.perf_counter()
+    while len(times) < (iterations or 200):
+        times.append(1e3 * device._core.seconds(traced, extent, core, 1))
+        if not iterations and len(times) >= 5 and time.perf_counter() - begin > 1:
+            break
+    times.sort()
+    size = sum(a.nbytes for a in own if isinstance(a, Array))
+    median = statistics.median(times)
+    return {
+        "device": device.name, "kernel": kernel.name, "iterations": len(times), "bytes": size,
+        "median_ms": median, "p95_ms": times[min(len(times) - 1, int(0.95 * len(times)))],
+        "mean_ms": statistics.fmean(times), "min_ms": times[0],
+        "gbps": size / median * 1e-6 if median else float("inf"),
+    }
+
+
+__all__ = ["Kernel", "bench", "empty", "kernel", "verify"]

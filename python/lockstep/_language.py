@@ -1,0 +1,366 @@
+"""The kernel language: places, buffers, variables and control flow of the kernel that is being traced."""
+from . import _core, _types
+from ._errors import InputError
+from ._expr import Expr, Val, caller
+
+
+def _index(value):
+    """A coordinate as the core takes it."""
+    if isinstance(value, Val):
+        return value._core_value()
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"a coordinate {value!r}", caller(), "a whole number or a traced i32")
+    return _core.number("i32", value)
+
+
+class Axis(Val):
+    """One coordinate of a point. As a value: the coordinate, i32. Called with a whole number: the shifted point."""
+
+    __slots__ = ("_point", "_axis")
+
+    def __init__(self, point, axis):
+        self._point, self._axis = point, axis
+
+    def _core_value(self):
+        at = _core.place("coord", self._axis)
+        shift = self._point._offsets[self._axis]
+        return (Val(at) + shift)._core_value() if shift else at
+
+    def __call__(self, shift):
+        offsets = list(self._point._offsets)
+        offsets[self._axis] += shift
+        return Point(offsets)
+
+
+class Point:
+    """A point of the domain plus offsets known while tracing; x is the last, fastest axis."""
+
+    __slots__ = ("_offsets",)
+
+    def __init__(self, offsets):
+        self._offsets = tuple(offsets)
+
+    def _axis_at(self, axis, name):
+        if axis >= len(self._offsets):
+            raise InputError(f"axis {name} of a {len(self._offsets)}-D point", caller(), "x, y, z of a domain that has them")
+        return Axis(self, axis)
+
+    @property
+    def x(self): return self._axis_at(0, "x")
+    @property
+    def y(self): return self._axis_at(1, "y")
+    @property
+    def z(self): return self._axis_at(2, "z")
+
+
+class At(Point):
+    """The lane's own point. As an annotation, At[N] states the rank of the domain."""
+
+    __slots__ = ()
+    domain = "points"
+
+    def __init__(self, rank):
+        super().__init__((0,) * rank)
+
+    def extent(self, axis):
+        """Extent of the domain along an axis, 0 = x."""
+        return Val(_core.place("extent", axis))
+
+    def __class_getitem__(cls, rank):
+        return _Domain(cls, rank)
+
+
+class Group:
+    """The lane's place in a groups kernel; the extent counts groups. Axis 0 = x. Group[N] as an annotation."""
+
+    __slots__ = ("_rank",)
+    domain = "groups"
+
+    def __init__(self, rank):
+        self._rank = rank
+
+    def id(self, axis=0): return Val(_core.place("coord", axis))
+    def count(self, axis=0): return Val(_core.place("extent", axis))
+    def local(self, axis=0): return Val(_core.place("local", axis))
+    def lane(self): return Val(_core.place("lane", 0))
+    def size(self, axis=0): return _core.group_sizes()[axis]
+
+    def lanes(self):
+        x, y, z = _core.group_sizes()
+        return x * y * z
+
+    def global_(self, axis=0):
+        """The lane's number along the axis over all groups."""
+        return self.id(axis) * self.size(axis) + self.local(axis)
+
+    def __class_getitem__(cls, rank):
+        return _Domain(cls, rank)
+
+
+class _Domain:
+    def __init__(self, kind, rank):
+        self.kind, self.rank = kind, rank
+
+
+class BufferType:
+    """Grid, Out or InOut of an annotation: with element type and rank, or open until the launch."""
+
+    def __init__(self, access, dtype=None, rank=None):
+        self.access, self.dtype, self.rank = access, dtype, rank
+
+    def __getitem__(self, key):
+        kind, rank = key if isinstance(key, tuple) else (key, None)
+        if isinstance(kind, int):
+            kind, rank = None, kind
+        return BufferType(self.access, None if kind is None else _types.dtype(kind, "annotation"), rank)
+
+    def __repr__(self):
+        name = {"read": "Grid", "write": "Out", "read_write": "InOut"}[self.access]
+        return f"{name}[{self.dtype.name if self.dtype else '?'}, {self.rank or '?'}]"
+
+
+Grid, Out, InOut = BufferType("read"), BufferType("write"), BufferType("read_write")
+
+
+class TracedGrid:
+    """A buffer parameter while its kernel is traced.
+
+    g[at], g[at.x(+1)]: at a point of the domain; reads beyond the edge clamp, wrap (`periodic()`), give 0 (`zero()`) or
+    are not checked (`unchecked()`). g[c, at]: leading coordinates and a point. g[i, j, k]: explicit coordinates, slowest
+    axis first, which must lie inside.
+    """
+
+    __slots__ = ("_core", "dtype", "rank", "_access", "_boundary", "_streaming", "_name")
+
+    def __init__(self, core, dtype, rank, access, name, boundary="clamp", streaming=False):
+        self._core, self.dtype, self.rank, self._access = core, dtype, rank, access
+        self._name, self._boundary, self._streaming = name, boundary, streaming
+
+    def _with(self, boundary=None, streaming=None):
+        return TracedGrid(self._core, self.dtype, self.rank, self._access, self._name, boundary or self._boundary,
+                          self._streaming if streaming is None else streaming)
+
+    def periodic(self): return self._with("periodic")
+    def zero(self): return self._with("zero")
+    def unchecked(self): return self._with("unchecked")
+
+    def streaming(self):
+        """Each datum is touched once: accesses pass by the caches."""
+        return self._with(streaming=True)
+
+    def size(self, axis):
+        """Extent of an axis (slowest first), i32."""
+        return Val(self._core.size(axis))
+
+    @property
+    def shape(self):
+        return tuple(self.size(a) for a in range(self.rank))
+
+    @staticmethod
+    def _split(key):
+        key = key if isinstance(key, tuple) else (key,)
+        if isinstance(key[-1], Point):
+            return [_index(k) for k in key[:-1]], list(key[-1]._offsets)
+        return [_index(k) for k in key], None
+
+    def __getitem__(self, key):
+        if self._access == "write":
+            raise InputError(f"a read of {self._name}, which is Out", caller(), "InOut, or Grid")
+        lead, offsets = self._split(key)
+        if offsets is None:
+            return Val(self._core.load(lead, self._streaming))
+        return Val(self._core.load_point(lead, offsets, self._boundary, self._streaming))
+
+    def __setitem__(self, key, value):
+        if self._access == "read":
+            raise InputError(f"a store into {self._name}, which is Grid", caller(), "Out or InOut")
+        kind = _types.value_type(self.dtype).name
+        core = value._core_value() if isinstance(value, Val) else _core.number(kind, value)
+        lead, offsets = self._split(key)
+        if offsets is None:
+            self._core.store(lead, core, self._streaming)
+        else:
+            self._core.store_point(lead, offsets, core, self._streaming)
+
+    def atomic(self, op, key, value):
+        """add, min, max, or, and, exchange on i32 and u32; gives the old value."""
+        key = key if isinstance(key, tuple) else (key,)
+        kind = _types.value_type(self.dtype).name
+        core = value._core_value() if isinstance(value, Val) else _core.number(kind, value)
+        return Val(self._core.atomic(op, [_index(k) for k in key], core))
+
+    def atomic_add(self, key, value):
+        return self.atomic("add", key, value)
+
+
+class Var(Val):
+    """A mutable variable of one lane: `v.set(x)`, `v += x`; read it like any value."""
+
+    __slots__ = ("_var",)
+
+    def __init__(self, initial, dtype=None):
+        if dtype is None and not isinstance(initial, Val):
+            dtype = {bool: _types.boolean, int: _types.i32, float: _types.f32}[type(initial)]
+        core = initial._core_value() if isinstance(initial, Val) else _core.number(_types.dtype(dtype).name, initial)
+        self._var = _core.Var(core)
+
+    def _core_value(self):
+        return self._var.get()
+
+    def set(self, value):
+        core = value._core_value() if isinstance(value, Val) else _core.number(self._var.type, value)
+        self._var.set(core)
+
+    def _assign(self, value):
+        self.set(value)
+        return self
+
+    def __iadd__(self, o): return self._assign(self + o)
+    def __isub__(self, o): return self._assign(self - o)
+    def __imul__(self, o): return self._assign(self * o)
+    def __itruediv__(self, o): return self._assign(self / o)
+    def __iand__(self, o): return self._assign(self & o)
+    def __ior__(self, o): return self._assign(self | o)
+    def __ixor__(self, o): return self._assign(self ^ o)
+
+
+def var(initial, dtype=None):
+    """A variable that if_ and loops may change. Numbers: bool, i32 or f32 unless `dtype` says otherwise."""
+    return Var(initial, dtype)
+
+
+class _Array:
+    def __init__(self, core, dtype):
+        self._core, self.dtype = core, dtype
+
+    def __getitem__(self, at):
+        return Val(self._core.load(_index(at)))
+
+    def __setitem__(self, at, value):
+        core = value._core_value() if isinstance(value, Val) else _core.number(self.dtype.name, value)
+        self._core.store(_index(at), core)
+
+    def atomic_add(self, at, value):
+        """Of shared arrays of i32 and u32; gives the old value."""
+        core = value._core_value() if isinstance(value, Val) else _core.number(self.dtype.name, value)
+        return Val(self._core.atomic_add(_index(at), core))
+
+
+def local(dtype, count):
+    """An array of one lane; its first contents are undefined."""
+    kind = _types.dtype(dtype, "lockstep.local")
+    return _Array(_core.LocalArray(kind.name, count), kind)
+
+
+def shared(dtype, count):
+    """An array that the lanes of a group share; its first contents are undefined. Groups kernels only."""
+    kind = _types.dtype(dtype, "lockstep.shared")
+    return _Array(_core.SharedArray(kind.name, count), kind)
+
+
+_last_if = None
+
+
+class if_:  # noqa: N801
+    """with lockstep.if_(condition): …, and right behind it `with lockstep.else_(): …`."""
+
+    def __init__(self, condition):
+        if not isinstance(condition, Expr):
+            raise InputError(f"if_({condition!r})", caller(), "a traced condition; Python's own if serves the rest")
+        self._condition = condition._core_value()
+
+    def __enter__(self):
+        self._block = _core.open_block()
+
+    def __exit__(self, kind, *_):
+        global _last_if
+        if kind is None:
+            _last_if = _core.close_if(self._condition, self._block)
+
+
+class else_:  # noqa: N801
+    """The other branch of the if_ right before it."""
+
+    def __enter__(self):
+        if _last_if is None:
+            raise InputError("else_ without if_", caller(), "else_ right behind if_")
+        self._block = _core.open_else(_last_if)
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            _core.close_block(self._block)
+
+
+def for_(begin, end=None, step=1):
+    """for i in lockstep.for_(begin, end, step): … runs its body once, while tracing; i is a traced i32.
+
+    One argument counts from 0. The bounds are evaluated once. `break_()` leaves the traced loop; Python's break may not.
+    """
+    if end is None:
+        begin, end = 0, begin
+    kind = next((b._core_value().type for b in (begin, end) if isinstance(b, Val)), "i32")
+    first, last = (b._core_value() if isinstance(b, Val) else _core.number(kind, b) for b in (begin, end))
+    block = _core.open_for(first, last, step)
+    where = caller()
+    try:
+        yield Val(_core.loop_index(first))
+    except GeneratorExit:  # an error inside, or Python's break: the kernel's trace tells
+        _left_open.append(where)
+        return
+    _core.close_for(first, last, step, block)
+
+
+_left_open = []  # for_ loops of this trace that Python left without their end
+
+
+class while_:  # noqa: N801
+    """with lockstep.while_(lambda: condition): … repeats its body as long as the condition, asked before every pass."""
+
+    def __init__(self, condition):
+        self._condition = condition
+
+    def __enter__(self):
+        self._block = _core.open_block()
+        stop = ~self._condition()
+        inner = _core.open_block()
+        _core.effect("break")
+        _core.close_if(stop._core_value(), inner)
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            _core.close_loop(self._block)
+
+
+def break_():
+    """Ends the innermost traced loop."""
+    _core.effect("break")
+
+
+def continue_():
+    """Begins the next pass of the innermost traced loop."""
+    _core.effect("continue")
+
+
+def return_():
+    """Ends the lane."""
+    _core.effect("return")
+
+
+def barrier():
+    """Waits for all lanes of the group; memory written before is seen after."""
+    _core.effect("barrier")
+
+
+def group_sum(value):
+    """Sum over the group's lanes by a fixed tree; all lanes get it."""
+    return Val(_core.reduce("sum", value._core_value()))
+
+
+def group_min(value):
+    """Least value of the group's lanes."""
+    return Val(_core.reduce("min", value._core_value()))
+
+
+def group_max(value):
+    """Greatest value of the group's lanes."""
+    return Val(_core.reduce("max", value._core_value()))

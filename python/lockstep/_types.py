@@ -1,0 +1,72 @@
+"""Element types: f32, f64, i32, u32, i64, u64, f16, bf16, u8 and bool."""
+import numpy as np
+
+from ._errors import InputError
+
+
+class DType:
+    """An element type. Compares equal to its NumPy type and to its name; bf16 has no NumPy type of its own."""
+
+    __slots__ = ("name", "numpy", "itemsize")
+
+    def __init__(self, name, numpy, itemsize):
+        self.name, self.numpy, self.itemsize = name, numpy, itemsize
+
+    def __repr__(self):
+        return f"lockstep.{self.name if self.name != 'bool' else 'boolean'}"
+
+    def __eq__(self, other):
+        if isinstance(other, DType):
+            return self.name == other.name
+        if isinstance(other, str):
+            return self.name == other
+        try:
+            return self.name != "bf16" and np.dtype(other) == self.numpy
+        except TypeError:
+            return False
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+f32 = DType("f32", np.dtype(np.float32), 4)
+f64 = DType("f64", np.dtype(np.float64), 8)
+i32 = DType("i32", np.dtype(np.int32), 4)
+u32 = DType("u32", np.dtype(np.uint32), 4)
+i64 = DType("i64", np.dtype(np.int64), 8)
+u64 = DType("u64", np.dtype(np.uint64), 8)
+f16 = DType("f16", np.dtype(np.float16), 2)
+bf16 = DType("bf16", np.dtype(np.uint16), 2)
+u8 = DType("u8", np.dtype(np.uint8), 1)
+boolean = DType("bool", np.dtype(np.bool_), 1)
+
+BY_NAME = {t.name: t for t in (f32, f64, i32, u32, i64, u64, f16, bf16, u8, boolean)}
+_BY_NUMPY = {t.numpy: t for t in (f32, f64, i32, u32, i64, u64, f16, u8)}
+
+
+def value_type(dtype):
+    """The type of a loaded element: f32 for f16 and bf16, u32 for u8."""
+    return {"f16": f32, "bf16": f32, "u8": u32}.get(dtype.name, dtype)
+
+
+def dtype(of, where="lockstep"):
+    """The element type that a name, a NumPy type or a DType stands for."""
+    if isinstance(of, DType):
+        return of
+    if isinstance(of, str) and of in BY_NAME:
+        return BY_NAME[of]
+    if of is float:
+        return f32
+    if of is int:
+        return i32
+    if of is bool:
+        return boolean
+    try:
+        known = np.dtype(of)
+    except TypeError:
+        known = None
+    if known is not None and known.name == "bfloat16":
+        return bf16
+    if known in _BY_NUMPY and known.isnative:
+        return _BY_NUMPY[known]
+    raise InputError(f"element type {of}", where, "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 in native byte order")

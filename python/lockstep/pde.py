@@ -1,0 +1,266 @@
+"""Losses from residuals of partial differential equations on structured grids, with exact gradients.
+
+    heat = pde.System(2)
+    t = heat.field("t")
+    heat.residual("heat", heat.dt(t) - 0.1 * heat.laplacian(t))
+    loss = pde.Loss(heat, pde.Mesh((64, 64), spacing=(h, h), dt=dt, boundary="clamp"))
+    value, gradients = loss.value_and_gradients({"t": (t0, t1, t2)})
+
+A field is given at the time levels -1, 0, +1 that the residuals mention, as arrays (nz, ny, nx), or
+(components, nz, ny, nx) with component 0 = x; leading axes of one cell may be left out. The loss is
+sum_k w_k / N sum_i m_i R_k,i^2 over the N cells. Mathematics: docs/pde.md.
+"""
+from . import _core
+from ._array import Array, asarray
+from ._device import Device, chosen
+from ._errors import InputError
+from ._expr import Value, Vec
+
+
+class Field:
+    """A field of a System: a scalar or a vector of components."""
+
+    __slots__ = ("_core", "name", "components")
+
+    def __init__(self, core, name):
+        self._core, self.name, self.components = core, name, core.components
+
+
+class System:
+    """Residuals as expressions over fields and difference operators; `dimensions` is 1, 2 or 3.
+
+    Levels are -1, 0, +1; axes 0 = x, 1 = y, 2 = z.
+    """
+
+    def __init__(self, dimensions, *, _core_system=None):
+        self._core = _core_system or _core.System(dimensions)
+        self._fields = {}
+
+    @property
+    def dimensions(self):
+        return self._core.dimensions
+
+    @property
+    def fields(self):
+        """Components of each field, by name."""
+        return {name: self._core.components(name) for name in self._fields}
+
+    def _keep(self, core, name):
+        self._fields[name] = field = Field(core, name)
+        return field
+
+    def _value(self, core):
+        return Value(core, self._core)
+
+    def field(self, name, components=1, boundary=""):
+        """A field; `boundary` overrides the mesh's."""
+        return self._keep(self._core.field(name, components, boundary), name)
+
+    def vector(self, name):
+        """A field with one component for each axis, reflected as a vector by free_slip and no_slip."""
+        return self._keep(self._core.vector(name), name)
+
+    def parameter(self, name):
+        """A number that is given with the data."""
+        return self._value(self._core.parameter(name))
+
+    def at(self, f, component=0, level=0):
+        """The field's own value."""
+        return self._value(self._core.at(f._core, component, level))
+
+    def dt(self, f, component=0):
+        """(f[+1] - f[-1]) / (2 dt)."""
+        return self._value(self._core.dt(f._core, component))
+
+    def dt_forward(self, f, component=0):
+        """(f[+1] - f[0]) / dt."""
+        return self._value(self._core.dt_forward(f._core, component))
+
+    def dtt(self, f, component=0):
+        """(f[+1] - 2 f[0] + f[-1]) / dt^2."""
+        return self._value(self._core.dtt(f._core, component))
+
+    def d(self, f, axis, component=0, level=0):
+        """Central first difference, of the mesh's order."""
+        return self._value(self._core.d(f._core, axis, component, level))
+
+    def d2(self, f, axis, component=0, level=0):
+        """Central second difference, of the mesh's order."""
+        return self._value(self._core.d2(f._core, axis, component, level))
+
+    def dx(self, f, component=0): return self.d(f, 0, component)
+    def dy(self, f, component=0): return self.d(f, 1, component)
+    def dz(self, f, component=0): return self.d(f, 2, component)
+
+    def forward(self, f, axis, component=0, level=0):
+        """(f[i+1] - f[i]) / h."""
+        return self._value(self._core.forward(f._core, axis, component, level))
+
+    def backward(self, f, axis, component=0, level=0):
+        """(f[i] - f[i-1]) / h."""
+        return self._value(self._core.backward(f._core, axis, component, level))
+
+    def upwind(self, velocity, f, axis, component=0):
+        """velocity times the upwind difference."""
+        return self._value(self._core.upwind(velocity._v, f._core, axis, component))
+
+    def grad(self, f, component=0):
+        return Vec(self._value(v) for v in self._core.grad(f._core, component))
+
+    def div(self, f):
+        return self._value(self._core.div(f._core))
+
+    def laplacian(self, f, component=0):
+        return self._value(self._core.laplacian(f._core, component))
+
+    def advect(self, velocity, f, component=0, upwind=False):
+        """Sum over axes of the velocity's component times the difference of f."""
+        return self._value(self._core.advect(velocity._core, f._core, component, upwind))
+
+    def residual(self, name, r, weight=1.0):
+        """Adds weight / N sum m r^2 to the loss; residuals of one name are one term."""
+        if not isinstance(r, Value):
+            raise InputError(f"residual {name} of type {type(r).__name__}", "System.residual", "an expression of this system")
+        self._core.residual(name, r._v, float(weight))
+
+
+def transport(dimensions, **options):
+    """The transport loss of docs/pde.md: a density sigma and a velocity u. Options: weight_sigma, weight_u,
+    sigma_transport, sigma_divergence, momentum, upwind, viscosity, pressure, forcing, weight_divergence, weight_speed."""
+    system = System(dimensions, _core_system=_core.transport(dimensions, {k: float(v) for k, v in options.items()}))
+    system._fields = {"sigma": None, "u": None}
+    for name in ("p", "force"):
+        if options.get("pressure" if name == "p" else "forcing"):
+            system._fields[name] = None
+    return system
+
+
+class Mesh:
+    """A grid of cells. cells and spacing along x, y, z (as many as the system has axes; the rest have one cell); dt: time
+    between levels; boundary: "periodic", "x=clamp,y=no_slip", "x-=dirichlet_face:1.0" …; order 2, 4, 6 or 8."""
+
+    def __init__(self, cells, spacing=1.0, dt=1.0, boundary="", order=2):
+        def three(given, rest):
+            given = (given,) if isinstance(given, (int, float)) else tuple(given)
+            if not 1 <= len(given) <= 3:
+                raise InputError(f"{given}", "lockstep.pde.Mesh", "one to three numbers, x first")
+            return given + (rest,) * (3 - len(given))
+
+        self.cells = tuple(int(n) for n in three(cells, 1))
+        if isinstance(spacing, (int, float)):
+            spacing = (spacing,) * 3
+        self.spacing = tuple(float(h) for h in three(spacing, 1.0))
+        self.dt, self.boundary, self.order = float(dt), boundary, int(order)
+
+    @property
+    def shape(self):
+        """(nz, ny, nx)."""
+        return self.cells[::-1]
+
+
+class Loss:
+    """A system on a mesh: `loss(fields)` gives the loss, `value_and_gradients(fields)` its gradients too.
+
+    Kernels are traced on first use. Arrays may be NumPy's or a framework's, of f32, f64, f16 or bf16, all on one
+    device; CUDA tensors are used where they are and in the order of their framework's stream.
+    """
+
+    def __init__(self, system, mesh):
+        self.system, self.mesh = system, mesh
+        self._core = _core.Loss(system._core, list(mesh.cells), list(mesh.spacing), mesh.dt, mesh.boundary, mesh.order)
+
+    def _shape(self, name):
+        components = self.system._core.components(name)
+        return self.mesh.shape if components == 1 else (components, *self.mesh.shape)
+
+    def _array(self, value, name, shape, device):
+        array = asarray(value, device, copy=False, name=name)
+        if array.shape == shape:
+            return array
+        if not array._buffer.contiguous or array.size != _product(shape) or \
+                [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
+            raise InputError(f"shape {array.shape}", name, f"{shape}")
+        return Array(array._buffer.reshape(list(shape)), array.device, array.readonly)
+
+    def _arrays(self, fields, device):
+        arrays = {}
+        for name, levels in fields.items():
+            if not isinstance(levels, (tuple, list)):
+                levels = (None, levels, None)
+            shape = self._shape(name)
+            row = []
+            for level, value in zip((-1, 0, 1), levels):
+                array = None if value is None else self._array(value, f"field {name}, level {level:+d}", shape, device)
+                device = device or (array.device if array else None)
+                row.append(array)
+            arrays[name] = row
+        return arrays, chosen(device)
+
+    def bind(self, fields, *, parameters=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0, device=None):
+        """The loss with its buffers on a device: run() as often as the arrays' contents change."""
+        arrays, device = self._arrays(fields, None if device is None else Device(device))
+        mask = None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
+        core = self._core.bind(device._core, _buffers(arrays), parameters or {}, mask and mask._buffer, float(seed), [], 1,
+                               gradients, path, list(wanted))
+        return BoundLoss(core, device, (arrays, mask))
+
+    def __call__(self, fields, *, parameters=None, mask=None, path="auto", device=None):
+        """The loss, a float."""
+        bound = self.bind(fields, parameters=parameters, mask=mask, gradients="none", path=path, device=device)
+        return bound.run().loss
+
+    def value_and_gradients(self, fields, *, parameters=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0,
+                            device=None):
+        """(loss, {field: [gradient at level -1, 0, +1]}); levels that no residual mentions, or that `gradients` ("all",
+        "t1": level 0, "t1t2") leaves out, are None. Gradients are lockstep.Array in the shape of the mesh."""
+        bound = self.bind(fields, parameters=parameters, mask=mask, gradients=gradients, path=path, wanted=wanted,
+                          seed=seed, device=device)
+        bound.run()
+        found = {name: [bound.gradient(name, level) for level in (-1, 0, 1)] for name in fields}
+        return bound.loss, found
+
+    def residuals(self, fields, *, parameters=None, mask=None, device=None):
+        """The residuals of all terms, (K, nz, ny, nx)."""
+        arrays, device = self._arrays(fields, device and Device(device))
+        mask = None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
+        return Array(self._core.residuals(device._core, _buffers(arrays), parameters or {}, mask and mask._buffer), device)
+
+
+class BoundLoss:
+    """A loss with its buffers on a device."""
+
+    def __init__(self, core, device, keep):
+        self._core, self.device, self._keep = core, device, keep
+
+    def run(self):
+        self._core.run()
+        return self
+
+    @property
+    def terms(self):
+        """Weighted loss of each term; waits for the device."""
+        return dict(zip(self._core.term_names(), self._core.terms()))
+
+    @property
+    def loss(self):
+        return float(sum(self._core.terms()))
+
+    @property
+    def path(self):
+        return self._core.path
+
+    def gradient(self, field, level):
+        """Gradient of a field at level -1, 0 or +1, or None."""
+        buffer = self._core.gradient(field, level)
+        return None if buffer is None else Array(buffer, self.device)
+
+
+def _buffers(arrays):
+    return {name: [None if a is None else a._buffer for a in levels] for name, levels in arrays.items()}
+
+
+def _product(shape):
+    total = 1
+    for n in shape:
+        total *= n
+    return total

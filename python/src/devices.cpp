@@ -1,0 +1,242 @@
+// Devices and buffers.
+#include "bind.hpp"
+
+namespace lockstep::python {
+
+OpenDevice::OpenDevice(ContextOptions options)
+    : lines(std::make_shared<std::pair<std::mutex, std::vector<std::string>>>()) {
+  options.on_fallback = [kept = lines](const std::string& line) {
+    const std::lock_guard lock(kept->first);
+    kept->second.push_back(line);
+  };
+  context = std::make_unique<Context>(std::move(options));
+}
+
+std::vector<std::string> OpenDevice::take_fallbacks() {
+  const std::lock_guard lock(lines->first);
+  return std::exchange(lines->second, {});
+}
+
+Storage storage_of(const std::string& text) {
+  for (int k = 0; k < kStorages; ++k)
+    if (name(Storage(k)) == text) return Storage(k);
+  throw InputError("element type " + text, "lockstep", "f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
+}
+Type type_of(const std::string& text) {
+  for (int k = 1; k < 8; ++k)
+    if (name(Type(k)) == text) return Type(k);
+  throw InputError("type " + text, "lockstep", "bool, i32, u32, i64, u64, f32 or f64");
+}
+Shape shape_of(const std::vector<int64_t>& sizes) {
+  Shape shape;
+  for (int64_t s : sizes) shape.push_back(s);
+  return shape;
+}
+std::vector<int64_t> sizes_of(const Shape& shape) {
+  std::vector<int64_t> sizes;
+  for (int a = 0; a < shape.rank(); ++a) sizes.push_back(shape[a]);
+  return sizes;
+}
+
+namespace {
+
+nb::dict info_of(const DeviceInfo& info) {
+  nb::dict limits, d;
+  limits["groups"] = nb::make_tuple(info.limits.groups[0], info.limits.groups[1], info.limits.groups[2]);
+  limits["group_lanes"] = info.limits.group_lanes;
+  limits["buffer_bytes"] = info.limits.buffer_bytes;
+  limits["binding_bytes"] = info.limits.binding_bytes;
+  limits["bindings"] = info.limits.bindings;
+  limits["shared_bytes"] = info.limits.shared_bytes;
+  limits["f64"] = info.limits.f64;
+  limits["f16"] = info.limits.f16;
+  d["name"] = info.name;
+  d["kind"] = std::string(name(info.kind));
+  d["description"] = info.description;
+  d["architecture"] = info.architecture;
+  d["software"] = info.software;
+  d["multiprocessors"] = info.multiprocessors;
+  d["limits"] = limits;
+  return d;
+}
+
+nb::list list_devices() {
+  std::vector<DeviceStatus> all;
+  {
+    const nb::gil_scoped_release free;
+    all = Device::list();
+  }
+  nb::list result;
+  for (const DeviceStatus& status : all) {
+    nb::dict d = info_of(status.info);
+    d["available"] = status.available;
+    d["reason"] = status.reason;
+    d["total_bytes"] = status.memory.total_bytes;
+    d["free_bytes"] = status.memory.free_bytes;
+    result.append(d);
+  }
+  return result;
+}
+
+Argument argument_of(nb::handle value) {
+  if (nb::isinstance<Buffer>(value)) return nb::cast<Buffer>(value);
+  if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
+  if (nb::isinstance<nb::int_>(value)) {
+    int64_t small;
+    if (nb::try_cast(value, small)) return small;
+    return nb::cast<uint64_t>(value);
+  }
+  return nb::cast<double>(value);
+}
+
+void launch(const OpenDevice& open, const Kernel& kernel, const std::vector<int64_t>& extent,
+            const nb::list& arguments) {
+  std::vector<Argument> list;
+  list.reserve(nb::len(arguments));
+  for (nb::handle a : arguments) list.push_back(argument_of(a));
+  const Shape shape = shape_of(extent);
+  const nb::gil_scoped_release free;
+  open.device().launch_with(kernel, shape, list, {});
+}
+
+Buffer wrap(const OpenDevice& open, const std::string& dtype, const std::vector<int64_t>& shape,
+            uint64_t address, const std::vector<int64_t>& strides, nb::object owner,
+            std::optional<uint64_t> stream) {
+  Foreign foreign;
+  foreign.address = address;
+  foreign.owner = keep(std::move(owner));
+  if (strides.size() > 4) throw InputError("more than 4 axes", "lockstep.asarray", "1 to 4 axes");
+  std::copy(strides.begin(), strides.end(), foreign.strides.begin());
+  foreign.stream = stream;
+  const nb::gil_scoped_release free;
+  return open.device().wrap(storage_of(dtype), shape_of(shape), foreign);
+}
+
+nb::dict counters_of(const OpenDevice& open) {
+  const DeviceCounters c = open.device().counters();
+  nb::dict d;
+  d["launches"] = c.launches;
+  d["bytes_to_device"] = c.bytes_to_device;
+  d["bytes_from_device"] = c.bytes_from_device;
+  d["allocated_bytes"] = c.allocated_bytes;
+  d["peak_bytes"] = c.peak_bytes;
+  d["kernels_compiled"] = c.kernels_compiled;
+  d["cache_hits"] = c.cache_hits;
+  return d;
+}
+
+nb::list stages_of(const OpenDevice& open) {
+  nb::list all;
+  for (const StageRecord& s : open.context->stages()) {
+    nb::dict d;
+    d["stage"] = s.stage;
+    d["device"] = s.device;
+    d["seconds"] = s.seconds;
+    d["bytes_to_device"] = s.bytes_to_device;
+    d["bytes_from_device"] = s.bytes_from_device;
+    d["launches"] = s.launches;
+    d["fallbacks"] = s.fallbacks;
+    all.append(d);
+  }
+  return all;
+}
+
+}  // namespace
+
+void bind_devices(nb::module_& module) {
+  using Free = nb::call_guard<nb::gil_scoped_release>;
+  module.def("list_devices", &list_devices);
+  module.def("set_fault", [](const std::string& text) { set_fault(text); });
+
+  nb::class_<Buffer>(module, "Buffer")
+      .def_prop_ro("dtype", [](const Buffer& b) { return std::string(name(b.storage())); })
+      .def_prop_ro("shape", [](const Buffer& b) { return sizes_of(b.shape()); })
+      .def_prop_ro("strides",
+                   [](const Buffer& b) {
+                     return std::vector<int64_t>(b.strides().begin(), b.strides().begin() + b.shape().rank());
+                   })
+      .def_prop_ro("bytes", &Buffer::bytes)
+      .def_prop_ro("contiguous", &Buffer::contiguous)
+      .def_prop_ro("native", &Buffer::native)
+      .def("reshape", [](const Buffer& b, const std::vector<int64_t>& s) { return b.reshape(shape_of(s)); })
+      .def("window",
+           [](const Buffer& b, const std::vector<int64_t>& offset, const std::vector<int64_t>& size) {
+             return b.window(shape_of(offset), shape_of(size));
+           });
+
+  nb::class_<OpenDevice>(module, "Device")
+      .def("__init__",
+           [](OpenDevice* self, const std::string& device, const std::string& numerics, int threads,
+              bool fallback) {
+             if (numerics != "exact" && numerics != "fast")
+               throw InputError("numerics " + numerics, "lockstep.Device", "exact or fast");
+             ContextOptions options;
+             options.device = device;
+             options.numerics = numerics == "fast" ? Numerics::fast : Numerics::exact;
+             options.threads = threads;
+             options.fallback = fallback;
+             const nb::gil_scoped_release free;
+             new (self) OpenDevice(std::move(options));
+           })
+      .def_prop_ro("info", [](const OpenDevice& d) { return info_of(d.device().info()); })
+      .def("memory",
+           [](const OpenDevice& d) {
+             const MemoryInfo m = d.device().memory();
+             return std::pair(m.total_bytes, m.free_bytes);
+           })
+      .def("counters", &counters_of)
+      .def("stages", &stages_of)
+      .def("fallbacks", [](const OpenDevice& d) { return d.context->fallbacks(); })
+      .def("take_fallbacks", &OpenDevice::take_fallbacks)
+      .def("allocate",
+           [](const OpenDevice& d, const std::string& dtype, const std::vector<int64_t>& shape) {
+             return d.device().allocate(storage_of(dtype), shape_of(shape));
+           })
+      .def("wrap", &wrap, nb::arg("dtype"), nb::arg("shape"), nb::arg("address"), nb::arg("strides"),
+           nb::arg("owner"), nb::arg("stream") = nb::none())
+      .def(
+          "write",
+          [](const OpenDevice& d, const Buffer& to, uint64_t address, int64_t bytes) {
+            d.device().write(to, reinterpret_cast<const void*>(uintptr_t(address)), bytes);
+          },
+          Free())
+      .def(
+          "read",
+          [](const OpenDevice& d, const Buffer& from, uint64_t address, int64_t bytes) {
+            d.device().read(from, reinterpret_cast<void*>(uintptr_t(address)), bytes);
+          },
+          Free())
+      .def(
+          "copy", [](const OpenDevice& d, const Buffer& a, const Buffer& b) { d.device().copy(a, b); },
+          Free())
+      .def(
+          "clear", [](const OpenDevice& d, const Buffer& b) { d.device().clear(b); }, Free())
+      .def(
+          "synchronize", [](const OpenDevice& d) { d.device().synchronize(); }, Free())
+      .def(
+          "begin_after", [](const OpenDevice& d, uint64_t stream) { d.device().begin_after(stream); }, Free())
+      .def(
+          "end_before", [](const OpenDevice& d, uint64_t stream) { d.device().end_before(stream); }, Free())
+      .def("launch", &launch)
+      .def(
+          "prepare", [](const OpenDevice& d, const Kernel& k) { d.device().prepare(k); }, Free())
+      .def("supports",
+           [](const OpenDevice& d, const Kernel& k) {
+             const Support s = d.device().supports(k);
+             return std::pair(s.ok, s.reason);
+           })
+      .def("seconds",
+           [](const OpenDevice& d, const Kernel& kernel, const std::vector<int64_t>& extent,
+              const nb::list& arguments, int repeats) {
+             std::vector<Argument> list;
+             for (nb::handle a : arguments) list.push_back(argument_of(a));
+             const Shape shape = shape_of(extent);
+             const nb::gil_scoped_release free;
+             return d.device().seconds([&] {
+               for (int k = 0; k < repeats; ++k) d.device().launch_with(kernel, shape, list, {});
+             });
+           })
+      .def("copy_gbps", [](const OpenDevice& d) { return measure_copy_gbps(d.device()); }, Free());
+}
+
+}  // namespace lockstep::python

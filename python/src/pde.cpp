@@ -1,0 +1,175 @@
+// Losses of partial differential equations on a device's buffers.
+#include "bind.hpp"
+#include "lockstep/pde/examples.hpp"
+
+namespace lockstep::python {
+namespace {
+
+using autodiff::Value;
+using pde::Field;
+
+using Levels = std::vector<std::optional<Buffer>>;  // of the levels -1, 0, +1
+
+std::array<Buffer, 3> levels_of(const Levels& given) {
+  std::array<Buffer, 3> levels;
+  for (size_t k = 0; k < 3 && k < given.size(); ++k)
+    if (given[k]) levels[k] = *given[k];
+  return levels;
+}
+
+pde::Inputs inputs_of(const std::map<std::string, Levels>& fields,
+                      const std::map<std::string, double>& parameters, const std::optional<Buffer>& mask,
+                      double seed, const Levels& rows, int64_t members) {
+  pde::Inputs inputs;
+  for (const auto& [name, levels] : fields) inputs.fields[name] = levels_of(levels);
+  inputs.parameters = parameters;
+  if (mask) inputs.mask = *mask;
+  inputs.seed = seed;
+  if (!rows.empty()) inputs.rows = levels_of(rows);
+  inputs.members = members;
+  return inputs;
+}
+
+pde::Gradients gradients_of(const std::string& text) {
+  if (text == "all") return pde::Gradients::all;
+  if (text == "t1") return pde::Gradients::t1;
+  if (text == "t1t2") return pde::Gradients::t1t2;
+  if (text == "none") return pde::Gradients::none;
+  throw InputError("gradients " + text, "lockstep.pde.Loss", "all, t1, t1t2 or none");
+}
+pde::Path path_of(const std::string& text) {
+  for (pde::Path path : {pde::Path::automatic, pde::Path::two_kernel, pde::Path::fused, pde::Path::two_sweep})
+    if (pde::name(path) == text) return path;
+  if (text == "automatic" || text == "auto") return pde::Path::automatic;
+  throw InputError("path " + text, "lockstep.pde.Loss", "auto, two-kernel, fused or two-sweep");
+}
+
+pde::Mesh mesh_of(const std::array<int64_t, 3>& cells, const std::array<double, 3>& spacing, double dt,
+                  const std::string& boundary, int order) {
+  pde::Mesh mesh;
+  mesh.cells = cells;
+  mesh.spacing = spacing;
+  mesh.dt = dt;
+  if (!boundary.empty()) mesh.boundary = pde::Boundary::parse(boundary);
+  mesh.order = order;
+  return mesh;
+}
+
+template <class T>
+std::array<T, 3> three(const std::vector<T>& v) {
+  return {v.at(0), v.at(1), v.at(2)};
+}
+
+void bind_system(nb::module_& module) {
+  using pde::System;
+  nb::class_<Field>(module, "Field").def_ro("index", &Field::index).def_ro("components", &Field::components);
+  nb::class_<System>(module, "System")
+      .def(nb::init<int>())
+      .def("field",
+           [](System& s, const std::string& name, int components, const std::string& boundary) {
+             return boundary.empty() ? s.field(name, components)
+                                     : s.field(name, components, pde::Boundary::parse(boundary));
+           })
+      .def("vector", &System::vector)
+      .def("parameter", &System::parameter)
+      .def("at", &System::at)
+      .def("dt", &System::dt)
+      .def("dt_forward", &System::dt_forward)
+      .def("dtt", &System::dtt)
+      .def("d", &System::d)
+      .def("d2", &System::d2)
+      .def("forward", &System::forward)
+      .def("backward", &System::backward)
+      .def("upwind", &System::upwind)
+      .def("grad", &System::grad)
+      .def("div", &System::div)
+      .def("laplacian", &System::laplacian)
+      .def("advect", &System::advect)
+      .def("residual", &System::residual)
+      .def("components", [](const System& s, const std::string& field) { return s.components(field); })
+      .def_prop_ro("dimensions", &System::dimensions);
+  module.def("transport", [](int dimensions, const std::map<std::string, double>& options) {
+    pde::TransportOptions t;
+    for (const auto& [name, value] : options) {
+      if (name == "weight_sigma")
+        t.weight_sigma = value;
+      else if (name == "weight_u")
+        t.weight_u = value;
+      else if (name == "sigma_transport")
+        t.sigma_transport = value != 0;
+      else if (name == "sigma_divergence")
+        t.sigma_divergence = value != 0;
+      else if (name == "momentum")
+        t.momentum = value != 0;
+      else if (name == "upwind")
+        t.upwind = value != 0;
+      else if (name == "viscosity")
+        t.viscosity = value;
+      else if (name == "pressure")
+        t.pressure = value != 0;
+      else if (name == "forcing")
+        t.forcing = value != 0;
+      else if (name == "weight_divergence")
+        t.weight_divergence = value;
+      else if (name == "weight_speed")
+        t.weight_speed = value;
+      else
+        throw InputError("option " + name, "lockstep.pde.transport", "an option of the transport loss");
+    }
+    return pde::transport(dimensions, t);
+  });
+}
+
+}  // namespace
+
+void bind_pde(nb::module_& module) {
+  bind_system(module);
+  using pde::BoundLoss;
+  using pde::Loss;
+  using Free = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<BoundLoss>(module, "BoundLoss")
+      .def("run", &BoundLoss::run, Free())
+      .def("terms", &BoundLoss::terms, Free())
+      .def("term_names", &BoundLoss::term_names)
+      .def("gradient",
+           [](const BoundLoss& b, const std::string& field, int level) -> std::optional<Buffer> {
+             Buffer g = b.gradient(field, level);
+             if (!g) return {};
+             return g;
+           })
+      .def("gradient_rows",
+           [](const BoundLoss& b, int level) -> std::optional<Buffer> {
+             Buffer g = b.gradient_rows(level);
+             if (!g) return {};
+             return g;
+           })
+      .def_prop_ro("path", [](const BoundLoss& b) { return std::string(pde::name(b.path())); });
+  nb::class_<Loss>(module, "Loss")
+      .def("__init__",
+           [](Loss* self, const pde::System& system, const std::vector<int64_t>& cells,
+              const std::vector<double>& spacing, double dt, const std::string& boundary, int order) {
+             new (self) Loss(system, mesh_of(three(cells), three(spacing), dt, boundary, order));
+           })
+      .def("bind",
+           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
+              const std::map<std::string, double>& parameters, const std::optional<Buffer>& mask, double seed,
+              const Levels& rows, int64_t members, const std::string& gradients, const std::string& path,
+              const std::vector<std::string>& wanted) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, mask, seed, rows, members);
+             pde::LossOptions options;
+             options.gradients = gradients_of(gradients);
+             options.path = path_of(path);
+             options.wanted = wanted;
+             const nb::gil_scoped_release free;
+             return loss.bind(open.device(), inputs, options);
+           })
+      .def("residuals",
+           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
+              const std::map<std::string, double>& parameters, const std::optional<Buffer>& mask) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, mask, 1, {}, 1);
+             const nb::gil_scoped_release free;
+             return loss.residuals(open.device(), inputs);
+           });
+}
+
+}  // namespace lockstep::python

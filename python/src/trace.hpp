@@ -1,0 +1,6 @@
+// Includes for the parts that see the IR while Python traces a kernel.
+#pragma once
+
+#include "lockstep/ir/builder.hpp"
+#include "lockstep/ir/function.hpp"
+#include "lockstep/kernel/dynamic.hpp"

@@ -1,0 +1,19 @@
+"""The devices that the tests run on, and helpers."""
+import numpy as np
+import pytest
+
+import lockstep as ls
+
+
+@pytest.fixture(params=["cpu", "interp"])
+def device(request):
+    return ls.Device(request.param)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def address(array):
+    return array.__array_interface__["data"][0]

@@ -1,0 +1,85 @@
+"""Least squares with residuals traced from Python."""
+import numpy as np
+import pytest
+
+import lockstep as ls
+from lockstep import solve
+
+
+def test_least_squares_recovers_a_curve(rng):
+    x = np.linspace(0, 3, 40)
+    truth = np.array([2.5, 1.3, 0.5])
+    y = truth[0] * np.exp(-truth[1] * x) + truth[2]
+    found = solve.least_squares(lambda p, x, y: p[0] * ls.exp(-p[1] * x) + p[2] - y, [1.0, 1.0, 0.0], args=(x, y),
+                                device="cpu")
+    np.testing.assert_allclose(found.x, truth, rtol=1e-7)
+    assert found.cost < 1e-16 and found.status > 0 and found.nfev > 1 and isinstance(found.message, str)
+    noisy = y + 0.01 * rng.standard_normal(40)
+    found = solve.least_squares(lambda p, x, y: p[0] * ls.exp(-p[1] * x) + p[2] - y, [1.0, 1.0, 0.0], args=(x, noisy),
+                                device="cpu")
+    r = found.x[0] * np.exp(-found.x[1] * x) + found.x[2] - noisy
+    assert found.cost == pytest.approx(0.5 * (r ** 2).sum(), rel=1e-10)
+
+
+def test_least_squares_without_data_and_with_bounds():
+    rosenbrock = solve.least_squares(lambda p: (10 * (p[1] - p[0] ** 2), 1 - p[0]), [-1.2, 1.0], device="cpu")
+    np.testing.assert_allclose(rosenbrock.x, [1, 1], rtol=1e-6)
+    held = solve.least_squares(lambda p: p[0] - 5, [0.0], bounds=([-1], [2]), device="cpu")
+    assert held.x[0] == pytest.approx(2)
+    with pytest.raises(ls.InputError, match="args"):
+        solve.least_squares(lambda p, a, b: p[0] - a - b, [0.0], args=([1.0, 2.0], [1.0]))
+    with pytest.raises(ls.InputError, match="where"):
+        solve.least_squares(lambda p: p[0] if p[0] > 0 else -p[0], [1.0], device="cpu")
+
+
+def test_springs_of_a_polygon(rng):
+    n = 12
+    problem = solve.Problem()
+    angle = 2 * np.pi * np.arange(n) / n
+    points = problem.add_blocks("points", np.stack([np.cos(angle), np.sin(angle)], 1) + 0.1 * rng.random((n, 2)))
+    edges = np.stack([np.arange(n), (np.arange(n) + 1) % n], 1)
+    problem.add_terms("spring", lambda p, q, d: ls.norm(p - q) - d[0], (points, points), edges, np.full(n, 0.7))
+    problem.fix(points, 0)
+    rows = []
+    summary = problem.minimize(device="cpu", callback=rows.append)
+    assert summary.final_cost < 1e-12 and summary.variables == 2 * (n - 1) and problem.residual_count == n
+    assert len(rows) == summary.iterations and rows[-1]["cost"] == pytest.approx(summary.final_cost, abs=1e-20)
+    p = problem.values(points)
+    np.testing.assert_allclose(np.linalg.norm(p[edges[:, 0]] - p[edges[:, 1]], axis=1), 0.7, atol=1e-6)
+    with pytest.raises(ls.InputError, match="indices"):
+        problem.add_terms("bad", lambda p, q: p[0] - q[0], (points, points), np.zeros((3, 3)))
+
+
+def test_an_error_in_a_callback_comes_out():
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[3.0]])
+    problem.add_terms("root", lambda x: ls.exp(x[0]) - 2, (x,), [[0]])
+
+    def stop(row):
+        raise KeyError("from the callback")
+
+    with pytest.raises(KeyError, match="from the callback"):
+        problem.minimize(device="cpu", callback=stop)
+    assert problem.minimize(device="cpu", callback=lambda row: False).termination == "stopped"
+
+
+def test_pose_graph_file(tmp_path):
+    file = tmp_path / "square.g2o"
+    text = "".join(f"VERTEX_SE2 {k} {x} {y} {a}\n" for k, (x, y, a) in
+                   enumerate([(0, 0, 0), (1.1, 0, 1.6), (1, 1.1, 3.1), (0, 1, -1.5)]))
+    text += "".join(f"EDGE_SE2 {k} {(k + 1) % 4} 1 0 1.5707963267948966 1 0 0 1 0 1\n" for k in range(4))
+    file.write_text(text)
+    problem, poses, landmarks = solve.read_g2o(file)
+    assert landmarks is None and poses.size == 3
+    assert problem.minimize(device="cpu").final_cost < 1e-15
+    np.testing.assert_allclose(problem.values(poses)[2, :2], [1, 1], atol=1e-6)
+    with pytest.raises(ls.InputError, match="nothing.g2o"):
+        solve.read_g2o(tmp_path / "nothing.g2o")
+
+
+def test_mesh_file(tmp_path):
+    file = tmp_path / "one.obj"
+    file.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    vertices, triangles = solve.read_obj(file)
+    np.testing.assert_array_equal(vertices, [[0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(triangles, [[0, 1, 2]])

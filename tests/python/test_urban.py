@@ -1,0 +1,73 @@
+"""Shadows, walls and sky view factors from arrays."""
+import datetime
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+from lockstep import urban
+
+
+def city():
+    dsm = np.zeros((24, 24), "f4")
+    dsm[8:14, 8:14] = 10
+    return dsm
+
+
+def test_a_block_casts_its_shadow():
+    found = urban.shadows(city(), azimuth=180, altitude=45, pixel_size=1.0, device="cpu")
+    assert set(found) == {"shadow_buildings", "shadow_vegetation", "shadow_vegetation_before_buildings"}
+    shade = found["shadow_buildings"]
+    assert shade[20, 10] == 1 and shade[5, 10] == 0 and shade[5, 2] == 1  # the sun in the south, the shadow north
+    assert shade.dtype == np.float32 and shade.flags.writeable
+
+
+def test_the_fifteen_sky_view_factors_and_walls():
+    found = urban.svf(city(), pixel_size=1.0, patches=145, device="cpu")
+    assert tuple(found) == urban.SKY_VIEW_NAMES and len(found) == 15
+    svf = found["svf"]
+    assert svf[10, 7] < 0.75 < svf[0, 0] <= 1 and (found["svf_veg"] == 1).all()
+    again = urban.svf(city(), pixel_size=1.0, patches=145, device="cpu", tile=8, keep_states=True)
+    assert (again["svf"] == svf).all() and again["sky_states"].shape == (10, 24, 24)
+    walls = urban.walls(city(), pixel_size=1.0, device="cpu")
+    assert walls["wall_height"].max() == 10 and (walls["wall_height"] > 0).sum() >= 20
+    lit = urban.shadows(city(), azimuth=180, altitude=45, pixel_size=1.0, **walls, device="cpu")
+    assert {"wall_sun", "wall_shadow"} < set(lit)
+
+
+def test_missing_pixels_and_bad_input():
+    dsm = city()
+    dsm[0, 0] = -9999
+    found = urban.shadows(dsm, azimuth=90, altitude=30, pixel_size=2.0, nodata=-9999, device="cpu")
+    assert np.isnan(found["shadow_buildings"][0, 0]) and not np.isnan(found["shadow_buildings"][1, 1])
+    for call, words in ((lambda: urban.svf(city()), "pixel_size"),
+                        (lambda: urban.svf(city()[0], pixel_size=1), "argument dsm"),
+                        (lambda: urban.svf(city(), cdsm=np.zeros((3, 3)), pixel_size=1), "argument cdsm"),
+                        (lambda: urban.svf(city(), pixel_size=1, patches=100), "patches"),
+                        (lambda: urban.svf(city(), pixel_size=1, zenith="up"), "zenith"),
+                        (lambda: urban.shadows(city(), azimuth=0, altitude=-5, pixel_size=1), "altitude|horizon")):
+        with pytest.raises(ls.InputError, match=words):
+            call()
+
+
+def test_fallbacks_are_warnings():
+    from lockstep import _core
+    gpu = [d["name"] for d in ls.devices() if d["available"] and d["kind"] in ("cuda", "webgpu")]
+    if not gpu:
+        pytest.skip("no GPU, and no software WebGPU adapter")
+    device = ls.Device(gpu[0])
+    before = ls.fallbacks().get("urban.shadow", 0)
+    _core.set_fault("urban.shadow:launch")
+    try:
+        with pytest.warns(ls.FallbackWarning, match=r"\[GPU\] urban.shadow failed: .* CPU fallback\."):
+            found = urban.shadows(city()[:8, :8], azimuth=180, altitude=45, pixel_size=1.0, device=device)
+    finally:
+        _core.set_fault("")
+    assert found["shadow_buildings"].shape == (8, 8)
+    assert ls.fallbacks()["urban.shadow"] == before + 1
+
+
+def test_the_sun_at_noon():
+    noon = datetime.datetime(2015, 6, 21, 12, 0, tzinfo=datetime.timezone.utc)
+    azimuth, altitude = urban.sun_position(noon, 0.0, 0.0)
+    assert altitude == pytest.approx(66.56, abs=0.1) and (azimuth < 5 or azimuth > 355)
