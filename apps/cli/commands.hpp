@@ -27,6 +27,7 @@ void add_urban_walls(CommandList& commands, CLI::App& urban);
 void add_urban_shadows(CommandList& commands, CLI::App& urban);
 void add_urban_svf(CommandList& commands, CLI::App& urban);
 void add_urban_sample(CommandList& commands, CLI::App& urban);
+void add_urban_stage(CommandList& commands, CLI::App& urban);
 void add_pde_convergence(CommandList& commands, CLI::App& pde);
 void add_pde_example(CommandList& commands, CLI::App& pde);
 void add_pde_study(CommandList& commands, CLI::App& pde);

@@ -1,5 +1,7 @@
 // Cases of the urban kernels. Sizes "64x48" are random cities; "goteborg:512x512" is Göteborg and its mirror
 // images, where $LOCKSTEP_DATA has its rasters.
+#include "urban/radiation/cases.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -374,6 +376,7 @@ void add_urban_cases(CaseRegistry& registry) {
   for (WallTies ties : {WallTies::middle, WallTies::first}) registry.add(wall_aspect_case(ties));
   for (bool plants : {false, true}) registry.add(wall_shade_case(plants));
   add_comfort_cases(registry);
+  urban::add_radiation_cases(registry);
 }
 
 }  // namespace lockstep

@@ -93,6 +93,7 @@ void add_urban(CommandList& commands, CLI::App& root) {
   add_urban_walls(commands, *urban.app);
   add_urban_svf(commands, *urban.app);
   add_urban_sample(commands, *urban.app);
+  add_urban_stage(commands, *urban.app);
 }
 
 }  // namespace lockstep::cli

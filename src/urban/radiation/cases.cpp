@@ -1,0 +1,279 @@
+// Cases of the ground view and of whole steps. Sizes up to 40,000 pixels are random cities, larger ones the
+// sample city.
+#include "urban/radiation/cases.hpp"
+
+#include <memory>
+#include <string>
+
+#include "urban/city/random_city.hpp"
+#include "urban/city/sample_city.hpp"
+#include "urban/city/scene.hpp"
+#include "urban/radiation/kernels.hpp"
+#include "urban/radiation/model.hpp"
+#include "urban/radiation/reference_step.hpp"
+#include "urban/rays/kernels.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+constexpr int64_t kRandomPixels = 40000;
+
+struct Site {
+  City city;
+  Walls walls;
+  std::vector<int32_t> codes;  // of the land cover; empty: bare
+};
+using SharedSite = std::shared_ptr<const Site>;
+
+Walls walls_of(const City& city) {
+  Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
+  walls.height.values = reference::wall_height<float>(city, 1.0);
+  walls.aspect.values = reference::wall_aspect<float>(city, walls.height.values);
+  return walls;
+}
+
+SharedSite site_of(const std::string& size, uint64_t seed, bool plants, bool covers) {
+  const Shape shape = parse_shape(size, 2);
+  const auto site = std::make_shared<Site>();
+  if (shape[0] * shape[1] > kRandomPixels) {
+    CityInput input = make_sample_city({.rows = shape[0], .cols = shape[1], .seed = seed});
+    if (!plants) input.cdsm = input.tdsm = {};
+    ContextOptions open;
+    open.device = "cpu,interp";
+    Context context(open);
+    site->walls = compute_walls(context, input, {.minimum_height_m = 1.0});
+    site->city = prepare_city(std::move(input));
+  } else {
+    const double pixel = seed % 2 == 0 ? 2.0 : 1.0;
+    site->city = prepare_city(random_city(shape[0], shape[1], seed, {plants, pixel, 0.02}));
+    site->city.dem.assign(site->city.dsm.size(), 5.0f);
+    site->walls = walls_of(site->city);
+  }
+  const std::vector<SurfaceRow> table = standard_land_cover();
+  for (size_t p = 0; covers && p < site->city.dsm.size(); ++p)
+    site->codes.push_back(table[(p / 7 + seed) % table.size()].code);
+  return site;
+}
+
+StepForcing noon(uint64_t seed) {
+  StepForcing f;
+  f.sun_altitude_deg = 35;
+  f.sun_azimuth_deg = 110 + 50.0 * static_cast<double>(seed % 5);
+  f.day_max_altitude_deg = 52;
+  f.sunrise_h = 4.5;
+  f.day_fraction = 0.55;
+  f.day_of_year = 170;
+  f.air_c = 24;
+  f.humidity_percent = 45;
+  f.beam_w_m2 = 620;
+  f.diffuse_w_m2 = 180;
+  f.global_w_m2 = 535;
+  f.clear_w_m2 = 640;
+  f.clear_correction = 0.87;
+  f.clear_beam_w_m2 = 830;
+  f.clear_diffuse_w_m2 = 90;
+  f.clearness = 0.9;
+  f.sky_emissivity = 0.78;
+  f.water_c = 19;
+  return f;
+}
+
+Array planes_of(std::vector<std::vector<double>> planes, const City& city) {
+  std::vector<float> values;
+  for (const auto& plane : planes)
+    for (size_t p = 0; p < plane.size(); ++p)
+      values.push_back(city.dsm[p] == kNoHeight ? 0.0f : static_cast<float>(plane[p]));
+  return Array::of(std::move(values), {static_cast<int64_t>(planes.size()), city.rows, city.cols});
+}
+
+RadiationScene scene_of(const Site& site) {
+  RadiationScene scene;
+  scene.city = &site.city;
+  scene.walls = &site.walls;
+  scene.land_cover = &site.codes;
+  scene.tile = whole_tile(site.city);
+  return scene;
+}
+
+/// Everything of a step: shadows, walls, ground view, fluxes.
+Case step_case(const std::string& name, const RadiationOptions& options, bool plants, bool covers,
+               bool bench) {
+  Case c;
+  c.name = name;
+  c.small = {"1x1", "3x40", "24x21"};
+  if (bench) c.bench = {"512x512", "1024x1024"};
+  // A patch of wall whose edge of shade lies within rounding of the pixel's threshold flips.
+  c.reference = c.webgpu = Bound::relative(1e-5);
+  c.kernels = [=] {
+    return std::vector{kernels::ground_geometry(),
+                       kernels::ground_albedo(),
+                       kernels::ground_surface(plants, covers),
+                       kernels::ground_view(covers),
+                       kernels::ground_night(covers),
+                       kernels::radiation(options.sky == SkyModel::anisotropic, plants)};
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const SharedSite site = site_of(size, seed, plants, covers);
+    const StepForcing forcing = noon(seed);
+    const double pixels = static_cast<double>(site->city.pixels());
+    const bool anisotropic = options.sky == SkyModel::anisotropic;
+    const int patches = patch_count(options.view.patches);
+    const GroundReach reach = ground_reach(options, site->city.pixel_size_m);
+    CaseProblem p;
+    // Heights, walls and their aspects, view factors, states, geometry, albedo, delay in and out, results.
+    p.bytes = pixels * 4 *
+              ((plants ? 3 : 1) + 2 + (anisotropic ? (plants ? 2 : 1) : (plants ? 15 : 5)) +
+               (anisotropic ? (patches + 15) / 16 : 0) + (covers ? 1 : 0) + kernels::kGroundWords + 5 + 10 +
+               kRadiationOutputs);
+    p.flops =
+        pixels * (kGroundRays * reach.far * (covers ? 3.0 : 2.0) + (anisotropic ? patches * 12.0 : 400));
+    p.reference = [=] {
+      reference::StepState state;
+      const auto grids = reference::step_grids(site->city, site->walls, site->codes, options, forcing);
+      const auto planes = reference::step(grids, forcing, options, state);
+      return std::vector{planes_of({planes.begin(), planes.end()}, site->city)};
+    };
+    p.bind = [=](const Device& device) {
+      const auto model = std::make_shared<RadiationModel>(device, scene_of(*site), options);
+      return CaseRun{[=] { model->step(forcing); },
+                     [=] {
+                       std::vector<std::vector<double>> planes;
+                       for (int k = 0; k < kRadiationOutputs; ++k) {
+                         const auto plane =
+                             device.download<f32>(model->output(static_cast<RadiationOutput>(k)));
+                         planes.emplace_back(plane.begin(), plane.end());
+                       }
+                       return std::vector{planes_of(planes, site->city)};
+                     }};
+    };
+    return p;
+  };
+  return c;
+}
+
+/// The ground view alone, from given shade: what the ground gives, and the sums over it.
+Case gvf_case(bool covers) {
+  Case c;
+  c.name = covers ? "urban.gvf.cover" : "urban.gvf";
+  c.small = {"1x1", "3x40", "33x26"};
+  c.bench = {"512x512", "1024x1024"};
+  c.reference = c.webgpu = Bound::relative(1e-6);
+  c.kernels = [=] {
+    return std::vector{kernels::ground_surface(false, covers), kernels::ground_view(covers)};
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const SharedSite site = site_of(size, seed, false, covers);
+    const City& city = site->city;
+    const StepForcing forcing = noon(seed);
+    const RadiationOptions options;
+    const GroundReach reach = ground_reach(options, city.pixel_size_m);
+    const double pixels = static_cast<double>(city.pixels());
+    // Shade in stripes; every other wall is lit over its whole height.
+    struct Shade {
+      std::vector<float> planes, lit, walls, aspect, ground;
+      std::vector<int32_t> cover;
+    };
+    const auto shade = std::make_shared<Shade>();
+    const std::vector<uint8_t> ground = ground_mask(city);
+    for (size_t p = 0; p < ground.size(); ++p) {
+      const float wall = ground[p] ? site->walls.height.values[p] : 0.0f;
+      shade->planes.push_back(p / 5 % 3 == 0 ? 0.0f : 1.0f);
+      shade->walls.push_back(wall);
+      shade->lit.push_back(p % 2 == 0 ? wall : 0.5f * wall);
+      shade->aspect.push_back(site->walls.aspect.values[p]);
+      shade->ground.push_back(ground[p]);
+      if (!covers) continue;
+      for (size_t k = 0; k < options.land_cover.size(); ++k)
+        if (options.land_cover[k].code == site->codes[p]) shade->cover.push_back(static_cast<int32_t>(k));
+    }
+    CaseProblem p;
+    p.bytes = pixels * 4 *
+              (3 + 2 * (covers ? 3 : 2) + (covers ? 2 : 0) + kernels::kGroundWords + kernels::kGroundPlanes);
+    p.flops = pixels * kGroundRays * reach.far * (covers ? 3.0 : 2.0);
+    p.reference = [=] {
+      reference::StepGrids grids;
+      grids.rows = site->city.rows;
+      grids.cols = site->city.cols;
+      grids.pixel_size_m = site->city.pixel_size_m;
+      const auto reals = [](const std::vector<float>& v) { return reference::Reals(v.begin(), v.end()); };
+      grids.buildings = reals(shade->ground);
+      grids.wall_height = reals(shade->walls);
+      grids.wall_sun = reals(shade->lit);
+      grids.wall_aspect_deg = reals(shade->aspect);
+      grids.cover = shade->cover;
+      reference::StepState state;
+      const auto view = reference::ground_of_step(grids, forcing, options, reals(shade->planes), state);
+      std::vector<std::vector<double>> planes(view.lup.begin(), view.lup.end());
+      planes.insert(planes.end(), view.albedo.begin(), view.albedo.end());
+      planes.push_back(view.norm);
+      return std::vector{planes_of(planes, site->city)};
+    };
+    p.bind = [=](const Device& device) {
+      const Shape plane{site->city.rows, site->city.cols};
+      const int64_t pitch = plane[1];
+      const auto up = [&](const auto& data) { return device.upload(data); };
+      const Buffer planes = up(shade->planes).reshape({1, plane[0], plane[1]}),
+                   lit = up(shade->lit).reshape({1, plane[0], plane[1]}),
+                   walls = up(shade->walls).reshape(plane), aspect = up(shade->aspect).reshape(plane),
+                   ground_plane = up(shade->ground).reshape(plane);
+      const GroundSteps steps = ground_steps(reach.far, pitch);
+      const Buffer offsets = up(steps.offsets),
+                   table = up(step_table(forcing, options, covers, nullptr, reach, {}));
+      const Buffer geometry = device.allocate<u32>({kernels::kGroundWords, plane[0], plane[1]});
+      device.launch(kernels::ground_geometry(), plane, ground_plane, walls, aspect, up(steps.pairs),
+                    up(steps.sides), geometry, reach.far, 0, 0);
+      const Buffer sun = device.allocate<f32>(plane), lup = device.allocate<f32>(plane);
+      const Buffer out = device.allocate<f32>({kernels::kGroundPlanes, plane[0], plane[1]});
+      const auto flat = [](const Buffer& b) { return b.reshape({b.elements()}); };
+      const Kernel surface = kernels::ground_surface(false, covers), view = kernels::ground_view(covers);
+      const auto outputs = [=] {
+        const auto all = device.download<f32>(out);
+        std::vector<std::vector<double>> split;
+        for (auto at = all.begin(); at != all.end(); at += plane.elements())
+          split.emplace_back(at, at + plane.elements());
+        return std::vector{planes_of(split, site->city)};
+      };
+      if (!covers)
+        return CaseRun{[=] {
+                         device.launch(surface, plane, planes, lit, walls, table, sun, lup);
+                         device.launch(view, plane, geometry, flat(sun), flat(lup), offsets, table, out,
+                                       reach.near, reach.far, 0, 0, pitch, 1);
+                       },
+                       outputs};
+      const Buffer cover = up(shade->cover).reshape(plane), albedo = device.allocate<f32>(plane);
+      return CaseRun{[=] {
+                       device.launch(surface, plane, planes, lit, walls, cover, table, sun, lup, albedo);
+                       device.launch(view, plane, geometry, flat(sun), flat(lup), flat(albedo), cover,
+                                     offsets, table, out, reach.near, reach.far, 0, 0, pitch, 1);
+                     },
+                     outputs};
+    };
+    return p;
+  };
+  return c;
+}
+
+}  // namespace
+
+void add_radiation_cases(CaseRegistry& registry) {
+  for (bool covers : {false, true}) registry.add(gvf_case(covers));
+  RadiationOptions options;
+  registry.add(step_case("urban.step.anisotropic", options, true, false, true));
+  registry.add(step_case("urban.step.anisotropic.cover", options, true, true, false));
+  registry.add(step_case("urban.step.anisotropic.bare", options, false, false, true));
+  options.body = Body::box;
+  options.posture = Posture::sitting;
+  options.view.patches = SkyPatches::p145;
+  registry.add(step_case("urban.step.anisotropic.box", options, true, false, false));
+  options = {};
+  options.sky = SkyModel::isotropic;
+  registry.add(step_case("urban.step.isotropic", options, true, false, true));
+  registry.add(step_case("urban.step.isotropic.bare", options, false, true, false));
+  options.body = Body::box;
+  options.constants = constants_of(Preset::umep);
+  registry.add(step_case("urban.step.isotropic.umep", options, true, true, false));
+  options.constants = constants_of(Preset::solweig);
+  registry.add(step_case("urban.step.isotropic.solweig", options, true, true, false));
+}
+
+}  // namespace lockstep::urban

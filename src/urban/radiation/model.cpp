@@ -1,0 +1,378 @@
+#include "urban/radiation/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "lockstep/error.hpp"
+#include "urban/city/scene.hpp"
+#include "urban/radiation/kernels.hpp"
+#include "urban/radiation/step_table.hpp"
+#include "urban/rays/kernels.hpp"
+#include "urban/sky/sky.hpp"
+#include "urban/sun/shadows.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+constexpr int kOutPlanes = 8;  // the sunlit share is a plane of the ground view
+constexpr int kDelayPlanes = 5;
+constexpr char kWhere[] = "radiation";
+
+/// The core and what its view of the ground reaches, as a tile of its own.
+Tile ground_tile(const City& city, const Tile& tile, int far) {
+  Tile ground = tile;
+  ground.row = std::max<int64_t>(0, tile.row - far);
+  ground.col = std::max<int64_t>(0, tile.col - far);
+  ground.rows = std::min(city.rows, tile.row + tile.rows + far) - ground.row;
+  ground.cols = std::min(city.cols, tile.col + tile.cols + far) - ground.col;
+  ground.room_rows = ground.room_cols = 0;
+  return ground;
+}
+
+/// The part of a whole grid under a tile's core.
+template <class To, class From>
+std::vector<To> crop(const std::vector<From>& whole, const City& city, const Tile& tile) {
+  std::vector<To> part;
+  part.reserve(static_cast<size_t>(tile.core_pixels()));
+  for (int64_t row = tile.row; row < tile.row + tile.rows; ++row)
+    for (int64_t col = tile.col; col < tile.col + tile.cols; ++col)
+      part.push_back(static_cast<To>(whole[static_cast<size_t>(row * city.cols + col)]));
+  return part;
+}
+
+template <class E>
+Buffer upload_plane(const Device& device, const Stream& stream, const std::vector<E>& data,
+                    const Tile& tile) {
+  return upload_on(device, stream, data).reshape({tile.rows, tile.cols});
+}
+
+/// 1 = ground, 0 = building.
+std::vector<uint8_t> ground_of(const RadiationScene& scene) {
+  const City& city = *scene.city;
+  if (!city.dem.empty()) return ground_mask(city);
+  if (!scene.land_cover || scene.land_cover->empty())
+    throw InputError("neither a DEM nor a land cover", kWhere, "one of them, to tell buildings from ground");
+  std::vector<uint8_t> ground(city.dsm.size());
+  for (size_t p = 0; p < ground.size(); ++p) {
+    const int32_t code = (*scene.land_cover)[p];
+    ground[p] = city.dsm[p] != kNoHeight && code != kBuildingCode && code < 100;
+  }
+  return ground;
+}
+
+/// Rows of the table from codes.
+std::vector<int32_t> cover_rows(const std::vector<int32_t>& codes, const std::vector<SurfaceRow>& table,
+                                const City& city, const Tile& tile) {
+  std::vector<int32_t> rows = crop<int32_t>(codes, city, tile);
+  for (size_t p = 0; p < rows.size(); ++p) {
+    const int64_t row = tile.row + static_cast<int64_t>(p) / tile.cols,
+                  col = tile.col + static_cast<int64_t>(p) % tile.cols;
+    const int32_t code = rows[p] >= 100 ? kBuildingCode : rows[p];
+    const auto found =
+        std::find_if(table.begin(), table.end(), [&](const SurfaceRow& r) { return r.code == code; });
+    if (found != table.end())
+      rows[p] = static_cast<int32_t>(found - table.begin());
+    else if (city.is_missing(row * city.cols + col))
+      rows[p] = 0;
+    else
+      throw InputError(fmt::format("land cover {} at row {}, column {}", code, row, col), kWhere,
+                       "a code of the table of surfaces");
+  }
+  return rows;
+}
+
+void check(const RadiationScene& scene, const RadiationOptions& options) {
+  if (!scene.city || !scene.walls) throw InputError("no city or no walls", kWhere, "both");
+  const City& city = *scene.city;
+  for (const Raster* grid : {&scene.walls->height, &scene.walls->aspect})
+    if (grid->rows != city.rows || grid->cols != city.cols)
+      throw InputError(fmt::format("wall grid of {} x {}", grid->rows, grid->cols), kWhere,
+                       fmt::format("{} x {} as the DSM", city.rows, city.cols));
+  if (scene.land_cover && !scene.land_cover->empty() &&
+      static_cast<int64_t>(scene.land_cover->size()) != city.pixels())
+    throw InputError(fmt::format("land cover of {} pixels", scene.land_cover->size()), kWhere,
+                     fmt::format("{} x {} as the DSM", city.rows, city.cols));
+  if (options.land_cover.empty() || options.land_cover.size() > kernels::kMostCovers)
+    throw InputError(fmt::format("{} kinds of surface", options.land_cover.size()), kWhere,
+                     fmt::format("1 to {}", kernels::kMostCovers));
+  const Tile& t = scene.tile;
+  if (t.rows < 1 || t.cols < 1 || t.row < 0 || t.col < 0 || t.row + t.rows > city.rows ||
+      t.col + t.cols > city.cols)
+    throw InputError("a tile outside the city", kWhere, "one of make_tiles");
+  if (scene.sky && (scene.sky->rows != t.rows || scene.sky->cols != t.cols))
+    throw InputError(fmt::format("view factors of {} x {}", scene.sky->rows, scene.sky->cols), kWhere,
+                     fmt::format("{} x {} as the tile", t.rows, t.cols));
+  if (scene.sky && options.sky == SkyModel::anisotropic && !scene.sky->states)
+    throw InputError("view factors without states of the sky", kWhere,
+                     "the packed states, for an anisotropic sky");
+}
+
+}  // namespace
+
+std::string_view name(RadiationOutput output) {
+  static constexpr std::string_view names[] = {"tmrt", "kdown", "kup",    "kside", "ldown",
+                                               "lup",  "lside", "shadow", "gvf"};
+  return names[static_cast<size_t>(output)];
+}
+
+std::string_view unit(RadiationOutput output) {
+  if (output == RadiationOutput::tmrt) return "degC";
+  return output == RadiationOutput::shadow || output == RadiationOutput::gvf ? "1" : "W m-2";
+}
+
+Reach radiation_reach(const City& city, const RadiationOptions& options) {
+  const auto pixels = static_cast<int64_t>(std::ceil(longest_ray_m(city, options) / city.pixel_size_m)) + 2 +
+                      ground_reach(options, city.pixel_size_m).far;
+  const int64_t rows = std::min(pixels, city.rows), cols = std::min(pixels, city.cols);
+  return {rows, rows, cols, cols};
+}
+
+RadiationCost radiation_cost(const City& city, const RadiationOptions& options) {
+  const bool plants = city.has_vegetation();
+  const uint64_t shadow = plants ? 5 : 2, lit_walls = 4, ground = 4;
+  const uint64_t words = static_cast<uint64_t>((patch_count(options.view.patches) + 15) / 16);
+  const uint64_t view = plants ? kSkyViewGrids : kSectors;
+  const uint64_t planes = kernels::kGroundWords + kernels::kGroundPlanes + 2 * kDelayPlanes + kOutPlanes;
+  return {scene_bytes(plants) + 4 * (shadow + lit_walls + ground), 4 * (planes + view + words),
+          4 * std::max<uint64_t>({view, words, kernels::kGroundPlanes})};
+}
+
+struct RadiationModel::State {
+  Device device;
+  Stream stream;
+  RadiationOptions options;
+  City city;  // without its grids
+  Tile tile;
+  Scene scene;  // of the ground around the tile
+  SkyDivision sky;
+  GroundReach reach;
+  WaveDelay clock;
+  bool covers = false;
+  Buffer walls, aspect, cover, lit;
+  Buffer sun, lup, albedo;  // ground grids of a step
+  Buffer geometry, offsets, all_albedo;
+  Buffer view, states;
+  Buffer planes, delay, out, table;
+
+  bool anisotropic() const { return options.sky == SkyModel::anisotropic; }
+  int64_t row() const { return tile.row - scene.tile.row; }
+  int64_t col() const { return tile.col - scene.tile.col; }
+  int64_t pitch() const { return scene.tile.cols; }
+  bool keep_edge() const { return options.constants.edge == RasterEdge::keep; }
+  Extent core() const { return {tile.rows, tile.cols}; }
+  Buffer flat(const Buffer& grid) const { return grid.reshape({grid.elements()}); }
+
+  void upload_ground(const RadiationScene& from);
+  void find_sky(const RadiationScene& from);
+  void shine(const StepForcing& forcing);
+  void rest();
+};
+
+void RadiationModel::State::upload_ground(const RadiationScene& from) {
+  const City& whole = *from.city;
+  const Tile& ground = scene.tile;
+  const std::vector<uint8_t> mask = ground_of(from);
+  std::vector<float> heights = crop<float>(from.walls->height.values, whole, ground),
+                     aspects = crop<float>(from.walls->aspect.values, whole, ground);
+  const std::vector<uint8_t> is_ground = crop<uint8_t>(mask, whole, ground);
+  for (size_t p = 0; p < heights.size(); ++p) {
+    // A wall pixel is the ground beside a building; one on a building does not count.
+    if (!std::isfinite(heights[p]) || !is_ground[p]) heights[p] = 0;
+    if (!std::isfinite(aspects[p])) aspects[p] = 0;
+  }
+  walls = upload_plane(device, stream, heights, ground);
+  aspect = upload_plane(device, stream, aspects, ground);
+  covers = from.land_cover && !from.land_cover->empty();
+  if (covers)
+    cover =
+        upload_plane(device, stream, cover_rows(*from.land_cover, options.land_cover, whole, ground), ground);
+  const Shape shape{ground.rows, ground.cols};
+  lit = device.allocate<f32>({2, ground.rows, ground.cols});
+  sun = device.allocate<f32>(shape);
+  lup = device.allocate<f32>(shape);
+  if (covers) albedo = device.allocate<f32>(shape);
+
+  // Geometry, once.
+  const GroundSteps steps = ground_steps(reach.far, pitch());
+  geometry = device.allocate<u32>({kernels::kGroundWords, tile.rows, tile.cols});
+  offsets = upload_on(device, stream, steps.offsets);
+  const Buffer is_ground_plane =
+      upload_plane(device, stream, std::vector<float>(is_ground.begin(), is_ground.end()), ground);
+  device.launch_on(stream, kernels::ground_geometry(), core(), is_ground_plane, walls, aspect,
+                   upload_on(device, stream, steps.pairs), upload_on(device, stream, steps.sides), geometry,
+                   reach.far, row(), col());
+
+  // Albedo of everything in the sun, once.
+  std::vector<float> albedos(heights.size(), static_cast<float>(options.bare.albedo));
+  if (covers) {
+    const std::vector<int32_t> rows = cover_rows(*from.land_cover, options.land_cover, whole, ground);
+    for (size_t p = 0; p < rows.size(); ++p)
+      albedos[p] = static_cast<float>(options.land_cover[static_cast<size_t>(rows[p])].albedo);
+  }
+  const std::vector<float> slots = step_table({}, options, covers, nullptr, reach, {});
+  all_albedo = device.allocate<f32>({kDelayPlanes, tile.rows, tile.cols});
+  device.launch_on(stream, kernels::ground_albedo(), core(), geometry, upload_on(device, stream, albedos),
+                   offsets, upload_on(device, stream, slots), all_albedo, reach.near, reach.far, row(), col(),
+                   pitch(), int(keep_edge()));
+  device.synchronize(stream);  // what was uploaded for this alone goes out of scope
+}
+
+void RadiationModel::State::find_sky(const RadiationScene& from) {
+  sky = sky_division(options.view.patches, options.view.edges);
+  const int64_t words = static_cast<int64_t>((sky.patches.size() + 15) / 16);
+  const int64_t grids = scene.plants ? kSkyViewGrids : kSectors;
+  if (!from.sky) {
+    const SkyPlan plan = plan_sky(*from.city, options.view);
+    Scene around = scene;
+    around.tile = tile;
+    const SkyBuffers buffers = allocate_sky(device, stream, plan, around);
+    cast_sky(device, stream, plan, around, buffers, 0, plan.words());
+    view_sky(device, stream, plan, around, buffers);
+    view = buffers.grids;
+    if (anisotropic()) states = buffers.states;
+    device.synchronize(stream);
+    return;
+  }
+  view = device.allocate<f32>({grids, tile.rows, tile.cols});
+  std::vector<float> values;
+  for (int64_t g = 0; g < grids; ++g) {
+    const float* const grid = from.sky->grids[static_cast<size_t>(g)];
+    values.insert(values.end(), grid, grid + tile.core_pixels());
+  }
+  for (float& v : values)
+    if (!std::isfinite(v)) v = 1;  // missing pixels
+  device.write(view, values.data(), view.bytes(), stream);
+  if (!anisotropic()) return;
+  states = device.allocate<u32>({words, tile.rows, tile.cols});
+  device.write(states, from.sky->states, states.bytes(), stream);
+}
+
+RadiationModel::RadiationModel(const Device& device, const RadiationScene& scene,
+                               const RadiationOptions& options, const Stream& stream)
+    : state_(std::make_unique<State>()) {
+  check(scene, options);
+  State& s = *state_;
+  s.device = device;
+  s.stream = stream;
+  s.options = options;
+  s.options.view.rays.max_reach_m = longest_ray_m(*scene.city, options);
+  s.city.rows = scene.city->rows;
+  s.city.cols = scene.city->cols;
+  s.city.pixel_size_m = scene.city->pixel_size_m;
+  s.city.lowest = scene.city->lowest;
+  s.city.highest = scene.city->highest;
+  s.reach = ground_reach(options, s.city.pixel_size_m);
+  if (s.reach.far > kernels::kStopMask)
+    throw InputError(fmt::format("a view of the ground over {} pixels", s.reach.far), kWhere,
+                     fmt::format("at most {}", kernels::kStopMask));
+  s.tile = scene.tile;
+  s.scene = upload_scene(device, stream, *scene.city, ground_tile(*scene.city, scene.tile, s.reach.far));
+  build_maxima(device, stream, s.scene);
+  s.upload_ground(scene);
+  s.find_sky(scene);
+  const int64_t rows = s.tile.rows, cols = s.tile.cols;
+  s.planes = device.allocate<f32>({kernels::kGroundPlanes, rows, cols});
+  s.delay = device.allocate<f32>({kDelayPlanes, rows, cols});
+  s.out = device.allocate<f32>({kOutPlanes, rows, cols});
+  s.table = device.allocate<f32>({step_table_size(s.anisotropic() ? &s.sky : nullptr)});
+  device.clear(s.delay, stream);
+}
+RadiationModel::~RadiationModel() = default;
+RadiationModel::RadiationModel(RadiationModel&&) noexcept = default;
+RadiationModel& RadiationModel::operator=(RadiationModel&&) noexcept = default;
+
+/// Sunlight on the ground around the tile, and what the ground gives back.
+void RadiationModel::State::shine(const StepForcing& forcing) {
+  const Ray ray = plan_ray(city, {forcing.sun_azimuth_deg, forcing.sun_altitude_deg}, options.view.rays);
+  const ShadowBuffers shadow = allocate_shadow(device, stream, ray, city, scene, true);
+  cast_shadow(device, stream, scene, shadow);
+  shade_walls(device, stream, scene, shadow, walls, aspect, sun_side(forcing.sun_azimuth_deg), lit);
+  const Kernel& surface = kernels::ground_surface(scene.plants, covers);
+  const Extent around{scene.tile.rows, scene.tile.cols};
+  const int near = reach.near, far = reach.far, keep = keep_edge();
+  if (covers) {
+    device.launch_on(stream, surface, around, shadow.planes, lit, walls, cover, table, sun, lup, albedo);
+    device.launch_on(stream, kernels::ground_view(true), core(), geometry, flat(sun), flat(lup), flat(albedo),
+                     cover, offsets, table, planes, near, far, row(), col(), pitch(), keep);
+  } else {
+    device.launch_on(stream, surface, around, shadow.planes, lit, walls, table, sun, lup);
+    device.launch_on(stream, kernels::ground_view(false), core(), geometry, flat(sun), flat(lup), offsets,
+                     table, planes, near, far, row(), col(), pitch(), keep);
+  }
+}
+
+/// Night.
+void RadiationModel::State::rest() {
+  device.clear(sun, stream);
+  if (covers)
+    device.launch_on(stream, kernels::ground_night(true), core(), cover, table, planes, row(), col());
+  else
+    device.launch_on(stream, kernels::ground_night(false), core(), table, planes);
+}
+
+void RadiationModel::step(const StepForcing& forcing) {
+  State& s = *state_;
+  DelayStep delay{};
+  if (forcing.day())
+    delay = advance(s.clock, forcing.step_days);
+  else
+    s.clock = {};
+  const SkyDivision* const sky = s.anisotropic() ? &s.sky : nullptr;
+  const std::vector<float> table = step_table(forcing, s.options, s.covers, sky, s.reach, delay);
+  s.device.write(s.table, table.data(), s.table.bytes(), s.stream);
+  if (forcing.day())
+    s.shine(forcing);
+  else
+    s.rest();
+  const Kernel& kernel = kernels::radiation(s.anisotropic(), s.scene.plants);
+  if (s.anisotropic())
+    s.device.launch_on(s.stream, kernel, s.core(), s.sun, s.planes, s.all_albedo, s.view, s.states, s.table,
+                       s.delay, s.out, s.row(), s.col(), s.states.shape()[0]);
+  else
+    s.device.launch_on(s.stream, kernel, s.core(), s.sun, s.planes, s.all_albedo, s.view, s.table, s.delay,
+                       s.out, s.row(), s.col());
+}
+
+Buffer RadiationModel::output(RadiationOutput which) const {
+  const State& s = *state_;
+  const Shape shape{s.tile.rows, s.tile.cols};
+  if (which == RadiationOutput::gvf) return s.planes.rows(kernels::kNormPlane, 1).reshape(shape);
+  return s.out.rows(static_cast<int64_t>(which), 1).reshape(shape);
+}
+
+Buffer RadiationModel::sky_view() const { return state_->view; }
+
+namespace {
+/// The head of a saved state.
+struct Saved {
+  int64_t rows, cols;
+  double time_added_days;
+  int64_t first;
+};
+}  // namespace
+
+std::vector<std::byte> RadiationModel::save() const {
+  const State& s = *state_;
+  const Saved head{s.tile.rows, s.tile.cols, s.clock.time_added_days, s.clock.first};
+  std::vector<std::byte> bytes(sizeof head + static_cast<size_t>(s.delay.bytes()));
+  std::memcpy(bytes.data(), &head, sizeof head);
+  s.device.read(s.delay, bytes.data() + sizeof head, s.delay.bytes(), s.stream);
+  return bytes;
+}
+
+void RadiationModel::restore(const std::vector<std::byte>& bytes) {
+  State& s = *state_;
+  Saved head{};
+  if (bytes.size() >= sizeof head) std::memcpy(&head, bytes.data(), sizeof head);
+  if (bytes.size() != sizeof head + static_cast<size_t>(s.delay.bytes()) || head.rows != s.tile.rows ||
+      head.cols != s.tile.cols)
+    throw InputError(fmt::format("a state of {} bytes for {} x {}", bytes.size(), head.rows, head.cols),
+                     kWhere, fmt::format("one of {} x {}", s.tile.rows, s.tile.cols));
+  s.clock = {head.first != 0, head.time_added_days};
+  s.device.write(s.delay, bytes.data() + sizeof head, s.delay.bytes(), s.stream);
+}
+
+}  // namespace lockstep::urban

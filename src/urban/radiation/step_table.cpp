@@ -1,0 +1,131 @@
+#include "urban/radiation/step_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <numbers>
+
+#include "urban/rays/steps.hpp"
+#include "urban/sun/shadows.hpp"
+
+namespace lockstep::urban {
+
+double longest_ray_m(const City& city, const RadiationOptions& options) {
+  constexpr double lowest_sun_deg = 3.0;
+  const double reach = city.relief_m() / std::tan(lowest_sun_deg * std::numbers::pi / 180);
+  return std::max(std::min(reach, options.view.rays.max_reach_m), city.pixel_size_m);
+}
+
+int64_t step_table_size(const SkyDivision* sky) {
+  const size_t patches = sky ? (sky->patches.size() + 15) / 16 * 16 : 0;
+  return kernels::kFirstPatch + kernels::kPatchWords * static_cast<int64_t>(patches);
+}
+
+std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions& options, bool covers,
+                              const SkyDivision* sky, const GroundReach& reach, const DelayStep& delay) {
+  using namespace kernels;
+  const StepScalars s = step_scalars(forcing, options);
+  const Constants& c = options.constants;
+  const BodyFactors body = body_factors(options.posture);
+  const bool cylinder = options.body == Body::cylinder;
+  std::vector<float> table(static_cast<size_t>(step_table_size(sky)), 0.0f);
+  const auto set = [&](int slot, double value) {
+    table[static_cast<size_t>(slot)] = static_cast<float>(value);
+  };
+  set(kAirLongwave, s.sigma_t4);
+  set(kBeamDown, s.beam * s.sin_altitude);
+  set(kDiffuse, s.diffuse);
+  set(kGlobal, s.global);
+  set(kHalfTanZenith, s.day ? s.tan_zenith / 2 : 1.0);
+  set(kWallAlbedo, s.wall_albedo);
+  set(kViewOpacity, 1 - s.view_canopy);
+  set(kCanopy, s.canopy);
+  set(kSkyLongwave, s.sky_emissivity * s.sigma_t4);
+  set(kSideSkyLongwave, s.side_emissivity * s.sigma_t4);
+  set(kWallLongwave, s.wall_longwave);
+  set(kWallLitLongwave, s.wall_lit_longwave);
+  set(kWallReflects, 1 - s.wall_emissivity);
+  set(kReflectedRadiance, (1 - s.wall_emissivity) * 0.5 / std::numbers::pi);
+  set(kWallShadowOne, s.wall_shadow_one);
+  set(kWallLitShortwave, s.wall_lit_shortwave);
+  set(kWallShadedShortwave, s.wall_shaded_shortwave);
+  set(kWallRadiance, s.wall_longwave / std::numbers::pi);
+  set(kCurvedBeam, s.beam * s.curved_beam);
+  double faces = 0;
+  for (size_t k = 0; k < 4; ++k) {
+    faces += s.face_beam[k];
+    set(kWallSun + static_cast<int>(k), s.wall_sun[k]);
+  }
+  set(kFaceBeam, s.beam * faces);
+  set(kAir, s.air_k);
+  set(kWallExcess, s.wall_excess_k);
+  set(kWallSigma, s.emitted_lit_factor);
+  set(kDelayWeight, delay.weight);
+  set(kDelayFirst, delay.first);
+  set(kDelayKeep, delay.keep);
+  set(kUpShare, body.up);
+  set(kSideShare, body.side);
+  // A box has no curved side: what its faces receive from the patches takes its place.
+  set(kCurvedShare, cylinder ? body.curved : body.side);
+  set(kAbsorbShort, c.absorption_short);
+  set(kAbsorbLong, c.absorption_long);
+  set(kBodySigma, c.absorption_long * c.sigma);
+  set(kKelvin, c.kelvin_tmrt);
+  set(kLowest, c.tmrt_lowest_c);
+  set(kHighest, c.tmrt_highest_c);
+  set(kNearSteps, reach.near);
+  set(kFarSteps, reach.far);
+  set(kPerNear, 1.0 / reach.near);
+  set(kPerNearWall, 1.0 / (reach.near + 1));
+  set(kPerFar, 1.0 / reach.far);
+  set(kPerFarWall, 1.0 / (reach.far + 1));
+  set(kWallExtra, s.wall_lit_longwave - s.wall_longwave);
+  set(kSigma, c.sigma);
+  set(kAnyWall, c.sunlit_wall == SunlitWall::any);
+  const std::vector<double> excess = ground_excess(forcing, options, covers);
+  set(kBareExcess, excess[0]);
+  set(kBareEmissivity, options.bare.emissivity);
+  set(kBareAlbedo, options.bare.albedo);
+  for (size_t k = 0; covers && k < excess.size(); ++k) {
+    const int row = kFirstCover + kCoverWords * static_cast<int>(k);
+    set(row, excess[k]);
+    set(row + 1, options.land_cover[k].emissivity);
+    set(row + 2, options.land_cover[k].albedo);
+  }
+  if (!sky) return table;
+  int row = kFirstPatch;
+  for (const PatchStep& p : patch_steps(*sky, forcing, options)) {
+    set(row + kLuminance, p.luminance);
+    set(row + kSkyShort, p.shortwave);
+    set(row + kSkyLong, p.longwave);
+    set(row + kLitLong, p.lit_longwave);
+    set(row + kThreshold, p.threshold);
+    set(row + kSide, cylinder ? p.side : p.faces[0] + p.faces[1] + p.faces[2] + p.faces[3]);
+    set(row + kDown, p.down);
+    row += kPatchWords;
+  }
+  return table;
+}
+
+GroundSteps ground_steps(int far, int64_t pitch) {
+  GroundSteps steps;
+  for (int ray = 0; ray < kGroundRays; ++ray) {
+    const RaySlope slope = ray_slope({ground_azimuth_deg(ray), 45});
+    for (int n = 0; n < far; ++n) {
+      const auto along = [&](double rate, bool dominant) {
+        const double way = dominant ? n : std::nearbyint(std::abs(rate) * n);
+        return static_cast<int32_t>(rate < 0 ? -way : way);
+      };
+      const int32_t row = along(slope.rows, !slope.east_west), col = along(slope.cols, slope.east_west);
+      steps.pairs.insert(steps.pairs.end(), {row, col});
+      steps.offsets.push_back(static_cast<int32_t>(row * pitch + col));
+    }
+    const SunSide side = sun_side(ground_azimuth_deg(ray));
+    steps.sides.insert(steps.sides.end(),
+                       {side.branch, std::bit_cast<int32_t>(side.low), std::bit_cast<int32_t>(side.high), 0});
+  }
+  return steps;
+}
+
+}  // namespace lockstep::urban

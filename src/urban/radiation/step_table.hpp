@@ -1,0 +1,29 @@
+// A step's scalars as the kernels read them, and the fixed tables of the ground view.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "urban/radiation/kernels.hpp"
+#include "urban/radiation/scalars.hpp"
+
+namespace lockstep::urban {
+
+/// How far rays reach, sky and sun alike: min(relief / tan 3°, the limit of the options), at least a pixel.
+double longest_ray_m(const City& city, const RadiationOptions& options);
+
+/// Slots, rows of the land cover and patches, laid out as kernels.hpp says. `sky`: null for an isotropic one.
+std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions& options, bool covers,
+                              const SkyDivision* sky, const GroundReach& reach, const DelayStep& delay);
+/// Floats of the table.
+int64_t step_table_size(const SkyDivision* sky);
+
+/// Pixels of the rays over the ground, nearest first: (row, column) from the pixel they start at.
+struct GroundSteps {
+  std::vector<int32_t> pairs;    ///< kGroundRays · far rows of two
+  std::vector<int32_t> offsets;  ///< the same for a grid of that pitch
+  std::vector<int32_t> sides;    ///< which way the sun would stand, as sun_side has it: four words a ray
+};
+GroundSteps ground_steps(int far, int64_t pitch);
+
+}  // namespace lockstep::urban

@@ -1,0 +1,321 @@
+// The stages of the radiation, computed by the plain double-precision formulas of radiation/reference.hpp.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "urban/radiation/reference.hpp"
+#include "urban/run/run_stage.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+using reference::Reals;
+constexpr const char* kSides[4] = {"east", "south", "west", "north"};
+constexpr char kGrid[] = "(y,x)", kScalar[] = "()", kFlux[] = "W m-2", kOne[] = "1", kDegrees[] = "degrees",
+               kKelvin[] = "K";
+/// Of the published arrays of the ground view and the sides.
+constexpr double kSigma = 5.67e-8, kZeroCelsius = 273.15;
+
+StageArray grid(std::string name, const char* unit, std::string about = "") {
+  return {std::move(name), kGrid, unit, std::move(about)};
+}
+StageArray scalar(std::string name, const char* unit, std::string about = "") {
+  return {std::move(name), kScalar, unit, std::move(about)};
+}
+StageArray sigma_entry() {
+  return {"sigma", kScalar, "W m-2 K-4", "Stefan-Boltzmann constant (default 5.67e-8)", true};
+}
+std::vector<StageArray> four(const std::string& name, const char* unit, const std::string& about = "") {
+  std::vector<StageArray> list;
+  for (const char* side : kSides) list.push_back(grid(name + "_" + side, unit, about));
+  return list;
+}
+std::vector<StageArray> joined(std::vector<std::vector<StageArray>> parts) {
+  std::vector<StageArray> list;
+  for (auto& part : parts) list.insert(list.end(), part.begin(), part.end());
+  return list;
+}
+std::string side_name(const std::string& name, size_t side) { return name + "_" + kSides[side]; }
+
+Stage sun_stage() {
+  std::vector<StageArray> reads;
+  for (const char* name : {"year", "month", "day", "hour", "minute", "second"})
+    reads.push_back(scalar(name, "", "local time"));
+  reads.push_back(scalar("utc_offset", "h", "local time minus universal time"));
+  reads.push_back(scalar("lat", kDegrees, "north positive"));
+  reads.push_back(scalar("lon", kDegrees, "east positive"));
+  reads.push_back(scalar("elevation", "m"));
+  return {"sun",
+          "where the sun stands (Solar Position Algorithm, with refraction)",
+          reads,
+          {scalar("altitude", kDegrees), scalar("azimuth", kDegrees, "clockwise from north")},
+          [](const StageInput& in) {
+            UtcTime time;
+            time.year = static_cast<int>(in.scalar("year"));
+            time.month = static_cast<int>(in.scalar("month"));
+            time.day = static_cast<int>(in.scalar("day"));
+            time.hour = in.scalar("hour") - in.scalar("utc_offset");
+            time.minute = in.scalar("minute");
+            time.second = in.scalar("second");
+            const SunPosition sun =
+                sun_position(time, {in.scalar("lat"), in.scalar("lon"), in.scalar("elevation")});
+            io::NpzArrays out;
+            out.emplace_back("altitude", in.array({sun.altitude_deg}));
+            out.emplace_back("azimuth", in.array({sun.azimuth_deg}));
+            return out;
+          }};
+}
+
+io::NpzArrays run_gvf(const StageInput& in) {
+  if (in.shape().size() != 2)
+    throw InputError(fmt::format("grids of shape {}", to_string(in.shape())), "urban stage gvf", "(y,x)");
+  reference::GroundInput g;
+  g.rows = in.shape()[0];
+  g.cols = in.shape()[1];
+  g.pixel_size_m = in.scalar("pixel_size");
+  g.shadow = in.grid("shadow");
+  g.excess = in.grid("ground_temperature_excess");
+  g.wall_sun = in.grid("wall_sun");
+  g.wall_height = in.grid("wall_height");
+  g.wall_aspect_deg = in.grid("wall_aspect");
+  g.buildings = in.grid("buildings");
+  g.emissivity = in.grid("emissivity");
+  g.albedo = in.grid("albedo");
+  g.air_k = in.scalar("Ta") + kZeroCelsius;
+  g.wall_emissivity = in.scalar("wall_emissivity");
+  g.wall_albedo = in.scalar("wall_albedo");
+  g.wall_excess_k = in.scalar("wall_temperature_excess");
+  g.near = static_cast<int>(in.scalar("first"));
+  g.far = static_cast<int>(in.scalar("second"));
+  g.sigma = in.scalar_or("sigma", kSigma);
+  if (g.near < 1 || g.far < g.near)
+    throw InputError(fmt::format("first {} and second {}", g.near, g.far), "urban stage gvf",
+                     "1 <= first <= second, in pixels");
+  reference::GroundView view = reference::ground_view(g);
+  io::NpzArrays out;
+  const std::pair<const char*, reference::Views*> parts[] = {
+      {"lup", &view.lup}, {"alb", &view.albedo}, {"alb_no_shadow", &view.albedo_no_shadow}};
+  for (const auto& [name, views] : parts) out.emplace_back(name, in.array(std::move((*views)[0])));
+  out.emplace_back("norm", in.array(std::move(view.norm)));
+  for (const auto& [name, views] : parts)
+    for (size_t side = 0; side < 4; ++side)
+      out.emplace_back(side_name(name, side), in.array(std::move((*views)[side + 1])));
+  return out;
+}
+
+Stage gvf_stage() {
+  return {
+      "gvf",
+      "ground view: longwave and albedo of the surfaces around a person",
+      {grid("shadow", kOne, "1 = sun"), grid("ground_temperature_excess", kKelvin, "over the air"),
+       grid("wall_sun", "m", "sunlit height of walls"), grid("wall_height", "m"),
+       grid("wall_aspect", kDegrees), grid("buildings", kOne, "1 = ground, 0 = building"),
+       scalar("Ta", "degC"), grid("emissivity", kOne, "of the ground"), grid("albedo", kOne, "of the ground"),
+       scalar("wall_emissivity", kOne), scalar("wall_albedo", kOne),
+       scalar("wall_temperature_excess", kKelvin), scalar("first", "pixels", "near reach"),
+       scalar("second", "pixels", "far reach"), scalar("pixel_size", "m"), sigma_entry()},
+      joined({{grid("lup", kFlux), grid("alb", kOne, "albedo times sunlit share"),
+               grid("alb_no_shadow", kOne), grid("norm", kOne, "sunlit share of what is seen")},
+              four("lup", kFlux),
+              four("alb", kOne),
+              four("alb_no_shadow", kOne)}),
+      run_gvf};
+}
+
+/// View factors of one side, all grids.
+struct SideGrids {
+  Reals svf, veg, aveg;
+  SideGrids(const StageInput& in, size_t side)
+      : svf(in.grid(side_name("svf", side))),
+        veg(in.grid(side_name("svf_veg", side))),
+        aveg(in.grid(side_name("svf_aveg", side))) {}
+  reference::SideSky at(size_t p) const { return {svf[p], veg[p], aveg[p]}; }
+};
+
+std::vector<StageArray> side_inputs() {
+  return joined({four("svf", kOne),
+                 four("svf_veg", kOne),
+                 four("svf_aveg", kOne),
+                 {scalar("azimuth", kDegrees, "of the sun"), scalar("altitude", kDegrees)}});
+}
+
+io::NpzArrays run_kside(const StageInput& in) {
+  const double diffuse = in.scalar("radD"), global = in.scalar("radG"), psi = in.scalar("transmissivity"),
+               albedo = in.scalar("wall_albedo");
+  const bool day = in.scalar("altitude") > 0;
+  const Reals share = in.grid("F_sh");
+  io::NpzArrays out;
+  for (size_t side = 0; side < 4; ++side) {
+    const SideGrids sky(in, side);
+    const Reals kup = in.grid(side_name("kup", side));
+    Reals k(in.elements(), 0.0);
+    for (size_t p = 0; p < k.size() && day; ++p) {
+      const double mix = global * (1 - share[p]) + diffuse * share[p];
+      k[p] = reference::shortwave_side(sky.at(p), diffuse, albedo, mix, psi, kup[p], 0);
+    }
+    out.emplace_back(kSides[side], in.array(std::move(k)));
+  }
+  return out;
+}
+
+Stage kside_stage() {
+  std::vector<StageArray> writes;
+  for (const char* side : kSides) writes.push_back(grid(side, kFlux));
+  return {"kside", "shortwave on four vertical sides under an isotropic sky, of a cylinder: without the beam",
+          joined({side_inputs(),
+                  {scalar("radI", kFlux, "beam, normal"), scalar("radD", kFlux, "diffuse"),
+                   scalar("radG", kFlux, "global"), scalar("transmissivity", kOne, "of canopies"),
+                   grid("F_sh", kOne, "share of walls in shadow")},
+                  four("kup", kFlux),
+                  {scalar("wall_albedo", kOne)}}),
+          writes, run_kside};
+}
+
+io::NpzArrays run_lside(const StageInput& in) {
+  StepForcing forcing;
+  forcing.sun_altitude_deg = in.scalar("altitude");
+  forcing.sun_azimuth_deg = in.scalar("azimuth");
+  const StepScalars scalars = step_scalars(forcing, {});
+  const double esky = in.scalar("esky"), clearness = in.scalar("CI");
+  const Reals share = in.grid("F_sh"), ldown = in.grid("ldown");
+  reference::LongwaveSide l{};
+  l.sigma = in.scalar_or("sigma", kSigma);
+  l.air_k = in.scalar("Ta") + kZeroCelsius;
+  l.emissivity = esky * clearness + 1 - clearness;
+  l.wall_emissivity = in.scalar("wall_emissivity");
+  l.wall_excess_k = in.scalar("wall_temperature_excess");
+  io::NpzArrays out;
+  for (size_t side = 0; side < 4; ++side) {
+    const SideGrids sky(in, side);
+    const Reals lup = in.grid(side_name("lup", side));
+    l.sun = scalars.wall_sun[side];
+    Reals values(in.elements());
+    for (size_t p = 0; p < values.size(); ++p) {
+      l.shadow_share = share[p];
+      l.ldown = ldown[p];
+      l.lup = lup[p];
+      values[p] = reference::longwave_side(sky.at(p), l);
+    }
+    out.emplace_back(kSides[side], in.array(std::move(values)));
+  }
+  return out;
+}
+
+Stage lside_stage() {
+  std::vector<StageArray> writes;
+  for (const char* side : kSides) writes.push_back(grid(side, kFlux));
+  return {"lside", "longwave on four vertical sides under an isotropic sky",
+          joined({side_inputs(),
+                  {scalar("esky", kOne, "emissivity of the clear sky"), scalar("CI", kOne, "clearness index"),
+                   scalar("Ta", "degC"), grid("F_sh", kOne, "share of walls in shadow")},
+                  four("lup", kFlux),
+                  {grid("ldown", kFlux), scalar("wall_temperature_excess", kKelvin),
+                   scalar("wall_emissivity", kOne), sigma_entry()}}),
+          writes, run_lside};
+}
+
+io::NpzArrays run_tmrt(const StageInput& in) {
+  const bool anisotropic = in.scalar("sky") != 0;
+  const BodyFactors body{in.scalar("f_up"), in.scalar("f_side"), in.scalar("f_cyl"), 0};
+  const Reals kdown = in.grid("kdown"), kup = in.grid("kup"), kside = in.grid("kside_total"),
+              ldown = in.grid("ldown"), lup = in.grid("lup"), lside = in.grid("lside_total");
+  std::array<Reals, 4> ks, ls;
+  for (size_t side = 0; side < 4; ++side) {
+    ks[side] = in.grid(side_name("kside", side));
+    ls[side] = in.grid(side_name("lside", side));
+  }
+  const double abs_k = in.scalar("abs_k"), abs_l = in.scalar("abs_l"), sigma = in.scalar("sigma");
+  Reals tmrt(in.elements());
+  for (size_t p = 0; p < tmrt.size(); ++p) {
+    reference::BodyFluxes f{kdown[p], kup[p], kside[p], ldown[p], lup[p], anisotropic ? lside[p] : 0, {}, {}};
+    for (size_t side = 0; side < 4; ++side) {
+      f.kside[side] = ks[side][p];
+      f.lside[side] = ls[side][p];
+    }
+    tmrt[p] = reference::mean_radiant_temperature(f, body, abs_k, abs_l, sigma, kZeroCelsius);
+  }
+  io::NpzArrays out;
+  out.emplace_back("tmrt", in.array(std::move(tmrt)));
+  return out;
+}
+
+Stage tmrt_stage() {
+  return {"tmrt",
+          "mean radiant temperature of a body from the fluxes around it",
+          joined({{grid("kdown", kFlux), grid("kup", kFlux)},
+                  four("kside", kFlux),
+                  {grid("kside_total", kFlux, "on the curved side: beam, or all under an anisotropic sky"),
+                   grid("ldown", kFlux), grid("lup", kFlux)},
+                  four("lside", kFlux),
+                  {grid("lside_total", kFlux, "on the curved side; an anisotropic sky only"),
+                   scalar("abs_k", kOne), scalar("abs_l", kOne), scalar("f_up", kOne), scalar("f_side", kOne),
+                   scalar("f_cyl", kOne), scalar("sky", "", "0 = isotropic, 1 = anisotropic"),
+                   scalar("sigma", "W m-2 K-4")}}),
+          {grid("tmrt", "degC")},
+          run_tmrt};
+}
+
+Stage wave_delay_stage() {
+  return {"wave_delay",
+          "delay of a surface's warmth over one step of the day",
+          {grid("x", "any", "of this step"), grid("previous", "any", "carried from the step before"),
+           scalar("first_daytime", "", "1 = first step of the day"), scalar("timeadd", "days"),
+           scalar("timestep_days", "days")},
+          {grid("out", "any"), grid("previous", "any"), scalar("timeadd", "days")},
+          [](const StageInput& in) {
+            WaveDelay clock{in.scalar("first_daytime") != 0, in.scalar("timeadd")};
+            const DelayStep step = advance(clock, in.scalar("timestep_days"));
+            Reals x = in.grid("x"), previous = in.grid("previous");
+            reference::delay(step, x, previous);
+            io::NpzArrays out;
+            out.emplace_back("out", in.array(std::move(x)));
+            out.emplace_back("previous", in.array(std::move(previous)));
+            out.emplace_back("timeadd", Array::of(std::vector<double>{clock.time_added_days},
+                                                  Sizes(std::vector<int64_t>{})));
+            return out;
+          }};
+}
+
+io::NpzArrays run_perez(const StageInput& in) {
+  std::vector<Direction> patches;
+  const std::vector<double> given = in.all("patches");
+  if (given.size() == 1) {
+    const SkyPatches kind = patches_from_count(static_cast<int>(given[0]));
+    patches = sky_division(kind, AnnulusEdges::umep).patches;
+  } else {
+    if (in.shape_of("patches").size() != 2 || in.shape_of("patches")[1] != 2)
+      throw InputError(fmt::format("patches of shape {}", to_string(in.shape_of("patches"))),
+                       "urban stage perez", "a count (145, 153, 305, 609) or (n,2): altitude, azimuth");
+    for (size_t k = 0; k < given.size(); k += 2) patches.push_back({given[k + 1], given[k]});
+  }
+  const bool compat = in.scalar("formula") != 0;
+  const PerezInput input{in.scalar("altitude"), in.scalar("azimuth"), in.scalar("radD"), in.scalar("radI"),
+                         static_cast<int>(in.scalar("doy"))};
+  std::vector<double> luminance =
+      perez_luminance(patches, input, compat ? PerezFormula::umep_compat : PerezFormula::perez93, !compat);
+  const auto count = static_cast<int64_t>(luminance.size());
+  io::NpzArrays out;
+  out.emplace_back("luminance", Array::of(std::move(luminance), Sizes{count}));
+  return out;
+}
+
+Stage perez_stage() {
+  return {"perez",
+          "share of the diffuse light that comes from each patch of the sky",
+          {scalar("altitude", kDegrees, "of the sun"), scalar("azimuth", kDegrees),
+           scalar("radD", kFlux, "diffuse"), scalar("radI", kFlux, "beam, normal"),
+           StageArray{"patches", "() or (n,2)", "", "145, 153, 305 or 609; or altitude and azimuth of each"},
+           scalar("doy", "", "day of the year"), scalar("formula", "", "0 = perez93, 1 = umep_compat")},
+          {StageArray{"luminance", "(n,)", kOne, "sum 1"}},
+          run_perez};
+}
+
+}  // namespace
+
+std::vector<Stage> radiation_stages() {
+  return {sun_stage(),  gvf_stage(),        kside_stage(), lside_stage(),
+          tmrt_stage(), wave_delay_stage(), perez_stage()};
+}
+
+}  // namespace lockstep::urban

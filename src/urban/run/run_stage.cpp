@@ -1,0 +1,90 @@
+#include "urban/run/run_stage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+constexpr std::string_view kWhere = "urban stage";
+
+}  // namespace
+
+StageInput::StageInput(const io::NpzArrays& arrays) : arrays_(arrays) {}
+
+bool StageInput::has(std::string_view name) const {
+  return std::any_of(arrays_.begin(), arrays_.end(), [&](const auto& entry) { return entry.first == name; });
+}
+
+std::vector<double> StageInput::all(std::string_view name) const {
+  const Array values = io::find_array(arrays_, name, kWhere).packed().to(Storage::f64);
+  const auto span = values.as<double>();
+  return {span.begin(), span.end()};
+}
+
+const Sizes& StageInput::shape_of(std::string_view name) const {
+  return io::find_array(arrays_, name, kWhere).shape();
+}
+
+double StageInput::scalar(std::string_view name) const {
+  const std::vector<double> values = all(name);
+  if (values.size() != 1)
+    throw InputError(fmt::format("array '{}' of shape {}", name, to_string(shape_of(name))), kWhere,
+                     "a scalar");
+  return values[0];
+}
+
+std::vector<double> StageInput::grid(std::string_view name) const {
+  std::vector<double> values = all(name);
+  if (values.size() == 1) return std::vector<double>(elements(), values[0]);
+  if (shape_of(name) != shape_)
+    throw InputError(fmt::format("array '{}' of shape {}", name, to_string(shape_of(name))), kWhere,
+                     fmt::format("{} as the others, or a scalar", to_string(shape_)));
+  return values;
+}
+
+void StageInput::use_shape_of(const std::vector<StageArray>& names) {
+  for (const StageArray& entry : names) {
+    if (entry.shape != "(y,x)" || !has(entry.name)) continue;
+    const Array& array = io::find_array(arrays_, entry.name, kWhere);
+    if (array.elements() != 1) {
+      shape_ = array.shape();
+      return;
+    }
+  }
+}
+
+size_t StageInput::elements() const {
+  size_t count = 1;
+  for (int64_t side : shape_) count *= static_cast<size_t>(side);
+  return count;
+}
+
+Array StageInput::array(std::vector<double> values) const { return Array::of(std::move(values), shape_); }
+
+const std::vector<Stage>& urban_stages() {
+  static const std::vector<Stage> all = [] {
+    std::vector<Stage> list = radiation_stages();
+    return list;
+  }();
+  return all;
+}
+
+io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays) {
+  for (const Stage& stage : urban_stages()) {
+    if (stage.name != name) continue;
+    StageInput input(arrays);
+    for (const StageArray& entry : stage.reads)
+      if (!entry.optional && !input.has(entry.name)) input.all(entry.name);  // says what is missing
+    input.use_shape_of(stage.reads);
+    return stage.run(input);
+  }
+  std::string known;
+  for (const Stage& stage : urban_stages()) known += (known.empty() ? "" : ", ") + stage.name;
+  throw InputError(fmt::format("no stage '{}'", name), kWhere, known);
+}
+
+}  // namespace lockstep::urban
