@@ -273,6 +273,21 @@ TEST(RadiationModel, GivenSkyAndRestoredStateGiveTheSameBits) {
   EXPECT_THROW(other.restore(saved), InputError);
 }
 
+TEST(RadiationModel, TakesNoMoreMemoryThanForeseen) {
+  Site site(random_city(150, 160, 6, {true, 1.0, 0.0}));
+  site.cover();
+  const RadiationOptions options;
+  const Device device = Device::open("cpu,interp");
+  RadiationModel model(device, site.scene(), options);
+  model.step(hour(12));
+  const RadiationCost cost = radiation_cost(site.city, options);
+  const PaddedShape window(site.city.rows, site.city.cols);
+  const double foreseen = static_cast<double>(cost.window_bytes) * static_cast<double>(window.elements()) +
+                          static_cast<double>(cost.core_bytes) * static_cast<double>(site.city.pixels());
+  EXPECT_LE(static_cast<double>(device.counters().peak_bytes), foreseen * 1.125 + (1 << 20));
+  EXPECT_GE(static_cast<double>(device.counters().peak_bytes), foreseen * 0.5);
+}
+
 TEST(RadiationModel, RefusesWhatDoesNotFit) {
   Site site(flat(4));
   RadiationScene scene = site.scene();

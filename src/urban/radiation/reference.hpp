@@ -118,8 +118,8 @@ inline GroundView ground_view(const GroundInput& in) {
         }
         const bool away = faces_away_from(in.wall_aspect_deg[p], in.wall_height[p] > 0, azimuth) > 0;
         const bool own_wall = sums.wall_sun == in.far && !away;
-        const auto blend = [](double ground, double of_wall, bool seen, int steps) {
-          return seen ? (of_wall + ground) / (steps + 1) : ground / steps;
+        const auto blend = [](double ground, double of_wall, bool seen, int count) {
+          return seen ? (of_wall + ground) / (count + 1) : ground / count;
         };
         const bool near_sun = close.wall_sun > 0, far_sun = sums.wall_sun > 0;
         if (own_wall) sums.wall_lup = sums.wall_albedo = sums.wall_sun = 0;
