@@ -9,6 +9,7 @@
 #include <random>
 
 #include "lockstep/error.hpp"
+#include "urban/run/run_stage.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -194,6 +195,36 @@ TEST(ComfortGrids, AreTheSteps) {
     if (!std::isnan(heat[k])) { EXPECT_NEAR(static_cast<double>(heat[k]), utci_step(t), 2e-4); }
     if (!std::isnan(felt[k])) { EXPECT_NEAR(static_cast<double>(felt[k]), pet_step(t), 1e-4); }
   }
+}
+
+// One stage by itself: grids and numbers mix, and nothing is lost in single precision.
+TEST(ComfortStages, AreTheFunctions) {
+  const auto number = [](double v) {
+    return Array::of(std::vector<double>{v}, Sizes(std::vector<int64_t>{}));
+  };
+  const auto grid = [](std::vector<double> v) { return Array::of(std::move(v), {1, 3}); };
+  io::NpzArrays in = {{"ta", number(30)},
+                      {"rh", grid({20, 45, 70})},
+                      {"va", number(2)},
+                      {"v", grid({0.5, 1, 2})},
+                      {"tmrt", grid({25, 45, 65})}};
+  const io::NpzArrays heat = run_urban_stage("utci", in);
+  ASSERT_EQ(heat.size(), 1u);
+  const Array& felt = heat.begin()->second;
+  ASSERT_EQ(felt.elements(), 3);
+  EXPECT_EQ(felt.as<double>()[1], utci(30, 45, 2, 45));
+  EXPECT_EQ(felt.as<double>()[2], utci(30, 70, 2, 65));
+  EXPECT_EQ(run_urban_stage("pet", in).begin()->second.as<double>()[2], pet(30, 70, 65, 2));
+  Person woman;
+  woman.sex = Sex::female;
+  woman.mass_kg = 60;
+  in.emplace_back("sex", number(2));
+  in.emplace_back("mass", number(60));
+  EXPECT_EQ(run_urban_stage("pet", in).begin()->second.as<double>()[0], pet(30, 20, 25, 0.5, woman));
+  in.back().second = number(0);
+  EXPECT_THROW(run_urban_stage("pet", in), InputError);
+  in.erase(in.begin());
+  EXPECT_THROW(run_urban_stage("utci", in), InputError);
 }
 
 }  // namespace

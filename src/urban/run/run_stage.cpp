@@ -68,6 +68,7 @@ Array StageInput::array(std::vector<double> values) const { return Array::of(std
 const std::vector<Stage>& urban_stages() {
   static const std::vector<Stage> all = [] {
     std::vector<Stage> list = radiation_stages();
+    for (Stage& stage : comfort_stages()) list.push_back(std::move(stage));
     return list;
   }();
   return all;

@@ -55,6 +55,8 @@ struct Stage {
 const std::vector<Stage>& urban_stages();
 /// Those of the radiation: sun, gvf, kside, lside, tmrt, wave_delay, perez.
 std::vector<Stage> radiation_stages();
+/// utci and pet.
+std::vector<Stage> comfort_stages();
 
 /// Runs the stage `name`. Throws InputError for an unknown one and for wrong arrays.
 io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays);
