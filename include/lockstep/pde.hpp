@@ -149,6 +149,9 @@ struct TransportOptions {
 /// The loss of docs/pde.md: a density sigma and a velocity u (fields "sigma", "u"; terms "sigma", "u",
 /// "divergence", "speed").
 System transport(int dimensions, const TransportOptions& options = {});
+/// Momentum dt u + (u . grad) u + grad p - nu laplacian u and divergence div u in three dimensions. Fields "u" at all
+/// levels, "p" at level 0; parameter "nu"; terms "momentum", "divergence".
+System incompressible_flow(double weight_divergence);
 
 enum class Gradients : uint8_t {
   none,

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "lockstep/verify.hpp"
-#include "pde/flow_by_hand.hpp"
 #include "pde/kernels/fused.hpp"
 #include "pde/kernels/kernels.hpp"
 #include "pde/kernels/levels.hpp"
@@ -345,7 +344,6 @@ void add_pde_cases(CaseRegistry& registry) {
        .levels = 16,
        .small = {"7x5x9"},
        .bench = {"64x64x64", "128x128x128", "256x256x256"}});
-  add_flow_cases(registry);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // Equations that ship with Lockstep, written with pde::System as a user would.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/context.hpp"
 #include "lockstep/pde.hpp"
 
 namespace lockstep::pde {
@@ -53,5 +55,26 @@ struct TrainResult {
 /// move them. `progress` is called after each window.
 TrainResult train(const Device& device, const Example& example, const TrainOptions& options = {},
                   const std::function<void()>& progress = {});
+
+struct ExampleOptions {
+  std::string name;
+  int64_t cells = 0;             // along each axis; 0: the example's own number
+  std::filesystem::path folder;  // is made if missing; the fields as NAME.npy, a picture as EXAMPLE.png
+  TrainOptions train;
+  std::function<void(int64_t done, int64_t windows)> progress;
+};
+struct ExampleResult {
+  std::string name, description;
+  std::array<int64_t, 2> cells{};  // ny, nx
+  int levels = 0;
+  TrainResult train;  // a window that did not converge: train.converged < train.windows
+  std::filesystem::path picture;
+  std::vector<StageRecord> host_stages;
+  bool converged() const { return train.converged == train.windows; }
+};
+/// Solves an example and writes its fields and its picture. Stage "pde.example".
+ExampleResult run_example(Context& context, const ExampleOptions& options);
+/// The result's members as the program's JSON has them, in one object.
+std::string to_json(const ExampleResult& result);
 
 }  // namespace lockstep::pde

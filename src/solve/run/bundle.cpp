@@ -19,13 +19,13 @@ BundleResult run(Context& context, const BundleRun& wanted) {
   check_folder(wanted.out, "--out");
   check_folder(wanted.ply, "--ply");
   BundleResult out;
-  const io::BalProblem bal = host_stage(out, wanted.synthetic ? "generate" : "read", [&] {
+  const io::BalProblem bal = host_stage(out.host_stages, wanted.synthetic ? "generate" : "read", [&] {
     if (!wanted.synthetic) return io::read_bal(wanted.file);
     const SyntheticScene& scene = *wanted.synthetic;
     return synthetic_bal({scene.cameras, scene.observations, scene.seed, scene.noise_px, scene.disturbance});
   });
   const std::string where = wanted.synthetic ? "--synthetic" : wanted.file;
-  BalGraph graph = host_stage(out, "build", [&] { return build(bal, where, wanted.loss); });
+  BalGraph graph = host_stage(out.host_stages, "build", [&] { return build(bal, where, wanted.loss); });
   out.summary = minimize(graph.problem, context, observed(wanted.options));
   out.cameras = bal.camera_count();
   out.points = bal.point_count();
@@ -34,7 +34,7 @@ BundleResult run(Context& context, const BundleRun& wanted) {
   if (wanted.loss.kind == RobustLoss::Kind::none)
     out.rms_px = std::sqrt(2 * out.summary.final_cost / double(out.observations));
   if (!wanted.out.empty() || !wanted.ply.empty()) {
-    host_stage(out, "write", [&] {
+    host_stage(out.host_stages, "write", [&] {
       const io::BalProblem solved = with_values(bal, graph);
       if (!wanted.out.empty()) io::write_bal(wanted.out, solved);
       if (!wanted.ply.empty()) io::write_ply(wanted.ply, point_cloud(solved));

@@ -147,7 +147,7 @@ Options observed(const Options& options) {
 
 void finish(RunResult& result, const RunOptions& options, const std::string& title) {
   if (!options.plot.empty()) {
-    host_stage(result, "plot",
+    host_stage(result.host_stages, "plot",
                [&] { io::write_drawing(options.plot, convergence_plot(result.summary, title)); });
     wrote(result, "plot", options.plot);
   }

@@ -5,28 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "core/trace.hpp"
+#include "core/host_stage.hpp"
 #include "lockstep/solve/run.hpp"
 
 namespace lockstep::solve {
 
 using nlohmann::ordered_json;
-
-/// Work on the host as a stage of the result.
-template <class F>
-auto host_stage(RunResult& result, const char* stage, F work) {
-  struct Timer {
-    RunResult& result;
-    const char* stage;
-    const double start_us = Trace::now_us();
-    const TraceScope trace{stage};
-    ~Timer() {
-      result.host_stages.push_back({stage, "host", (Trace::now_us() - start_us) * 1e-6, 0, 0, 0, 0, 1});
-    }
-  };
-  const Timer timer{result, stage};
-  return work();
-}
 
 /// Throws InputError where the folder of a file to be written is missing; `option` says what the file is of.
 void check_folder(const std::string& file, const std::string& option);

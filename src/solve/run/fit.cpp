@@ -91,18 +91,18 @@ FitRunResult run(Context& context, const FitRun& wanted) {
   check_folder(wanted.out, "--out");
   check_folder(wanted.picture, "--picture");
   FitRunResult out;
-  const io::CsvTable table = host_stage(out, "read", [&] { return io::read_csv(wanted.file); });
+  const io::CsvTable table = host_stage(out.host_stages, "read", [&] { return io::read_csv(wanted.file); });
   if (table.names.empty())
     throw InputError("no header line", wanted.file, "names of the columns in the first line");
   const FitOptions options = fit_options(wanted, table);
   FitResult solved = fit(table, options, context);
   const std::vector<double>& y = table.columns[table.column(wanted.y, "--y")];
   if (!wanted.out.empty()) {
-    host_stage(out, "write", [&] { write_table(wanted.out, table, solved.fitted, y); });
+    host_stage(out.host_stages, "write", [&] { write_table(wanted.out, table, solved.fitted, y); });
     wrote(out, "out", wanted.out);
   }
   if (!wanted.picture.empty()) {
-    host_stage(out, "picture",
+    host_stage(out.host_stages, "picture",
                [&] { io::write_drawing(wanted.picture, draw_fit(options, table, solved.fitted, y)); });
     wrote(out, "picture", wanted.picture);
   }

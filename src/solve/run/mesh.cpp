@@ -78,7 +78,7 @@ MeshRunResult run(Context& context, const MeshRun& wanted) {
   check_output(wanted.out);
   check_picture(wanted.picture);
   MeshRunResult out;
-  mesh::MeshProblem problem = host_stage(out, "read", [&] { return read_problem(wanted, out); });
+  mesh::MeshProblem problem = host_stage(out.host_stages, "read", [&] { return read_problem(wanted, out); });
   const mesh::EnergyDefaults defaults = mesh::energy_defaults(wanted.energy);
   Options options = observed(wanted.options);
   options.method = wanted.method.value_or(defaults.method);
@@ -98,11 +98,11 @@ MeshRunResult run(Context& context, const MeshRun& wanted) {
   out.handles = int64_t(problem.options().handles.size());
   measure(problem, result, out);
   if (!wanted.out.empty()) {
-    host_stage(out, "write", [&] { write_result(wanted.out, problem, result); });
+    host_stage(out.host_stages, "write", [&] { write_result(wanted.out, problem, result); });
     wrote(out, "out", wanted.out);
   }
   if (!wanted.picture.file.empty()) {
-    host_stage(out, "picture", [&] { write_picture(wanted.picture, problem, result); });
+    host_stage(out.host_stages, "picture", [&] { write_picture(wanted.picture, problem, result); });
     wrote(out, "picture", wanted.picture.file);
   }
   finish(out, wanted, fmt::format("{}, {}", wanted.energy, file_name(wanted.mesh)));

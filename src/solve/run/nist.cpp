@@ -12,7 +12,7 @@ NistRun::NistRun() { options = nist_options(); }
 NistRunResult run(Context& context, const NistRun& wanted) {
   check_files(wanted);
   NistRunResult out;
-  const NistProblem nist = host_stage(out, "read", [&] { return read_nist(wanted.file); });
+  const NistProblem nist = host_stage(out.host_stages, "read", [&] { return read_nist(wanted.file); });
   NistResult solved = solve_nist(nist, wanted.start, context, observed(wanted.options));
   out.summary = std::move(solved.summary);
   out.name = nist.name;

@@ -15,7 +15,7 @@ PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   check_files(wanted);
   check_folder(wanted.out, "--out");
   PoseGraphResult out;
-  const io::PoseGraph graph = host_stage(out, "read", [&] {
+  const io::PoseGraph graph = host_stage(out.host_stages, "read", [&] {
     io::PoseGraph read = io::read_g2o(wanted.file);
     out.start = start_poses(read, wanted.start);
     return read;
@@ -29,7 +29,7 @@ PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   out.fixed = int64_t(std::max<size_t>(graph.fixed.size() + graph.landmarks.fixed.size(), 1));
   out.has_poses = graph.has_poses;
   if (!wanted.out.empty()) {
-    host_stage(out, "write", [&] { io::write_g2o(wanted.out, with_poses(graph, made)); });
+    host_stage(out.host_stages, "write", [&] { io::write_g2o(wanted.out, with_poses(graph, made)); });
     wrote(out, "out", wanted.out);
   }
   finish(out, wanted, file_name(wanted.file));

@@ -75,13 +75,14 @@ SketchRunResult run(Context& context, const SketchRun& wanted) {
   check_files(wanted);
   check_folder(wanted.out, "--out");
   RunResult stages;
-  const sketch::Sketch given = host_stage(stages, "read", [&] { return sketch::read_sketch(wanted.file); });
+  const sketch::Sketch given =
+      host_stage(stages.host_stages, "read", [&] { return sketch::read_sketch(wanted.file); });
   const sketch::SketchResult solved = sketch::solve_sketch(given, context, observed(wanted.options));
   SketchRunResult out = result_of(solved);
   out.host_stages = std::move(stages.host_stages);
   if (!wanted.allow_conflicts) refuse_conflicts(out, wanted.file);
   if (!wanted.out.empty()) {
-    host_stage(out, "write", [&] {
+    host_stage(out.host_stages, "write", [&] {
       if (suffix == ".toml")
         write_file(wanted.out, sketch::format_sketch(solved.sketch));
       else

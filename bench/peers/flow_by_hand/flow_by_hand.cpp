@@ -1,4 +1,4 @@
-#include "pde/flow_by_hand.hpp"
+#include "flow_by_hand.hpp"
 
 #include <fmt/format.h>
 
@@ -11,16 +11,6 @@
 #include "pde/language/tracer.hpp"
 
 namespace lockstep::pde {
-
-System incompressible_flow(double weight_divergence) {
-  System s(3);
-  const Field u = s.vector("u"), p = s.field("p");
-  const Value nu = s.parameter("nu");
-  for (int c = 0; c < 3; ++c)
-    s.residual("momentum", s.dt(u, c) + s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
-  s.residual("divergence", s.div(u), weight_divergence);
-  return s;
-}
 
 namespace {
 

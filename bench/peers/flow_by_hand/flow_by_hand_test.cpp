@@ -1,10 +1,11 @@
 // The sweep written out by hand computes what the Value graph's kernels do.
+#include "flow_by_hand.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "pde/flow_by_hand.hpp"
 #include "pde/problems.hpp"
 
 namespace lockstep::pde {

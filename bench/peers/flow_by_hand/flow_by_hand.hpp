@@ -7,11 +7,7 @@
 
 namespace lockstep::pde {
 
-/// Momentum dt u + (u . grad) u + grad p - nu laplacian u and divergence div u in three dimensions. Fields
-/// "u" at all levels, "p" at level 0; parameter "nu".
-System incompressible_flow(double weight_divergence);
-
-/// Loss and gradients of that system in one sweep: f32, order 2, periodic, without the Value graph.
+/// Loss and gradients of incompressible_flow() in one sweep: f32, order 2, periodic, without the Value graph.
 /// Parameters: u_0, u_1, u_2 at levels -1, 0, +1 and p (rank 4), their gradients d_…, partial sums (2, groups),
 /// nx, ny, nz, chunk (planes of a group), kt = 1 / (2 dt), kx … = 1 / (2 h), vx … = nu / h^2, seed_momentum and
 /// seed_divergence. Cells along x and y are multiples of the tile, along x of 4; chunks divide the cells along z;

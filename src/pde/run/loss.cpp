@@ -1,11 +1,10 @@
-#include "lockstep/pde/run.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/error.hpp"
+#include "lockstep/pde/run.hpp"
 #include "pde/reference.hpp"
 
 namespace lockstep::pde {

@@ -1,9 +1,9 @@
 // Cases of incompressible flow: the system of the Value graph beside the sweep that is written out by hand.
 #include <memory>
 
+#include "flow_by_hand.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
-#include "pde/flow_by_hand.hpp"
 #include "pde/kernels/fused.hpp"
 #include "verify/inputs.hpp"
 

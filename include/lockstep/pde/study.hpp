@@ -1,0 +1,74 @@
+// Studies of the losses of pde: how fast residuals of exact solutions vanish with the cell size, and how long an
+// evaluation takes over sizes, boundaries, kernels and orders. What `lockstep pde convergence` and `pde study` print.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/pde.hpp"
+
+namespace lockstep::pde {
+
+/// Residuals of solutions that are known: "wave", sigma = sin(x + y + z) carried by u = (1, 1, 1), and "vortices",
+/// those of Taylor and Green, steady under their pressure; orders 2, 4, 6, 8 in f64 on (2 pi)^3, periodic.
+struct ConvergencePoint {
+  std::string field;
+  int order = 0;
+  int64_t cells = 0;    // along each axis
+  double residual = 0;  // root of the mean square
+};
+struct ConvergenceOptions {
+  std::vector<int64_t> sizes{12, 16, 24, 32, 48, 64};  // cells along each axis, 10 to 512
+  std::filesystem::path csv, plot;                     // the table, the plot (.svg, .png); empty: none
+};
+struct ConvergenceSlope {
+  std::string field;
+  int order = 0;
+  double observed = 0;  // order by the last two sizes
+};
+struct ConvergenceResult {
+  std::vector<ConvergencePoint> points;
+  std::vector<ConvergenceSlope> slopes;
+};
+/// Stage "pde.convergence". Throws InputError for sizes out of range.
+ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options);
+
+/// Wanted rows: all combinations of the lists, f32, random fields on cubes.
+struct StudyOptions {
+  std::vector<int64_t> sizes;  // cells along each axis, 4 to 1024; empty: by the device
+  std::vector<std::string> boundaries{"periodic", "clamp", "x=free_slip,y=dirichlet_face:1,z=no_slip"};
+  std::vector<std::string> kernels{"two-kernel", "fused"};  // also two-sweep, trajectory (time of a level)
+  std::vector<int> orders{2};
+  std::vector<std::string> gradients{"all"};  // also t1, t1t2, none
+  std::vector<std::string> tiles{""};  // LANESxLANESxROWS[xPLANES[xGROUPS[xLEVELS]]]; empty: by the device
+  bool flow = false;                   // incompressible_flow() instead of transport()
+  bool graph = false;                  // time the replay of a recording
+  int64_t iterations = 0;              // of each row; 0: half a second, 5 to 50
+  int64_t levels = 16;                 // of a trajectory
+  std::filesystem::path csv;           // the table; empty: none
+};
+struct StudyRow {
+  std::string size, boundary, kernel, tile, gradients;
+  int order = 2;
+  std::vector<double> ms;  // of each run
+  double bytes = 0;        // each datum once
+  std::string skipped;     // why there are no times
+  double mean_ms = 0, median_ms = 0, p95_ms = 0, gbps = 0, share_of_copy = 0;
+  double speedup_over_two_kernel = 0;  // 0: that row is missing
+};
+struct StudyResult {
+  std::string device;
+  double copy_gbps = 0;  // measured in the same run
+  std::vector<StudyRow> rows;
+};
+/// Throws InputError for names and numbers out of range. Sizes that do not fit the free memory are left out with a
+/// warning. `progress` is called after each row.
+StudyResult run_study(const Device& device, const StudyOptions& options,
+                      const std::function<void(int64_t done, int64_t rows)>& progress = {});
+
+}  // namespace lockstep::pde

@@ -1,0 +1,79 @@
+// A shipped equation solved by the gradients of its residual loss, with its fields and a picture as files.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/host_stage.hpp"
+#include "io/arrays/npy.hpp"
+#include "io/pictures/map_picture.hpp"
+#include "io/pictures/png.hpp"
+#include "lockstep/pde/examples.hpp"
+
+namespace lockstep::pde {
+namespace {
+
+void write_fields(const ExampleResult& result, const std::filesystem::path& folder) {
+  const auto [ny, nx] = result.cells;
+  for (const auto& [name, values] : result.train.fields) {
+    const int64_t components = int64_t(values.size()) / (nx * ny);
+    Sizes shape{ny, nx};
+    if (components > 1) shape.insert(shape.begin(), components);
+    io::write_npy(folder / (name + ".npy"), Array::view(std::span<const double>(values), shape));
+  }
+}
+
+void draw(const ExampleResult& result, const std::string& shown) {
+  const auto [ny, nx] = result.cells;
+  const std::vector<double>& field = result.train.fields.at(shown);
+  std::vector<float> picture;  // row 0 of a picture is on top; y points up
+  for (int64_t y = ny; y-- > 0;)
+    for (int64_t x = 0; x < nx; ++x) picture.push_back(float(field[size_t(y * nx + x)]));
+  io::MapPictureOptions map;
+  map.title = result.name + ": " + result.description + " (" + shown + ")";
+  const auto [low, high] = std::minmax_element(picture.begin(), picture.end());
+  map.map = *low < -0.05f * *high ? io::ColorMap::balance : io::ColorMap::heat;
+  map.pixel_size = 0;  // the examples' lengths have no unit
+  io::write_png(result.picture, io::draw_map(picture, ny, nx, map));
+}
+
+}  // namespace
+
+ExampleResult run_example(Context& context, const ExampleOptions& options) {
+  const Example example = make_example(options.name, options.cells);
+  ExampleResult result;
+  result.name = example.name;
+  result.description = example.description;
+  result.cells = {example.mesh.cells[1], example.mesh.cells[0]};
+  result.levels = options.train.levels;
+  const int64_t windows = options.train.windows ? options.train.windows : example.windows;
+  result.train = context.stage("pde.example", [&](const Device& device) {
+    int64_t done = 0;
+    return train(device, example, options.train, [&] {
+      if (options.progress) options.progress(++done, windows);
+    });
+  });
+  host_stage(result.host_stages, "write", [&] {
+    std::filesystem::create_directories(options.folder);
+    write_fields(result, options.folder);
+    result.picture = options.folder / (example.name + ".png");
+    draw(result, example.shown);
+  });
+  return result;
+}
+
+std::string to_json(const ExampleResult& result) {
+  const TrainResult& train = result.train;
+  return nlohmann::ordered_json{{"example", result.name},
+                                {"description", result.description},
+                                {"cells", result.cells},
+                                {"levels", result.levels},
+                                {"windows", train.windows},
+                                {"converged_windows", train.converged},
+                                {"converged", result.converged()},
+                                {"iterations", train.iterations},
+                                {"loss_start", train.losses_first},
+                                {"loss", train.losses_last},
+                                {"picture", result.picture.string()}}
+      .dump();
+}
+
+}  // namespace lockstep::pde
