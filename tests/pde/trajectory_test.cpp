@@ -93,7 +93,7 @@ TEST(Trajectory, SweepsOfAnyLevelsAreTheBitsOfSlabs) {
         slab.run();
         const std::vector<float> want = gradients(device, slab, levels);
         for (int at_once : {1, 2, 3, 5}) {
-          if (levels == 3 && at_once > 1) continue;
+          if ((levels == 3 && at_once > 1) || (p.masked && at_once == 2)) continue;
           const bool large = at_once > 4 - p.order / 2;
           if (large && (device.info().kind == DeviceKind::interp || p.masked)) continue;
           const BoundLoss swept = loss.bind_trajectory(
@@ -167,7 +167,9 @@ TEST(Trajectory, OtherSystemsSweepToo) {
       for (const std::vector<std::string>& wanted :
            {std::vector<std::string>{}, std::vector<std::string>{"w"}, std::vector<std::string>{"t", "p"}}) {
         std::vector<BoundLoss> ways;
-        for (LossOptions o : {slabs(4), sweep(1), sweep(2), sweep(3, 8, 2, 1)}) {
+        std::vector<LossOptions> compared{slabs(4), sweep(2)};
+        if (wanted.empty()) compared.insert(compared.end(), {sweep(1), sweep(3, 8, 2, 1)});
+        for (LossOptions o : compared) {
           o.wanted = wanted;
           ways.push_back(loss.bind_trajectory(device, in, o));
           ways.back().run();
