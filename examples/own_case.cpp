@@ -1,8 +1,6 @@
-// One's own kernel as a case: inputs, plain reference, bound. The case is then verified on every device of
-// this machine.
-#include <cmath>
-#include <cstdio>
-
+// One's own kernel as a case: inputs, plain reference, bound. The program then has what `lockstep` has:
+//   own_case verify --device cuda     own_case bench     own_case emit example.logistic --target wgsl
+#include "lockstep/emit.hpp"
 #include "lockstep/verify.hpp"
 
 using namespace lockstep;
@@ -41,30 +39,8 @@ static Case logistic_case() {
   return c;
 }
 
-int main() try {
-  const Case c = logistic_case();
-  bool passed = true;
-  for (const DeviceStatus& status : Device::list()) {
-    if (!status.available) {
-      std::printf("%-10s not here: %s\n", status.info.name.c_str(), status.reason.c_str());
-      continue;
-    }
-    const Device device = Device::open(status.info.name);
-    for (const std::string& size : c.small) {
-      const VerifyRow row = verify_case(c, size, device, Against::reference, device);
-      std::printf("%-10s %8s elements: %lld differing bits, max_abs %.3g, bound %s: %s\n",
-                  status.info.name.c_str(), size.c_str(),
-                  static_cast<long long>(row.comparison.differing_bits), row.comparison.max_abs,
-                  row.bound.c_str(),
-                  !row.skipped.empty() ? row.skipped.c_str()
-                  : row.pass           ? "pass"
-                                       : "FAIL");
-      // The plain loop above is not contracted either, so the CPU and CUDA meet it bit for bit.
-      passed = passed && (row.pass || !row.skipped.empty());
-    }
-  }
-  return passed ? 0 : 1;
-} catch (const Error& error) {
-  std::fprintf(stderr, "own_case: %s\n", error.what());
-  return 2;
+int main(int argc, char** argv) {
+  CaseRegistry cases;
+  cases.add(logistic_case());
+  return run_cases(argc, argv, cases);
 }

@@ -1,18 +1,14 @@
 // `lockstep emit`: any kernel in any target, on stdout or in files.
-#include "compile/llvm/emit.hpp"
+#include "lockstep/emit.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "compile/clike/nvrtc.hpp"
-#include "compile/clike/wgsl.hpp"
 #include "core/atomic_file.hpp"
 #include "core/progress.hpp"
-#include "lockstep/ir/function.hpp"
 #include "registry.hpp"
 #include "session.hpp"
 
@@ -26,19 +22,6 @@ struct EmitOptions {
   bool list = false, all = false;
 };
 
-constexpr int kDefaultCudaArch = 90;
-
-int cuda_arch(const std::string& arch) {
-  if (arch.empty()) return kDefaultCudaArch;
-  int number = 0;
-  const std::string digits = arch.starts_with("sm_") ? arch.substr(3) : arch;
-  const auto [at, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || at != digits.data() + digits.size() || number < 50 || number > 999) {
-    throw InputError(fmt::format("'{}'", arch), "--arch", "a CUDA architecture such as sm_90");
-  }
-  return number;
-}
-
 std::string suffix_of(const std::string& target) {
   if (target == "asm") return "s";
   if (target == "llvm") return "ll";
@@ -47,17 +30,7 @@ std::string suffix_of(const std::string& target) {
 }
 
 std::string emit(const Kernel& kernel, const EmitOptions& options, Numerics numerics) {
-  const ir::Function& function = kernel.function();
-  if (options.target == "ir") return ir::print(function);
-  if (options.target == "llvm" || options.target == "asm") {
-    return compile::emit_llvm(function, numerics, options.target == "asm", options.arch);
-  }
-  if (options.target == "wgsl") return clike::emit_wgsl(function, numerics);
-  const int arch = cuda_arch(options.arch);
-  if (options.target == "cuda") return clike::emit_cuda(function, numerics, arch);
-  if (options.target == "ptx") return clike::emit_ptx(function, numerics, arch);
-  const std::vector<std::byte> code = clike::emit_cubin(function, numerics, arch);
-  return {reinterpret_cast<const char*>(code.data()), code.size()};
+  return lockstep::emit(kernel, options.target, numerics, options.arch);
 }
 
 int list_kernels(const CommonOptions& common) {

@@ -6,6 +6,7 @@
 #include "lockstep/autodiff/geometry.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/emit.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
 #include "lockstep/kernel/kernel.hpp"

@@ -1,4 +1,4 @@
-// Device-wide operations on buffers: fill, copy, vector updates, transpose, reductions, scans, gather over
+// Device-wide operations on buffers: fill, copy, vector updates, transpose, matrix products, reductions, scans, gather over
 // CSR rows, histograms. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
 // every thread count.
 //
@@ -42,6 +42,14 @@ inline void map(const Device& device, const ElementFunction& f, std::initializer
 }
 /// to[j, i] = from[i, j]; rank 2.
 void transpose(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
+
+// ── matrices ──
+
+/// c = a b: c[i, j] is the sum of a[i, k] b[k, j] for k = 0, 1 … in that order, one rounding each (fma), on every
+/// device. Rank 2 (m x k, k x n, m x n), or rank 3 for a batch of them (a count, then these). f32 or f64; windows
+/// are fine. `c` overlaps neither a nor b.
+void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
+            const Stream& stream = {});
 
 // ── reductions ──
 //

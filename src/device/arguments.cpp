@@ -34,10 +34,11 @@ std::string text(const KernelParameter& p) {
 /// From buffers, then scalars, to the order of a launch.
 std::vector<Argument> in_launch_order(const ir::Function& f, std::vector<Argument> given) {
   std::vector<Argument> ordered;
-  size_t b = 0, s = f.buffers.size();
+  const size_t buffers = f.argument_buffers();
+  size_t b = 0, s = buffers;
   while (ordered.size() < given.size()) {
-    const int position = b < f.buffers.size() ? f.buffers[b].position : -1;
-    const bool buffer = b < f.buffers.size() && (position <= int(ordered.size()) || s == given.size());
+    const int position = b < buffers ? f.buffers[b].position : -1;
+    const bool buffer = b < buffers && (position <= int(ordered.size()) || s == given.size());
     ordered.push_back(std::move(given[buffer ? b++ : s++]));
   }
   return ordered;
@@ -47,7 +48,7 @@ std::vector<Argument> in_launch_order(const ir::Function& f, std::vector<Argumen
 const std::string* fill(const Kernel& kernel, const std::vector<std::pair<std::string, Argument>>& list,
                         std::vector<Argument>& arguments) {
   const ir::Function& f = kernel.function();
-  const size_t buffers = f.buffers.size(), all = buffers + f.scalars.size();
+  const size_t buffers = f.argument_buffers(), all = buffers + f.scalars.size();
   const auto name_of = [&](size_t k) -> const std::string& {
     return k < buffers ? f.buffers[k].name : f.scalars[k - buffers].name;
   };

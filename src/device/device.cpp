@@ -175,7 +175,7 @@ Graph Device::record(const std::function<void()>& work) const {
     throw InputError("a recording inside a recording", "Device::record", "one at a time in a thread");
   Graph graph;
   graph.owner_ = state_;
-  device::Recording recording{state_.get(), state_->backend->begin_record(), graph.memory_};
+  device::Recording recording{state_.get(), state_->backend->begin_record(), graph.memory_, {}};
   device::own_recording = &recording;
   try {
     work();
@@ -188,6 +188,7 @@ Graph Device::record(const std::function<void()>& work) const {
   }
   device::own_recording = nullptr;
   graph.recorded_ = state_->backend->end_record(*recording.queue);
+  if (!recording.reports.empty()) state_->keep_reports(graph.recorded_, std::move(recording.reports));
   return graph;
 }
 
@@ -201,6 +202,7 @@ void Device::replay(const Graph& graph) const {
   state_->queue_for({}, "Device::replay");
   state_->backend->replay(*graph.recorded_);
   state_->count_launch();
+  if (state_->graphs_report) state_->show_reports_of(*graph.recorded_);
 }
 
 double Device::seconds(const std::function<void()>& work) const {

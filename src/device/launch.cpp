@@ -73,13 +73,16 @@ std::string text_of(const Argument& argument) {
 class BoundLaunch {
  public:
   BoundLaunch(DeviceState& device, const Kernel& kernel, const Extent& extent,
-              std::span<const Argument> arguments)
-      : device_(device), kernel_(kernel), function_(kernel.function()), extent_(extent) {
+              std::span<const Argument> arguments, const Buffer* reports)
+      : device_(device),
+        kernel_(kernel),
+        function_(kernel.function()),
+        extent_(extent),
+        given_(function_.argument_buffers()) {
     check_counts(arguments.size());
     for (size_t n = 0; n < arguments.size(); ++n) {
       const auto* buffer = std::get_if<Buffer>(&arguments[n]);
-      const bool buffers_left = buffers_ < function_.buffers.size(),
-                 scalars_left = scalars_ < function_.scalars.size();
+      const bool buffers_left = buffers_ < given_, scalars_left = scalars_ < function_.scalars.size();
       const int position = buffers_left ? function_.buffers[buffers_].position : -1;
       const bool known = position >= 0;  // else a buffer fills the next buffer, a number the next scalar
       const bool wants_buffer =
@@ -89,6 +92,7 @@ class BoundLaunch {
       else
         bind_scalar(n, arguments[n], buffer);
     }
+    if (reports) add(*reports);
     check_overlaps();
   }
 
@@ -117,11 +121,11 @@ class BoundLaunch {
   }
 
   void check_counts(size_t arguments) const {
-    const size_t buffers = function_.buffers.size(), scalars = function_.scalars.size();
+    const size_t buffers = given_, scalars = function_.scalars.size();
     if (arguments != buffers + scalars)
       throw InputError(fmt::format("{} arguments", arguments), where(),
                        fmt::format("{} buffers and {} numbers", buffers, scalars));
-    if (buffers > kMaxBuffers || scalars > kMaxScalars)
+    if (function_.buffers.size() > kMaxBuffers || scalars > kMaxScalars)
       throw InputError(fmt::format("{} buffers, {} numbers", buffers, scalars), where(),
                        fmt::format("at most {} and {}", kMaxBuffers, kMaxScalars));
     if (extent_.rank() != function_.rank)
@@ -231,6 +235,7 @@ class BoundLaunch {
   const Kernel& kernel_;
   const ir::Function& function_;
   const Extent& extent_;
+  const size_t given_;  // buffers that are arguments
   // Without first values: of the full length they would cost more than the rest of a launch.
   union Room {
     Room() {}
@@ -247,7 +252,19 @@ class BoundLaunch {
 
 void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
                          const Stream& stream) const {
-  device::BoundLaunch(opened(), kernel, extent, arguments).run(stream);
+  if (!kernel.function().reporting) {
+    device::BoundLaunch(opened(), kernel, extent, arguments, nullptr).run(stream);
+    return;
+  }
+  const Buffer words = allocate(Storage::u32, {1 + ir::kReportSlots * ir::kReportWords});
+  device::BoundLaunch launch(opened(), kernel, extent, arguments, &words);
+  clear(words, stream);
+  launch.run(stream);
+  device::PendingReports reports{kernel, words.memory_};
+  if (device::Recording* recording = state_->recording())
+    recording->reports.push_back(std::move(reports));
+  else
+    state_->show_reports(reports, state_->queue_for(stream, "Device::launch_on"));
 }
 
 }  // namespace lockstep

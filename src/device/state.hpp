@@ -13,11 +13,18 @@
 
 namespace lockstep::device {
 
+/// What a launch of a kernel with check or print_if leaves behind.
+struct PendingReports {
+  Kernel kernel;
+  std::shared_ptr<Memory> words;
+};
+
 /// A recording that one thread makes; what other threads launch meanwhile runs at once.
 struct Recording {
   const DeviceState* device;
   std::shared_ptr<Queue> queue;                  // takes the commands
   std::vector<std::shared_ptr<Memory>>& memory;  // that the commands touch
+  std::vector<PendingReports> reports;           // to be read after each replay
 };
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
@@ -50,6 +57,15 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
 
   std::shared_ptr<Module> module(const Kernel& kernel, Type index, const std::vector<int>& windows);
   std::shared_ptr<Module> compile(const Kernel& kernel, Type index, const std::vector<int>& windows);
+
+  /// Graphs whose kernels report; guarded by modules_mutex.
+  std::map<const RecordedGraph*, std::pair<std::weak_ptr<RecordedGraph>, std::vector<PendingReports>>>
+      reporting_graphs;
+  std::atomic<bool> graphs_report{false};
+  void keep_reports(const std::shared_ptr<RecordedGraph>& graph, std::vector<PendingReports> reports);
+  /// Waits for `queue`, prints what was to be printed and throws InputError for the first check that failed.
+  void show_reports(const PendingReports& reports, Queue* queue);
+  void show_reports_of(const RecordedGraph& graph);
 
   /// This thread's recording on this device, or null.
   Recording* recording() const;

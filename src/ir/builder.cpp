@@ -2,11 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "lockstep/error.hpp"
 
 namespace lockstep::ir {
 
+void Builder::at(const std::source_location& where) {
+  std::string_view path = where.file_name();
+  if (path.find("lockstep/kernel/") != path.npos)
+    return;                                        // the language's own headers: the caller's line stands
+  path = path.substr(path.find_last_of('/') + 1);  // from the start where there is no '/'
+  auto& files = function_.files;
+  const auto found = std::find(files.begin(), files.end(), path);
+  const auto number = Place(found - files.begin());
+  if (found == files.end()) files.emplace_back(path);
+  constexpr Place kMost = (Place(1) << kLineBits) - 1;
+  place_ = number < (Place(1) << (32 - kLineBits)) && where.line() <= kMost
+               ? number << kLineBits | Place(where.line())
+               : 0;
+}
+
 Id Builder::append(Instruction instruction) {
+  if (!instruction.place) instruction.place = place_;
   const Id id = Id(function_.instructions.size());
   function_.instructions.push_back(instruction);
   function_.blocks[current_].push_back(id);
@@ -26,7 +45,7 @@ Id Builder::emit(Op op, Type type, std::initializer_list<Id> args, uint64_t imm,
 Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
   const Type operand = type(*args.begin());
   const auto fail = [&](std::string what, std::string expected) {
-    throw InputError(what, fmt::format("kernel {}, operation {}", function_.name, name(op)), expected);
+    throw InputError(what, fmt::format("{}, operation {}", where(), name(op)), expected);
   };
   if (int(args.size()) != arity(op))
     fail(fmt::format("{} operands", args.size()), fmt::format("{}", arity(op)));
@@ -60,7 +79,7 @@ Id Builder::select(Id condition, Id yes, Id no) {
   if (type(condition) != Type::boolean || type(yes) != type(no))
     throw InputError(fmt::format("select({}, {}, {})", lockstep::name(type(condition)),
                                  lockstep::name(type(yes)), lockstep::name(type(no))),
-                     fmt::format("kernel {}", function_.name), "a bool and two values of one type");
+                     where(), "a bool and two values of one type");
   return emit(Op::select, type(yes), {condition, yes, no});
 }
 
@@ -69,7 +88,7 @@ Id Builder::convert(Type to, Id value) { return type(value) == to ? value : emit
 Id Builder::bitcast(Type to, Id value) {
   if (size_of(to) != size_of(type(value)) || to == kIndexType || type(value) == kIndexType)
     throw InputError(fmt::format("bitcast of {} to {}", lockstep::name(type(value)), lockstep::name(to)),
-                     fmt::format("kernel {}", function_.name), "types of one size");
+                     where(), "types of one size");
   return type(value) == to ? value : emit(Op::bitcast, to, {value});
 }
 
@@ -79,7 +98,7 @@ void Builder::set(Id variable, Id value) {
   if (type(variable) != type(value))
     throw InputError(fmt::format("{} assigned to a variable of type {}", lockstep::name(type(value)),
                                  lockstep::name(type(variable))),
-                     fmt::format("kernel {}", function_.name), "the same type (use cast<T>)");
+                     where(), "the same type (use cast<T>)");
   emit(Op::set, Type::none, {variable, value});
 }
 
@@ -94,9 +113,9 @@ uint32_t Builder::block(const std::function<void()>& fill) {
 
 void Builder::if_(Id condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
   if (type(condition) != Type::boolean)
-    throw InputError(fmt::format("condition of type {}", lockstep::name(type(condition))),
-                     fmt::format("kernel {}", function_.name), "bool");
+    throw InputError(fmt::format("condition of type {}", lockstep::name(type(condition))), where(), "bool");
   Instruction instruction{Op::if_};
+  instruction.place = place_;
   instruction.args[0] = condition;
   instruction.blocks[0] = block(then);
   instruction.blocks[1] = block(otherwise);
@@ -108,10 +127,11 @@ void Builder::for_(Id begin, Id end, int64_t step, const std::function<void(Id)>
   if (!is_integer(counter) || type(end) != counter || step == 0)
     throw InputError(
         fmt::format("for_ from {} to {} by {}", lockstep::name(counter), lockstep::name(type(end)), step),
-        fmt::format("kernel {}", function_.name), "bounds of one integer type and a step other than 0");
+        where(), "bounds of one integer type and a step other than 0");
   const Id stride = constant(
       counter, is_wide(counter) || counter == kIndexType ? uint64_t(step) : uint64_t(uint32_t(step)));
   Instruction instruction{Op::for_};
+  instruction.place = place_;
   instruction.args = {begin, end, stride, kNone, kNone};
   instruction.blocks[0] = block([&] { body(emit(Op::loop_index, counter)); });
   append(instruction);
@@ -119,6 +139,7 @@ void Builder::for_(Id begin, Id end, int64_t step, const std::function<void(Id)>
 
 void Builder::loop(const std::function<void()>& body) {
   Instruction instruction{Op::loop};
+  instruction.place = place_;
   instruction.blocks[0] = block(body);
   append(instruction);
 }

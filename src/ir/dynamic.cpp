@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-std::string traced_kernel() { return fmt::format("kernel {}", detail::builder().function().name); }
+std::string traced_kernel() { return detail::builder().where(); }
 
 }  // namespace
 
@@ -215,6 +215,9 @@ void Parameters::check_name(const std::string& name) const {
 }
 uint32_t Parameters::declare(const std::string& name, Storage storage, int rank, ir::Access access) {
   check_name(name);
+  if (builder_.function().reporting)
+    throw InputError(fmt::format("parameter {} after a check or a print_if", name), builder_.where(),
+                     "all buffers before them");
   if (rank < 1 || rank > 4)
     throw InputError(fmt::format("rank {}", rank),
                      fmt::format("kernel {}, parameter {}", builder_.function().name, name), "1 to 4");

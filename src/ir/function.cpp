@@ -1,5 +1,7 @@
 #include "lockstep/ir/function.hpp"
 
+#include <fmt/format.h>
+
 namespace lockstep::ir {
 
 namespace {
@@ -29,6 +31,17 @@ std::string_view operand_types(Op op) {
 int arity(Op op) { return row(op).arity; }
 bool is_elementary(Op op) { return row(op).elementary; }
 bool is_math(Op op) { return row(op).math; }
+
+std::string place_text(const Function& function, Place place) {
+  const size_t file = place >> kLineBits;
+  const uint32_t line = place & ((Place(1) << kLineBits) - 1);
+  return line == 0 || file >= function.files.size() ? "" : fmt::format("{}:{}", function.files[file], line);
+}
+std::string where_of(const Function& function, Place place) {
+  const std::string line = place_text(function, place ? place : function.place);
+  return line.empty() ? fmt::format("kernel {}", function.name)
+                      : fmt::format("kernel {}, near {}", function.name, line);
+}
 
 bool is_pure(Op op) {
   if (is_elementary(op) || is_math(op)) return true;

@@ -17,8 +17,7 @@ namespace detail {
 namespace {
 template <class N>
 [[noreturn]] void refuse(Type type, N number) {
-  throw InputError(fmt::format("number {} with operands of type {}", number, name(type)),
-                   fmt::format("kernel {}", builder().function().name),
+  throw InputError(fmt::format("number {} with operands of type {}", number, name(type)), builder().where(),
                    is_float(type)
                        ? "a number that this type holds"
                        : "a number that this type holds exactly; cast<T>(…) gives operands of another type");
@@ -32,11 +31,9 @@ uint32_t declare_array(bool shared, Storage storage, int64_t count) {
   ir::Function& f = builder().function();
   auto& arrays = shared ? f.shared : f.locals;
   if (count <= 0 || count > (int64_t(1) << 24))
-    throw InputError(fmt::format("array of {} elements", count), fmt::format("kernel {}", f.name),
-                     "1 to 2^24");
+    throw InputError(fmt::format("array of {} elements", count), builder().where(), "1 to 2^24");
   if (shared && f.domain != ir::Domain::groups)
-    throw InputError("shared array in a points kernel", fmt::format("kernel {}", f.name),
-                     "Group<N> as the first parameter");
+    throw InputError("shared array in a points kernel", builder().where(), "Group<N> as the first parameter");
   arrays.push_back({fmt::format("{}{}", shared ? "s" : "l", arrays.size()), storage, count});
   return uint32_t(arrays.size() - 1);
 }
@@ -69,13 +66,34 @@ ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
   return sum;
 }
 
+ir::Id BufferRef::offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::Id* inside) const {
+  if (!ruled_) return offset(coordinates);
+  ir::Builder& b = builder();
+  std::array<ir::Id, 4> ruled{};
+  int axis = 0;
+  for (ir::Id c : coordinates) {
+    const ir::Id size = b.convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis));
+    if (boundary_ == Boundary::periodic) {
+      const ir::Id rest = b.op(ir::Op::irem, {c, size});
+      c = b.select(b.op(ir::Op::ilt, {rest, b.i32(0)}), index_op(ir::Op::iadd, rest, size), rest);
+    } else {
+      if (boundary_ == Boundary::zero) {
+        const ir::Id ok = b.op(ir::Op::ilt, {b.bitcast(Type::u32, c), b.bitcast(Type::u32, size)});
+        *inside = *inside == ir::kNone ? ok : b.op(ir::Op::band, {*inside, ok});
+      }
+      c = b.emit(ir::Op::clamp_index, Type::i32, {c, size});
+    }
+    ruled[size_t(axis++)] = c;
+  }
+  return offset(std::span<const ir::Id>(ruled.data(), size_t(rank_)));
+}
+
 ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n,
                             Boundary boundary, ir::Id* inside) const {
   ir::Builder& b = builder();
   b.function().buffers[buffer_].by_point = true;
   if (b.function().domain != ir::Domain::points || b.function().rank != n)
-    throw InputError(fmt::format("a point of rank {}", n), fmt::format("kernel {}", b.function().name),
-                     "the kernel's own At<N>");
+    throw InputError(fmt::format("a point of rank {}", n), b.where(), "the kernel's own At<N>");
   std::array<ir::Id, 4> coordinates{};
   int axis = 0;
   for (ir::Id c : leading) coordinates[axis++] = c;
@@ -153,16 +171,19 @@ const ir::Function& Kernel::function(Type index) const {
 
 std::vector<KernelParameter> Kernel::parameters() const {
   std::vector<KernelParameter> list;
-  for (const ir::BufferParam& b : function().buffers)
+  const ir::Function& f = function();
+  for (size_t k = 0; k < f.argument_buffers(); ++k) {
+    const ir::BufferParam& b = f.buffers[k];
     list.push_back({b.name, true, b.storage, b.rank, b.access != ir::Access::write,
                     b.access != ir::Access::read, Type::none});
-  for (const ir::ScalarParam& s : function().scalars)
+  }
+  for (const ir::ScalarParam& s : f.scalars)
     list.push_back({s.name, false, Storage::f32, 0, true, false, s.type});
   return list;
 }
 
-Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOptions options,
-                     const Trace& trace) {
+Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOptions options, const Trace& trace,
+                     const std::source_location& where) {
   if (domain == ir::Domain::groups) {
     const int64_t lanes =
         int64_t(options.group[0]) * std::max(options.group[1], 1) * std::max(options.group[2], 1);
@@ -181,6 +202,8 @@ Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOption
   f.index_type = kIndexType;
   {
     ir::Builder builder(f);
+    builder.at(where);
+    f.place = builder.place();
     const detail::TraceScope scope(builder);
     trace(builder);
   }

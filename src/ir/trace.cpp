@@ -56,7 +56,7 @@ Traced& Traced::operator=(const Traced& other) {
     block_ = block;
   else if (block > block_)
     throw InputError("a Val assigned in an if_ or a loop that it was made outside of",
-                     kernel_of(current_trace),
+                     current_builder->where(),
                      "a Var, whose value the lanes and passes change, or a Val made inside");
   id_ = other.id_;
   trace_ = other.trace_;
@@ -67,7 +67,7 @@ ir::Id Traced::id() const {
   if (empty()) throw InputError("a value that was never given", kernel_of(current_trace), "a value");
   if (trace_ != current_trace)
     throw InputError(fmt::format("a value of {}", kernel_of(trace_)),
-                     current_trace ? kernel_of(current_trace) : "outside of a kernel",
+                     current_trace ? current_builder->where() : "outside of a kernel",
                      "values of the kernel that is being traced");
   return id_;
 }

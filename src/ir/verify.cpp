@@ -32,7 +32,8 @@ class Verifier {
  private:
   // ── messages ──
   std::string where(Id id) const {
-    std::string place = fmt::format("kernel {}", f_.name);
+    const bool known = id != kNone && id < f_.instructions.size();
+    std::string place = where_of(f_, known ? f_[id].place : f_.place);
     if (id == kNone) return place;
     place += ", body";
     for (const Step& step : path_) place += fmt::format("{}.{}", step.part, step.position);
@@ -325,8 +326,13 @@ class Verifier {
       storage = b.storage;
     }
     const Type t = value_type(storage);
-    require(storage == Storage::i32 || storage == Storage::u32,
-            fmt::format("atomic operation on {}", lockstep::name(storage)), "i32 or u32");
+    if (storage == Storage::f32 || storage == Storage::f64)
+      require(target.op == AtomicOp::add, fmt::format("this atomic operation on {}", lockstep::name(storage)),
+              "i32, u32, i64 or u64");
+    else
+      require(is_integer(t) && storage != Storage::u8,
+              fmt::format("atomic operation on {}", lockstep::name(storage)),
+              "i32, u32, i64 or u64; addition also of f32 and f64");
     const int n = target.op == AtomicOp::compare_exchange ? 3 : 2;
     args(i, n);
     operand(i, 0, target.shared ? Type::i32 : f_.index_type);

@@ -141,6 +141,54 @@ Case transpose_case() {
   return c;
 }
 
+/// Sizes: m x k x n, and with a count before them. `tiles`: the form of GPUs, on every device.
+template <class T>
+Case matmul_case(bool tiles) {
+  Case c = base_case<T>(tiles ? "matmul.tiles" : "matmul");
+  c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70"};
+  c.full = {"300x257x301"};
+  c.bench = {"1024x1024x1024", "64x128x128x128"};
+  c.webgpu = Bound::relative(1e-5);
+  c.kernels = [=] {
+    return std::vector{prim::matmul_kernel<T>(tiles, false), prim::matmul_kernel<T>(tiles, true)};
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const std::vector<int64_t> n = parse_size(size);
+    if (n.size() != 3 && n.size() != 4)
+      throw InputError("size " + size, "primitives.matmul", "m x k x n, with a count before them or without");
+    const bool batch = n.size() == 4;
+    const int64_t count = batch ? n[0] : 1, rows = n[batch], depth = n[batch + 1], columns = n[batch + 2];
+    const auto shape = [=](int64_t i, int64_t j) { return batch ? Shape{count, i, j} : Shape{i, j}; };
+    const auto x = random_data<T>(count * rows * depth, seed),
+               y = random_data<T>(count * depth * columns, seed + 1);
+    auto p = problem<T, T>(
+        {x, y}, shape(rows, columns),
+        [=](const Device& d, const std::vector<Buffer>& in, const Buffer& to) {
+          const Buffer a = in[0].reshape(shape(rows, depth)), b = in[1].reshape(shape(depth, columns));
+          if (!tiles) return prim::matmul(d, a, b, to);
+          const int64_t tile = prim::kMatmulTile;
+          d.launch(prim::matmul_kernel<T>(true, batch),
+                   shape((rows + tile - 1) / tile, (columns + tile - 1) / tile), a, b, to);
+        },
+        [=] {
+          std::vector<T> r(size_t(count * rows * columns), T(0));
+          for (int64_t b = 0; b < count; ++b)
+            for (int64_t i = 0; i < rows; ++i)
+              for (int64_t k = 0; k < depth; ++k)
+                for (int64_t j = 0; j < columns; ++j) {
+                  T& sum = r[size_t((b * rows + i) * columns + j)];
+                  sum = std::fma((*x)[size_t((b * rows + i) * depth + k)],
+                                 (*y)[size_t((b * depth + k) * columns + j)], sum);
+                }
+          return r;
+        });
+    p.bytes = double(sizeof(T)) * double(count) * double(rows * depth + depth * columns + rows * columns);
+    p.flops = 2.0 * double(count) * double(rows) * double(depth) * double(columns);
+    return p;
+  };
+  return c;
+}
+
 template <class T>
 Case reduce_case(const std::string& operation, Chunk how, bool root = false) {
   Case c = base_case<T>(operation);
@@ -354,6 +402,8 @@ void add_for_float(CaseRegistry& registry) {
   registry.add(gather_case<T>(false));
   registry.add(gather_case<T>(true));
   registry.add(bins_case<T>());
+  registry.add(matmul_case<T>(false));
+  registry.add(matmul_case<T>(true));
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ const Kernel& multiply_kernel();
 template <class T>
 const Kernel& transpose_kernel();
 
+/// Products of two matrices or of a batch: a lane computes a block of rows by columns. `groups`: through shared memory, a
+/// tile of kTile by kTile a group (GPUs); else one lane for kMatmulRows rows of a column (CPU).
+inline constexpr int kMatmulTile = 64, kMatmulRows = 8;
+template <class T>
+const Kernel& matmul_kernel(bool groups, bool batch);
+
 /// What a reduction does with one chunk: sum, least, greatest, sum of products.
 enum class Chunk : uint8_t { sum, min, max, dot };
 /// Values of chunks; `wide` reads four elements at once.

@@ -2,55 +2,11 @@
 #include <cmath>
 
 #include "verify/engine_cases.hpp"
-#include "verify/inputs.hpp"
+#include "verify/mapping.hpp"
 
 namespace lockstep::cases {
 
 namespace {
-
-std::vector<u32> words(int64_t count, uint64_t seed) {
-  Random random(seed);
-  std::vector<u32> values(static_cast<size_t>(count));
-  for (u32& v : values) v = random.u32();
-  return values;
-}
-
-/// A case with one input vector and one output vector of the same type, both of `length(size)` elements.
-template <class In, class Out>
-struct Mapping {
-  std::function<std::vector<In>(int64_t count, uint64_t seed)> input;
-  std::function<void(const Device&, int64_t count, const Buffer& in, const Buffer& out)> launch;
-  std::function<std::vector<Out>(const std::vector<In>&)> reference;
-  std::function<int64_t(int64_t)> outputs = [](int64_t n) { return n; };
-};
-
-template <class In, class Out>
-Case mapping_case(const std::string& name, std::vector<Kernel> kernels, std::vector<std::string> sizes,
-                  Mapping<In, Out> m) {
-  Case c;
-  c.name = name;
-  c.dtype = std::string(lockstep::name(detail::kStorage<In>));
-  c.small = std::move(sizes);
-  c.bench = {"1048576"};
-  c.kernels = [kernels] { return kernels; };
-  c.make = [m](const std::string& size, uint64_t seed) {
-    const int64_t count = parse_shape(size, 1)[0];
-    auto in = std::make_shared<std::vector<In>>(m.input(count, seed));
-    CaseProblem p;
-    p.bytes = double(count) * sizeof(In) + double(m.outputs(count)) * sizeof(Out);
-    p.reference = [=] { return std::vector{Array::of(m.reference(*in))}; };
-    p.bind = [=](const Device& device) {
-      const Buffer a = device.upload(*in), out = device.allocate<Out>({m.outputs(count)});
-      return CaseRun{[=] {
-                       device.clear(out);
-                       m.launch(device, count, a, out);
-                     },
-                     [=] { return std::vector{device.download(out)}; }};
-    };
-    return p;
-  };
-  return c;
-}
 
 /// Divergent loops, break, continue, early return, nested ifs.
 Case control_case() {
@@ -312,6 +268,7 @@ void add_language_cases(CaseRegistry& registry) {
   registry.add(wide_case());
   registry.add(async_case());
   registry.add(atomics_case());
+  add_word_cases(registry);
 }
 
 }  // namespace lockstep::cases

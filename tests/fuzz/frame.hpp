@@ -80,6 +80,12 @@ class KernelFrame {
     counters_.push_back(buffer(S::u32, Access::read_write, 24, true));
     if (!webgpu()) counters_.push_back(buffer(S::i32, Access::read_write, 24, true));
     private_atomics_ = buffer(S::u32, Access::read_write, total_ * recipe_.bodies * 2, true);
+    if (!webgpu()) {
+      // f64 adds keep subnormal numbers on every device; CUDA's atomic ones of f32 flush them.
+      private_wide_ = {buffer(S::u64, Access::read_write, total_ * recipe_.bodies * 2, true),
+                       buffer(S::i64, Access::read_write, total_ * recipe_.bodies * 2, true),
+                       buffer(S::f64, Access::read_write, total_ * recipe_.bodies * 2, true)};
+    }
     types_ = {Type::boolean, Type::i32, Type::u32, Type::f32};
     if (!webgpu()) types_.insert(types_.end(), {Type::i64, Type::u64, Type::f64});
     for (Type t : types_) {
@@ -210,6 +216,7 @@ class KernelFrame {
   Builder b_;
   std::vector<Type> types_;
   std::vector<uint32_t> inputs_, grids_, own_, counters_, shared_arrays_;
+  std::vector<uint32_t> private_wide_;  // the lane's own of 64 bits, for atomic operations
   uint32_t private_atomics_ = 0, shared_atomics_ = 0;
   std::vector<Value> pool_;
   std::vector<Variable> vars_;

@@ -1,6 +1,7 @@
 #include "generator.hpp"
 
 #include "frame.hpp"
+#include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::fuzz {
 
@@ -420,6 +421,7 @@ class Generator : KernelFrame {
   /// Barriers and reductions, where all lanes are present.
   void together() {
     if (!groups() || !uniform_) return operation();
+    if (random_.chance(25)) return word();
     if (reduces_ && random_.chance(50)) {
       const Type t = any_type(false);
       const Value v = pick(t);
@@ -429,6 +431,24 @@ class Generator : KernelFrame {
       return push(b_.emit(Op::group_reduce, t, {v.id}, uint64_t(how)), true, bound);
     }
     barrier();
+  }
+  /// A word of groups as authors write it: made of a shared array, barriers and selections.
+  void word() {
+    const detail::TraceScope scope(b_);
+    const Value v = pick(Type::u32), f = pick(Type::f32);
+    const Val<u32> x = Val<u32>::from(v.id);
+    switch (random_.below(4)) {
+      case 0: return push(group_ballot(x > 7u).id(), false);
+      case 1: {
+        const Val<u32> from = Val<u32>::from(pick(Type::u32).id) % u32(f_.group_lanes());
+        return push(group_shuffle(Val<f32>::from(f.id), bitcast<i32>(from)).id(), false, f.bound);
+      }
+      case 2: return push(group_scan_sum(x).id(), false);
+      default: {
+        const auto least = [](const Val<f32>& a, const Val<f32>& b) { return min(a, b); };
+        return push(group_scan(Val<f32>::from(f.id), least).id(), false, f.bound);
+      }
+    }
   }
   void restore_mode(bool read) {
     if (shared_read_ == read) return;
@@ -441,14 +461,16 @@ class Generator : KernelFrame {
   // used. The lane's own ones take any operation.
   void atomic() {
     if (random_.chance(35)) {
-      const auto op = AtomicOp(random_.below(8));
+      const bool wide = !private_wide_.empty() && random_.chance(40);
+      const uint32_t own = wide ? random_.of(private_wide_) : private_atomics_;
       Instruction i{Op::atomic};
-      i.type = Type::u32;
-      i.imm = AtomicTarget{op, false, private_atomics_}.bits();
+      i.type = value_type(f_.buffers[own].storage);
+      const auto op = is_float(i.type) ? AtomicOp::add : AtomicOp(random_.below(8));
+      i.imm = AtomicTarget{op, false, own}.bits();
       const Value index = small_index(1);
       i.args[0] = b_.op(Op::iadd, {private_base_, b_.convert(f_.index_type, index.id)}, kNoWrap);
-      i.args[1] = pick(Type::u32).id;
-      if (op == AtomicOp::compare_exchange) i.args[2] = pick(Type::u32).id;
+      i.args[1] = pick(i.type).id;
+      if (op == AtomicOp::compare_exchange) i.args[2] = pick(i.type).id;
       return push(b_.append(i), false);
     }
     const bool shared = shared_atomics_used_ && random_.chance(50);

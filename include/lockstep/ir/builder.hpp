@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <initializer_list>
+#include <source_location>
 
 #include "lockstep/ir/function.hpp"
 
@@ -16,6 +17,14 @@ class Builder {
   Function& function() { return function_; }
   const Instruction& operator[](Id id) const { return function_[id]; }
   Type type(Id id) const { return function_[id].type; }
+
+  /// The instructions that follow come from this line of the author's source. Lines of the language's own headers
+  /// change nothing.
+  void at(const std::source_location& where);
+  void at(Place place) { place_ = place; }
+  Place place() const { return place_; }
+  /// Kernel and place, for messages.
+  std::string where() const { return where_of(function_, place_); }
 
   /// Appends to the current block.
   Id append(Instruction instruction);
@@ -53,6 +62,7 @@ class Builder {
  private:
   Function& function_;
   uint32_t current_ = 0;
+  Place place_ = 0;
 };
 
 }  // namespace lockstep::ir

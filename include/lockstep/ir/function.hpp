@@ -80,6 +80,10 @@ struct AtomicTarget {
   }
 };
 
+/// A line of an author's source: number of the file << 20 | line. 0: not known.
+using Place = uint32_t;
+inline constexpr int kLineBits = 20;
+
 struct Instruction {
   Op op;
   Type type = Type::none;  // of the result; none for effects
@@ -88,6 +92,7 @@ struct Instruction {
   std::array<Id, 5> args{kNone, kNone, kNone, kNone, kNone};
   uint64_t imm = 0;
   std::array<uint32_t, 2> blocks{kNoBlock, kNoBlock};
+  Place place = 0;  // near which the author wrote it
 
   int arg_count() const {
     int n = 0;
@@ -119,6 +124,17 @@ struct ArrayDecl {  // shared or local array
   int64_t count;
 };
 
+/// A check or a print_if of the author.
+struct Report {
+  std::string text;
+  bool failure;  // of a check
+  Type type;     // of the value that is shown; none: no value
+  Place place;
+};
+/// Words of the report buffer: how many reports there were, then kReportSlots records of number, x, y, z of the
+/// point or group, lane, value (two words) and an unused one.
+inline constexpr int kReportSlots = 64, kReportWords = 8;
+
 enum class Domain : uint8_t { points, groups };
 
 /// One kernel. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its
@@ -137,7 +153,13 @@ struct Function {
   std::vector<ScalarParam> scalars;
   std::vector<ArrayDecl> shared;
   std::vector<ArrayDecl> locals;
+  std::vector<Report> reports;     // of check and print_if
+  bool reporting = false;          // the last buffer is theirs: the engine binds it, no argument
+  std::vector<std::string> files;  // of places
+  Place place = 0;                 // of the kernel
 
+  /// Buffers that a launch gives.
+  size_t argument_buffers() const { return buffers.size() - (reporting ? 1 : 0); }
   const Instruction& operator[](Id id) const { return instructions[id]; }
   Instruction& operator[](Id id) { return instructions[id]; }
   int group_lanes() const { return group[0] * group[1] * group[2]; }
@@ -149,6 +171,11 @@ struct Function {
 std::string print(const Function& function);
 /// One instruction as in print(), for messages.
 std::string print(const Function& function, Id id);
+
+/// "life.cpp:23", or nothing where it is not known.
+std::string place_text(const Function& function, Place place);
+/// "kernel life, near life.cpp:23" for messages.
+std::string where_of(const Function& function, Place place);
 
 /// Throws InternalError naming the kernel and the place for what no pass may produce, InputError for what an
 /// author wrote wrongly (barrier in divergent flow, value used outside its block, break outside a loop, types

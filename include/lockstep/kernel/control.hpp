@@ -8,61 +8,88 @@
 namespace lockstep {
 
 template <class Then>
-void if_(const Val<bool>& condition, Then then) {
+void if_(const Val<bool>& condition, Then then,
+         std::source_location where = std::source_location::current()) {
+  detail::builder().at(where);
   detail::builder().if_(condition.id(), then);
 }
 template <class Then, class Else>
-void if_(const Val<bool>& condition, Then then, Else otherwise) {
+void if_(const Val<bool>& condition, Then then, Else otherwise,
+         std::source_location where = std::source_location::current()) {
+  detail::builder().at(where);
   detail::builder().if_(condition.id(), then, otherwise);
 }
 
 /// for (i = begin; i < end; i += step), or i > end where step < 0. Bounds are evaluated once; the counter is
 /// a value.
 template <class A, class B, class Body>
-void for_(const A& begin, const B& end, int step, Body body) {
+void for_(const A& begin, const B& end, int step, Body body,
+          std::source_location where = std::source_location::current()) {
   using T = typename std::conditional_t<
       detail::HasValue<A>, detail::Common<A, B>,
       std::conditional_t<detail::HasValue<B>, detail::Common<A, B>, std::type_identity<i32>>>::type;
+  detail::builder().at(where);
   const ir::Id first = detail::id_of<T>(begin), last = detail::id_of<T>(end);
   detail::builder().for_(first, last, step, [&](ir::Id index) { body(Val<T>::from(index)); });
 }
 template <class A, class B, class Body>
-void for_(const A& begin, const B& end, Body body) {
-  for_(begin, end, 1, body);
+void for_(const A& begin, const B& end, Body body,
+          std::source_location where = std::source_location::current()) {
+  for_(begin, end, 1, body, where);
 }
 
-inline void break_() { detail::builder().emit(ir::Op::break_, Type::none); }
-inline void continue_() { detail::builder().emit(ir::Op::continue_, Type::none); }
+namespace detail {
+inline void jump(ir::Op op, const std::source_location& where) {
+  builder().at(where);
+  builder().emit(op, Type::none);
+}
+}  // namespace detail
+
+inline void break_(std::source_location where = std::source_location::current()) {
+  detail::jump(ir::Op::break_, where);
+}
+inline void continue_(std::source_location where = std::source_location::current()) {
+  detail::jump(ir::Op::continue_, where);
+}
 /// Ends the lane.
-inline void return_() { detail::builder().emit(ir::Op::return_, Type::none); }
-inline void break_if(const Val<bool>& condition) {
-  if_(condition, [] { break_(); });
+inline void return_(std::source_location where = std::source_location::current()) {
+  detail::jump(ir::Op::return_, where);
 }
-inline void continue_if(const Val<bool>& condition) {
-  if_(condition, [] { continue_(); });
+inline void break_if(const Val<bool>& condition,
+                     std::source_location where = std::source_location::current()) {
+  if_(condition, [&] { break_(where); }, where);
 }
-inline void return_if(const Val<bool>& condition) {
-  if_(condition, [] { return_(); });
+inline void continue_if(const Val<bool>& condition,
+                        std::source_location where = std::source_location::current()) {
+  if_(condition, [&] { continue_(where); }, where);
+}
+inline void return_if(const Val<bool>& condition,
+                      std::source_location where = std::source_location::current()) {
+  if_(condition, [&] { return_(where); }, where);
 }
 
 /// Repeats until break_ or return_.
 template <class Body>
-void loop_(Body body) {
+void loop_(Body body, std::source_location where = std::source_location::current()) {
+  detail::builder().at(where);
   detail::builder().loop(body);
 }
 /// `condition` is a function that gives Val<bool>; it is evaluated before every pass.
 template <class Condition, class Body>
-void while_(Condition condition, Body body) {
-  loop_([&] {
-    break_if(!Val<bool>(condition()));
-    body();
-  });
+void while_(Condition condition, Body body, std::source_location where = std::source_location::current()) {
+  loop_(
+      [&] {
+        break_if(!Val<bool>(condition()), where);
+        body();
+      },
+      where);
 }
 
 /// States that all lanes of a group agree on this value; a back end may then compute it once. Wrong use is
 /// undefined.
 template <detail::HasValue A>
-Val<detail::expr_t<A>> uniform(const A& a) {
+Val<detail::expr_t<A>> uniform(const A& a, std::source_location where = std::source_location::current()) {
+  detail::builder().at(where);
   const ir::Id id = detail::id_of<detail::expr_t<A>>(a);
   detail::builder().function()[id].flags |= ir::kUniform;
   return Val<detail::expr_t<A>>::from(id);
@@ -71,38 +98,78 @@ Val<detail::expr_t<A>> uniform(const A& a) {
 namespace detail {
 uint32_t declare_array(bool shared, Storage storage, int64_t count);
 
+/// An atomic operation on an element of a buffer or a shared array; gives the old value.
+ir::Id atomic(bool shared, uint64_t array, ir::AtomicOp op, ir::Id index, ir::Id value,
+              ir::Id compare = ir::kNone);
+
 /// An element that can be read, assigned and combined. `load` and `store` name the IR operations.
 template <class T, ir::Op kLoad, ir::Op kStore>
 class Element {
+  static constexpr bool kReached = kLoad != ir::Op::local_load;
+  static constexpr bool kIntegers = kReached && std::is_integral_v<T> && !std::same_as<T, bool>;
+  static constexpr bool kFloats = kReached && std::is_floating_point_v<T>;
+
  public:
   using value_type = T;
   Element(uint64_t array, ir::Id index) : array_(array), index_(index) {}
   operator Val<T>() const { return Val<T>::from(builder().emit(kLoad, kType<T>, {index_}, array_)); }
-  void operator=(const Val<T>& value) const {
-    builder().emit(kStore, Type::none, {index_, value.id()}, array_);
+  void operator=(const Located<T>& located) const { store(located.value()); }
+  void operator=(const Element& other) const { store(other); }
+  void store(const Val<T>& value) const { builder().emit(kStore, Type::none, {index_, value.id()}, array_); }
+#define LOCKSTEP_ELEMENT(symbol)              \
+  template <class B>                          \
+  void operator symbol##=(const B& b) const { \
+    store(*this symbol b);                    \
   }
-  template <class C>
-    requires std::is_arithmetic_v<C>
-  void operator=(C constant) const {
-    *this = Val<T>(constant);
-  }
-  void operator=(const Element& other) const { *this = Val<T>(other); }
-  template <class B>
-  void operator+=(const B& b) const {
-    *this = *this + b;
-  }
-  template <class B>
-  void operator-=(const B& b) const {
-    *this = *this - b;
-  }
-  template <class B>
-  void operator*=(const B& b) const {
-    *this = *this * b;
-  }
+  LOCKSTEP_ELEMENT(+)
+  LOCKSTEP_ELEMENT(-)
+  LOCKSTEP_ELEMENT(*)
+  LOCKSTEP_ELEMENT(/)
+  LOCKSTEP_ELEMENT(%)
+  LOCKSTEP_ELEMENT(&)
+  LOCKSTEP_ELEMENT(|)
+  LOCKSTEP_ELEMENT(^)
+  LOCKSTEP_ELEMENT(<<)
+  LOCKSTEP_ELEMENT(>>)
+#undef LOCKSTEP_ELEMENT
   ir::Id index() const { return index_; }
   uint64_t array() const { return array_; }
 
+  // Atomic operations on integers of a buffer or a shared array. Each gives the old value, which depends on the
+  // order of the lanes; the last contents do not, but of exchange and compare_exchange. Of a buffer, 64-bit
+  // ones where the device has 64-bit types.
+#define LOCKSTEP_ATOMIC(word, operation)                                         \
+  Val<T> word(const Located<T>& value) const                                     \
+    requires(kIntegers)                                                          \
+  {                                                                              \
+    return Val<T>::from(atomic_op(ir::AtomicOp::operation, value.value().id())); \
+  }
+  LOCKSTEP_ATOMIC(atomic_add, add)
+  LOCKSTEP_ATOMIC(atomic_min, min)
+  LOCKSTEP_ATOMIC(atomic_max, max)
+  LOCKSTEP_ATOMIC(atomic_and, and_)
+  LOCKSTEP_ATOMIC(atomic_or, or_)
+  LOCKSTEP_ATOMIC(atomic_xor, xor_)
+  LOCKSTEP_ATOMIC(atomic_exchange, exchange)
+#undef LOCKSTEP_ATOMIC
+  /// Stores `desired` where the element is `expected`.
+  Val<T> atomic_compare_exchange(const Val<T>& expected, const Located<T>& desired) const
+    requires(kIntegers)
+  {
+    return Val<T>::from(atomic_op(ir::AtomicOp::compare_exchange, desired.value().id(), expected.id()));
+  }
+  /// Adds to a float, in the order in which the lanes come: the last bits of the sum differ from run to run
+  /// and from device to device. The only operation of the language of which that is true.
+  void unordered_atomic_add(const Located<T>& value) const
+    requires(kFloats)
+  {
+    atomic_op(ir::AtomicOp::add, value.value().id());
+  }
+
  private:
+  ir::Id atomic_op(ir::AtomicOp op, ir::Id value, ir::Id compare = ir::kNone) const {
+    return atomic(kLoad == ir::Op::shared_load, array_, op, index_, value, compare);
+  }
   uint64_t array_;
   ir::Id index_;
 };
@@ -131,43 +198,50 @@ class SharedArray {
   auto operator[](const I& index) const {
     return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(array_, detail::id_of<i32>(index));
   }
-  /// Adds to an element of i32 or u32; gives the old value.
+  /// Adds to an element; gives the old value. The other operations are those of elements: a[i].atomic_max(v).
   template <class I, class V>
-    requires(std::is_integral_v<T> && sizeof(T) == 4)
+    requires(std::is_integral_v<T>)
   Val<T> atomic_add(const I& index, const V& value) const {
-    const ir::AtomicTarget target{ir::AtomicOp::add, true, array_};
-    return Val<T>::from(detail::builder().emit(ir::Op::atomic, detail::kType<T>,
-                                               {detail::id_of<i32>(index), detail::id_of<T>(value)},
-                                               target.bits()));
+    return (*this)[index].atomic_add(Val<T>(value));
   }
   uint32_t id() const { return array_; }
+  /// The array with that number in this kernel.
+  static SharedArray numbered(uint32_t array) { return SharedArray(array, 0); }
 
  private:
+  SharedArray(uint32_t array, int) : array_(array) {}
   uint32_t array_;
 };
 
 /// Waits for all lanes of the group; memory written before is seen after. Never in divergent flow.
-inline void barrier() { detail::builder().emit(ir::Op::barrier, Type::none); }
+inline void barrier(std::source_location where = std::source_location::current()) {
+  detail::jump(ir::Op::barrier, where);
+}
+
+namespace detail {
+template <class T>
+Val<T> reduce_group(ir::Reduction how, ir::Id value, const std::source_location& where) {
+  builder().at(where);
+  return Val<T>::from(builder().emit(ir::Op::group_reduce, kType<T>, {value}, uint64_t(how)));
+}
+}  // namespace detail
 
 /// Value of a balanced tree over the group's lanes: for s = lanes/2 … 1: v[i] = v[i] op v[i+s]. All lanes get
 /// it. The group's lane count must be a power of two. Never in divergent flow.
 template <detail::HasValue A>
-Val<detail::expr_t<A>> group_sum(const A& a) {
+Val<detail::expr_t<A>> group_sum(const A& a, std::source_location where = std::source_location::current()) {
   using T = detail::expr_t<A>;
-  return Val<T>::from(detail::builder().emit(ir::Op::group_reduce, detail::kType<T>, {detail::id_of<T>(a)},
-                                             uint64_t(ir::Reduction::add)));
+  return detail::reduce_group<T>(ir::Reduction::add, detail::id_of<T>(a), where);
 }
 template <detail::HasValue A>
-Val<detail::expr_t<A>> group_min(const A& a) {
+Val<detail::expr_t<A>> group_min(const A& a, std::source_location where = std::source_location::current()) {
   using T = detail::expr_t<A>;
-  return Val<T>::from(detail::builder().emit(ir::Op::group_reduce, detail::kType<T>, {detail::id_of<T>(a)},
-                                             uint64_t(ir::Reduction::min)));
+  return detail::reduce_group<T>(ir::Reduction::min, detail::id_of<T>(a), where);
 }
 template <detail::HasValue A>
-Val<detail::expr_t<A>> group_max(const A& a) {
+Val<detail::expr_t<A>> group_max(const A& a, std::source_location where = std::source_location::current()) {
   using T = detail::expr_t<A>;
-  return Val<T>::from(detail::builder().emit(ir::Op::group_reduce, detail::kType<T>, {detail::id_of<T>(a)},
-                                             uint64_t(ir::Reduction::max)));
+  return detail::reduce_group<T>(ir::Reduction::max, detail::id_of<T>(a), where);
 }
 
 /// Closes a stage of asynchronous copies (Grid::copy_async).

@@ -283,7 +283,9 @@ void for_index(const Index& begin, const Index& end, int step, const std::functi
 /// As for_ over values; the counter is an Index.
 template <class A, class B, class Body>
   requires(std::same_as<A, Index> || std::same_as<B, Index>)
-void for_(const A& begin, const B& end, int step, Body body) {
+void for_(const A& begin, const B& end, int step, Body body,
+          std::source_location where = std::source_location::current()) {
+  detail::builder().at(where);
   detail::for_index(begin, end, step, [&](const Index& at) { body(at); });
 }
 
@@ -417,13 +419,15 @@ using NamedPlace = decltype(place_of(&L::operator()));
 /// Traces `body`, whose arguments are a place (At or Group) and Parameters&.
 template <class L>
   requires requires { typename detail::NamedPlace<L>; }
-Kernel kernel(std::string name, L body, KernelOptions options = {}) {
+Kernel kernel(std::string name, L body, KernelOptions options = {},
+              std::source_location where = std::source_location::current()) {
   using Place = detail::NamedPlace<L>;
   using Domain = detail::Domain<Place>;
-  return Kernel::trace(std::move(name), Domain::kKind, Domain::kRank, options, [&](ir::Builder& b) {
+  const auto trace = [&](ir::Builder& b) {
     Parameters parameters(b);
     body(Place(), parameters);
-  });
+  };
+  return Kernel::trace(std::move(name), Domain::kKind, Domain::kRank, options, trace, where);
 }
 
 }  // namespace lockstep

@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <tuple>
@@ -25,6 +26,8 @@
 #include <vector>
 
 #include "lockstep/kernel/control.hpp"
+#include "lockstep/kernel/group.hpp"
+#include "lockstep/kernel/report.hpp"
 
 namespace lockstep {
 
@@ -41,7 +44,7 @@ class Axis {
   using value_type = i32;
   Axis(std::array<int, N> offsets, int axis) : offsets_(offsets), axis_(axis) {}
   operator Val<i32>() const;
-  Position<N> operator()(int shift) const;
+  Position<N> operator()(int shift, std::source_location where = std::source_location::current()) const;
 
  private:
   std::array<int, N> offsets_;
@@ -78,7 +81,8 @@ Axis<N>::operator Val<i32>() const {
   return offsets_[axis_] ? at + offsets_[axis_] : at;
 }
 template <int N>
-Position<N> Axis<N>::operator()(int shift) const {
+Position<N> Axis<N>::operator()(int shift, std::source_location where) const {
+  detail::builder().at(where);
   auto offsets = offsets_;
   offsets[axis_] += shift;
   return Position<N>(offsets);
@@ -117,6 +121,10 @@ class Param {
 
 namespace detail {
 
+/// What may stand as a coordinate.
+template <class I>
+concept Coordinate = std::is_arithmetic_v<I> || std::convertible_to<const I&, Val<i32>>;
+
 /// What a Grid, Out or InOut knows of its buffer while tracing.
 class BufferRef {
  public:
@@ -131,6 +139,9 @@ class BufferRef {
   ir::Id offset(std::initializer_list<ir::Id> coordinates) const {
     return offset(std::span<const ir::Id>(coordinates.begin(), coordinates.size()));
   }
+  /// Element offset of explicit coordinates, each brought inside by the boundary rule where the author named
+  /// one. `inside`: whether all were inside, where the rule is zero.
+  ir::Id offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::Id* inside) const;
   /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the domain's points.
   ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
                    ir::Id* inside) const;
@@ -138,6 +149,7 @@ class BufferRef {
   uint32_t buffer_;
   int rank_;
   Boundary boundary_ = Boundary::clamp;
+  bool ruled_ = false;  // the author named the boundary rule
 };
 
 template <class E>
@@ -153,7 +165,8 @@ struct Wide {
 };
 
 /// A read-only buffer. Reads through a shifted position clamp at the edge of the buffer, or wrap
-/// (`periodic()`), or give 0 outside (`zero()`); reads by explicit coordinates must lie inside.
+/// (`periodic()`), or give 0 outside (`zero()`); reads by explicit coordinates must lie inside, but where a rule
+/// is named (`clamped()`, `periodic()`, `zero()`), which then holds for each coordinate.
 template <class E, int R>
 class Grid : public detail::BufferRef {
  public:
@@ -166,8 +179,10 @@ class Grid : public detail::BufferRef {
   Grid with(Boundary boundary) const {
     Grid g = *this;
     g.boundary_ = boundary;
+    g.ruled_ = boundary != Boundary::unchecked;
     return g;
   }
+  Grid clamped() const { return with(Boundary::clamp); }
   Grid periodic() const { return with(Boundary::periodic); }
   Grid zero() const { return with(Boundary::zero); }
   Grid unchecked() const { return with(Boundary::unchecked); }
@@ -180,15 +195,37 @@ class Grid : public detail::BufferRef {
     return read_at({detail::id_of<i32>(lead)}, p);
   }
   /// Value at explicit coordinates, slowest first.
-  template <class... I>
-    requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
-  Val<T> operator()(const I&... i) const {
-    return Val<T>::from(load(offset({detail::id_of<i32>(i)...}), 1, flags_));
+  template <class A>
+    requires(R == 1 && detail::Coordinate<A>)
+  Val<T> operator()(const A& a, std::source_location where = std::source_location::current()) const {
+    return value_at({detail::id_of<i32>(a)}, where);
+  }
+  template <class A, class B>
+    requires(R == 2 && detail::Coordinate<A> && detail::Coordinate<B>)
+  Val<T> operator()(const A& a, const B& b,
+                    std::source_location where = std::source_location::current()) const {
+    return value_at({detail::id_of<i32>(a), detail::id_of<i32>(b)}, where);
+  }
+  template <class A, class B, class C>
+    requires(R == 3 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C>)
+  Val<T> operator()(const A& a, const B& b, const C& c,
+                    std::source_location where = std::source_location::current()) const {
+    return value_at({detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c)}, where);
+  }
+  template <class A, class B, class C, class D>
+    requires(R == 4 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C> &&
+             detail::Coordinate<D>)
+  Val<T> operator()(const A& a, const B& b, const C& c, const D& d,
+                    std::source_location where = std::source_location::current()) const {
+    return value_at(
+        {detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c), detail::id_of<i32>(d)}, where);
   }
   template <class I>
-    requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
+    requires(R == 1 && detail::Coordinate<I>)
   Val<T> operator[](const I& i) const {
-    return (*this)(i);
+    ir::Id inside = ir::kNone;
+    const ir::Id at = offset_by_rule({detail::id_of<i32>(i)}, &inside);
+    return loaded(at, inside);
   }
 
   /// This datum is touched once: keep it out of the caches.
@@ -234,8 +271,17 @@ class Grid : public detail::BufferRef {
     std::array<int, 3> offsets{};
     for (int a = 0; a < N; ++a) offsets[a] = p.offset(a);
     ir::Id inside = ir::kNone;
-    const auto value =
-        Val<T>::from(load(offset_at(leading, offsets.data(), N, boundary_, &inside), 1, flags_));
+    const ir::Id at = offset_at(leading, offsets.data(), N, boundary_, &inside);
+    return loaded(at, inside);
+  }
+  Val<T> value_at(std::initializer_list<ir::Id> coordinates, const std::source_location& where) const {
+    detail::builder().at(where);
+    ir::Id inside = ir::kNone;
+    const ir::Id at = offset_by_rule(coordinates, &inside);
+    return loaded(at, inside);
+  }
+  Val<T> loaded(ir::Id at, ir::Id inside) const {
+    const auto value = Val<T>::from(load(at, 1, flags_));
     return inside == ir::kNone ? value : select(Val<bool>::from(inside), value, T(0));
   }
   uint8_t flags_ = 0;
@@ -256,15 +302,36 @@ class WritableGrid : public detail::BufferRef {
   auto operator()(const A& lead, const Position<R - 1>& p) const {
     return element_at({detail::id_of<i32>(lead)}, p);
   }
-  template <class... I>
-    requires(sizeof...(I) == R && (!std::is_same_v<I, Position<R - 1>> && ...))
-  auto operator()(const I&... i) const {
-    return detail::BufferElement<E>(this->buffer_, offset({detail::id_of<i32>(i)...}));
+  /// The element at explicit coordinates, slowest first, which must lie inside.
+  template <class A>
+    requires(R == 1 && detail::Coordinate<A>)
+  auto operator()(const A& a, std::source_location where = std::source_location::current()) const {
+    return located_element({detail::id_of<i32>(a)}, where);
+  }
+  template <class A, class B>
+    requires(R == 2 && detail::Coordinate<A> && detail::Coordinate<B>)
+  auto operator()(const A& a, const B& b,
+                  std::source_location where = std::source_location::current()) const {
+    return located_element({detail::id_of<i32>(a), detail::id_of<i32>(b)}, where);
+  }
+  template <class A, class B, class C>
+    requires(R == 3 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C>)
+  auto operator()(const A& a, const B& b, const C& c,
+                  std::source_location where = std::source_location::current()) const {
+    return located_element({detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c)}, where);
+  }
+  template <class A, class B, class C, class D>
+    requires(R == 4 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C> &&
+             detail::Coordinate<D>)
+  auto operator()(const A& a, const B& b, const C& c, const D& d,
+                  std::source_location where = std::source_location::current()) const {
+    return located_element(
+        {detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c), detail::id_of<i32>(d)}, where);
   }
   template <class I>
-    requires(R == 1 && !std::is_base_of_v<Position<1>, I>)
+    requires(R == 1 && detail::Coordinate<I>)
   auto operator[](const I& i) const {
-    return (*this)(i);
+    return detail::BufferElement<E>(this->buffer_, offset({detail::id_of<i32>(i)}));
   }
 
   /// Writes K = 2 or 4 neighbours along the last axis; the element offset must be a multiple of K.
@@ -289,30 +356,37 @@ class WritableGrid : public detail::BufferRef {
     store.args[1] = value.id();
     detail::builder().append(store);
   }
-  /// Atomic operations on i32 and u32; each gives the old value.
+  /// Atomic operations at a coordinate; all of them, at any place and of any rank, are those of elements:
+  /// `counts(y, x).atomic_add(1u)`.
   template <class I, class V>
+    requires(R == 1)
   Val<T> atomic_add(const I& i, const V& v) const {
-    return atomic(ir::AtomicOp::add, i, v);
+    return (*this)[i].atomic_add(Val<T>(v));
   }
   template <class I, class V>
+    requires(R == 1)
   Val<T> atomic_min(const I& i, const V& v) const {
-    return atomic(ir::AtomicOp::min, i, v);
+    return (*this)[i].atomic_min(Val<T>(v));
   }
   template <class I, class V>
+    requires(R == 1)
   Val<T> atomic_max(const I& i, const V& v) const {
-    return atomic(ir::AtomicOp::max, i, v);
+    return (*this)[i].atomic_max(Val<T>(v));
   }
   template <class I, class V>
+    requires(R == 1)
   Val<T> atomic_or(const I& i, const V& v) const {
-    return atomic(ir::AtomicOp::or_, i, v);
+    return (*this)[i].atomic_or(Val<T>(v));
   }
   template <class I, class V>
+    requires(R == 1)
   Val<T> atomic_and(const I& i, const V& v) const {
-    return atomic(ir::AtomicOp::and_, i, v);
+    return (*this)[i].atomic_and(Val<T>(v));
   }
   template <class I, class V>
+    requires(R == 1)
   Val<T> atomic_exchange(const I& i, const V& v) const {
-    return atomic(ir::AtomicOp::exchange, i, v);
+    return (*this)[i].atomic_exchange(Val<T>(v));
   }
 
  private:
@@ -324,15 +398,9 @@ class WritableGrid : public detail::BufferRef {
     return detail::BufferElement<E>(this->buffer_,
                                     offset_at(leading, offsets.data(), N, Boundary::clamp, &inside));
   }
-  template <class I, class V>
-  Val<T> atomic(ir::AtomicOp op, const I& i, const V& v) const {
-    static_assert(R == 1 && std::is_integral_v<T> && sizeof(T) == 4,
-                  "atomics work on rank-1 buffers of i32 or u32");
-    detail::builder().function().buffers[this->buffer_].atomic = true;
-    const ir::AtomicTarget target{op, false, this->buffer_};
-    return Val<T>::from(detail::builder().emit(ir::Op::atomic, detail::kType<T>,
-                                               {offset({detail::id_of<i32>(i)}), detail::id_of<T>(v)},
-                                               target.bits()));
+  auto located_element(std::initializer_list<ir::Id> coordinates, const std::source_location& where) const {
+    detail::builder().at(where);
+    return detail::BufferElement<E>(this->buffer_, offset(coordinates));
   }
 };
 template <class E, int R>
@@ -382,7 +450,8 @@ class Kernel {
   using Trace = std::function<void(ir::Builder&)>;
   /// Calls `trace` once.
   static Kernel trace(std::string name, ir::Domain domain, int rank, KernelOptions options,
-                      const Trace& trace);
+                      const Trace& trace,
+                      const std::source_location& where = std::source_location::current());
 
   /// The same function as a kernel of its own.
   Kernel renamed(std::string name) const;
@@ -445,12 +514,14 @@ struct Signature<void (C::*)(First, P...) const> {
 
 /// Traces `body` into a kernel. Throws InputError where the body breaks a rule of the language.
 template <class L>
-Kernel kernel(std::string name, L body, KernelOptions options = {}) {
+Kernel kernel(std::string name, L body, KernelOptions options = {},
+              std::source_location where = std::source_location::current()) {
   using Signature = detail::Signature<L>;
   using Place = detail::Domain<typename Signature::Place>;
   static_assert(Place::kRank > 0, "the first parameter of a kernel is At<N> or Group<N>");
-  return Kernel::trace(std::move(name), Place::kKind, Place::kRank, options,
-                       [&body](ir::Builder& b) { Signature::run(body, b); });
+  return Kernel::trace(
+      std::move(name), Place::kKind, Place::kRank, options,
+      [&body](ir::Builder& b) { Signature::run(body, b); }, where);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <source_location>
 #include <type_traits>
 
 #include "lockstep/ir/builder.hpp"
@@ -179,10 +180,13 @@ template <class T>
 class Var {
  public:
   using value_type = T;
-  Var(Val<T> initial) : traced_(detail::builder().variable(initial.id())) {}
-  template <class C>
-    requires std::is_arithmetic_v<C>
-  Var(C constant) : Var(Val<T>(constant)) {}
+  Var(Val<T> initial, std::source_location where = std::source_location::current())
+      : traced_(start(initial, where)) {}
+  /// From whatever gives a value: a C++ number, a Param, a coordinate, an element.
+  template <class X>
+    requires(std::convertible_to<const X&, Val<T>> && !std::same_as<X, Var> && !std::same_as<X, Val<T>>)
+  Var(const X& initial, std::source_location where = std::source_location::current())
+      : traced_(start(initial, where)) {}
   Var(const Var& other) : Var(Val<T>(other)) {}
   Var(Var&& other) noexcept : traced_(other.traced_) {}  // the same variable
   Var& operator=(const Var& other) { return *this = Val<T>(other); }
@@ -190,19 +194,38 @@ class Var {
     detail::builder().set(id(), value.id());
     return *this;
   }
-  template <class C>
-    requires std::is_arithmetic_v<C>
-  Var& operator=(C constant) {
-    return *this = Val<T>(constant);
+  template <class X>
+    requires(std::convertible_to<const X&, Val<T>> && !std::same_as<X, Var> && !std::same_as<X, Val<T>>)
+  Var& operator=(const X& value) {
+    return *this = static_cast<Val<T>>(value);
   }
   operator Val<T>() const { return Val<T>::from(detail::builder().get(id())); }
   ir::Id id() const { return traced_.id(); }
 
  private:
+  static detail::Traced start(const Val<T>& initial, const std::source_location& where) {
+    detail::builder().at(where);
+    return detail::Traced(detail::builder().variable(initial.id()));
+  }
   detail::Traced traced_;
 };
 
 namespace detail {
+
+/// A value about to be assigned, and the author's line where that stands.
+template <class T>
+class Located {
+ public:
+  template <class X>
+    requires std::convertible_to<const X&, Val<T>>
+  Located(const X& value, std::source_location where = std::source_location::current()) : value_(value) {
+    builder().at(where);
+  }
+  const Val<T>& value() const { return value_; }
+
+ private:
+  Val<T> value_;
+};
 
 template <class X>
 concept HasValue = Value<typename std::remove_cvref_t<X>::value_type> &&
@@ -347,6 +370,13 @@ Val<detail::common_t<A, B>> select(const C& condition, const A& yes, const B& no
   using T = detail::common_t<A, B>;
   return Val<T>::from(
       detail::builder().select(detail::id_of<bool>(condition), detail::id_of<T>(yes), detail::id_of<T>(no)));
+}
+/// Of two C++ numbers of one type: f32 for `select(c, 1.0f, 0.0f)`, i32 for `select(c, 1, 0)`.
+template <class C, detail::Value A>
+  requires std::same_as<detail::expr_t<C>, bool>
+Val<A> select(const C& condition, A yes, A no) {
+  return Val<A>::from(
+      detail::builder().select(detail::id_of<bool>(condition), detail::id_of<A>(yes), detail::id_of<A>(no)));
 }
 
 }  // namespace lockstep

@@ -9,6 +9,11 @@
 
 namespace lockstep {
 
+namespace detail {
+/// Throws InputError: variable `k` of an array of `count`.
+[[noreturn]] void refuse_place(int count, int k);
+}  // namespace detail
+
 /// N kernel values of type T, of one lane.
 template <class T, int N>
 class Vec {
@@ -99,11 +104,58 @@ class VarVec {
     return Vec<T, N>::make([&](int k) { return Val<T>(v_[size_t(k)]); });
   }
   Var<T>& operator[](int k) { return v_[size_t(k)]; }
+  const Var<T>& operator[](int k) const { return v_[size_t(k)]; }
+
+  // With a vector, or one number for all components.
+#define LOCKSTEP_VEC(symbol)                                                                   \
+  VarVec& operator symbol##=(const Vec<T, N>& b) { return *this = Vec<T, N>(*this) symbol b; } \
+  VarVec& operator symbol##=(const Val<T>& b) { return *this = Vec<T, N>(*this) symbol b; }
+  LOCKSTEP_VEC(+)
+  LOCKSTEP_VEC(-)
+  LOCKSTEP_VEC(*)
+  LOCKSTEP_VEC(/)
+#undef LOCKSTEP_VEC
 
  private:
   template <int... k>
   static std::array<Var<T>, N> start(const Vec<T, N>& v, std::integer_sequence<int, k...>) {
     return {Var<T>(v[k])...};
+  }
+  std::array<Var<T>, N> v_;
+};
+
+/// N mutable variables of one lane, numbered at trace time: registers, where a LocalArray that is indexed by
+/// values is memory. `VarArray<f32, 8> sum(0.0f); sum[k] += x;` with a C++ number k.
+template <class T, int N>
+class VarArray {
+ public:
+  using value_type = T;
+  static constexpr int kSize = N;
+  /// All the same.
+  explicit VarArray(const Val<T>& initial, std::source_location where = std::source_location::current())
+      : VarArray([&](int) { return initial; }, where) {}
+  /// Variable k begins as make(k).
+  template <class Make>
+    requires std::invocable<Make, int>
+  explicit VarArray(Make make, std::source_location where = std::source_location::current())
+      : v_(start(make, where, std::make_integer_sequence<int, N>{})) {}
+
+  static constexpr int size() { return N; }
+  /// Throws InputError outside of 0 … N - 1.
+  Var<T>& operator[](int k) { return v_[checked(k)]; }
+  const Var<T>& operator[](int k) const { return v_[checked(k)]; }
+  auto begin() { return v_.begin(); }
+  auto end() { return v_.end(); }
+
+ private:
+  static size_t checked(int k) {
+    if (k < 0 || k >= N) detail::refuse_place(N, k);
+    return size_t(k);
+  }
+  template <class Make, int... k>
+  static std::array<Var<T>, N> start(Make& make, const std::source_location& where,
+                                     std::integer_sequence<int, k...>) {
+    return {Var<T>(Val<T>(make(k)), where)...};
   }
   std::array<Var<T>, N> v_;
 };
@@ -128,6 +180,17 @@ Vec<T, N> abs(const Vec<T, N>& a) {
 template <class T, int N>
 Vec<T, N> select(const Val<bool>& condition, const Vec<T, N>& yes, const Vec<T, N>& no) {
   return Vec<T, N>::make([&](int k) { return select(condition, yes[k], no[k]); });
+}
+/// With one number for all components: select(inside, v, 0.0f).
+template <class T, int N, class B>
+  requires(std::is_arithmetic_v<B> || detail::HasValue<B>)
+Vec<T, N> select(const Val<bool>& condition, const Vec<T, N>& yes, const B& no) {
+  return select(condition, yes, Vec<T, N>::splat(no));
+}
+template <class T, int N, class A>
+  requires(std::is_arithmetic_v<A> || detail::HasValue<A>)
+Vec<T, N> select(const Val<bool>& condition, const A& yes, const Vec<T, N>& no) {
+  return select(condition, Vec<T, N>::splat(yes), no);
 }
 
 /// a0 b0 + a1 b1 + …, from the first component on, by fma.

@@ -140,12 +140,21 @@ class WgslPrinter final : public Printer {
   void store(const Instruction& i, const Expression& index, std::span<const Expression> values) override;
   Expression shared_load(uint32_t array, const Expression& index) override {
     const std::string place = fmt::format("s{}[{}]", array, index.text);
-    return {atomic_shared_[array] ? fmt::format("atomicLoad(&{})", place) : place, Binding::atom,
-            index.depth + 1};
+    if (!atomic_shared_[array]) return {place, Binding::atom, index.depth + 1};
+    return {
+        fmt::format(fmt::runtime(shared_bits(array) ? "bitcast<f32>(atomicLoad(&{}))" : "atomicLoad(&{})"),
+                    place),
+        Binding::atom, index.depth + 1};
   }
   void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
-    line(fmt::format(fmt::runtime(atomic_shared_[array] ? "atomicStore(&s{}[{}], {});" : "s{}[{}] = {};"),
+    line(fmt::format(fmt::runtime(shared_bits(array)      ? "atomicStore(&s{}[{}], bitcast<u32>({}));"
+                                  : atomic_shared_[array] ? "atomicStore(&s{}[{}], {});"
+                                                          : "s{}[{}] = {};"),
                      array, index.text, value.text));
+  }
+  /// Floats that are added to atomically lie as bits.
+  bool shared_bits(uint32_t array) const {
+    return atomic_shared_[array] && function().shared[array].storage == Storage::f32;
   }
   Expression local_load(uint32_t array, const Expression& index) override {
     return {fmt::format("l{}[{}]", array, index.text), Binding::atom, index.depth + 1};
@@ -241,7 +250,7 @@ class WgslPrinter final : public Printer {
   std::string prologue_;
   std::vector<std::string> builtins_;
   std::set<std::pair<Type, ir::Reduction>> reductions_;
-  std::set<uint32_t> exchanged_;  // shared arrays with a compare_exchange
+  std::set<uint32_t> exchanged_, added_;  // shared arrays with a compare_exchange, with sums of floats
 };
 
 Expression WgslPrinter::literal(Type type, uint64_t bits) {
@@ -342,6 +351,10 @@ Expression WgslPrinter::atomic(const Instruction&, ir::AtomicTarget target, cons
         buffers_[target.array].atomic(target.op, index.text, value.text, compare ? &compare->text : nullptr),
         Binding::atom, depth};
   const std::string place = fmt::format("s{}[{}]", target.array, index.text);
+  if (shared_bits(target.array)) {
+    added_.insert(target.array);
+    return {fmt::format("s{}_add({}, {})", target.array, index.text, value.text), Binding::atom, depth};
+  }
   if (!compare)
     return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom,
             depth};
@@ -424,6 +437,10 @@ WgslSource WgslPrinter::print() {
 }}
 )",
                               s, wgsl_type(value_type(f.shared[s].storage)));
+  for (uint32_t s : added_)
+    reductions += fmt::format(
+        "fn s{0}_add(index: i32, value: f32) -> f32 {{\n  var old: f32;\n  {1}\n  return old;\n}}\n", s,
+        wgsl_float_add("old", fmt::format("s{}[index]", s), "value"));
   const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + prologue_ + body);
   if (helpers.find("ls_zero") != std::string::npos)
     prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
@@ -440,7 +457,7 @@ WgslSource WgslPrinter::print() {
     out.bindings.push_back({kLoopFlag, 0, true});
   }
   for (uint32_t s = 0; s < f.shared.size(); ++s) {
-    const std::string_view element = wgsl_type(value_type(f.shared[s].storage));
+    const std::string_view element = shared_bits(s) ? "u32" : wgsl_type(value_type(f.shared[s].storage));
     text += fmt::format("var<workgroup> s{}: array<{}, {}>;\n", s,
                         atomic_shared_[s] ? fmt::format("atomic<{}>", element) : element, f.shared[s].count);
   }

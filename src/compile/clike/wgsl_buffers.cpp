@@ -29,6 +29,14 @@ std::string_view wgsl_atomic_function(ir::AtomicOp op) {
   return "atomicCompareExchangeWeak";
 }
 
+std::string wgsl_float_add(std::string_view old, std::string_view place, std::string_view value) {
+  return fmt::format(
+      "var bits = atomicLoad(&{1}); loop {{ let r = atomicCompareExchangeWeak(&{1}, bits, "
+      "bitcast<u32>(bitcast<f32>(bits) + {2})); if (r.exchanged) {{ break; }} bits = r.old_value; }} {0} = "
+      "bitcast<f32>(bits);",
+      old, place, value);
+}
+
 WgslBufferText::WgslBufferText(const ir::Function& function, uint32_t buffer, const WgslBuffer& how,
                                int64_t window_bytes)
     : param_(function.buffers[buffer]), buffer_(buffer), how_(how), window_words_(window_bytes / 4) {
@@ -37,7 +45,9 @@ WgslBufferText::WgslBufferText(const ir::Function& function, uint32_t buffer, co
   atomic_ = param_.atomic || (narrow() && written_);
   simple_ = how.windows == 1 && !how.has_base && !atomic_ && !narrow();
   name_ = fmt::format("b{}", buffer);
-  element_ = narrow() ? "u32" : wgsl_type(value_type(param_.storage));
+  // Floats that are added to atomically lie as bits: WGSL has atomic integers only.
+  bits_ = atomic_ && param_.storage == Storage::f32;
+  element_ = narrow() || bits_ ? "u32" : wgsl_type(value_type(param_.storage));
 }
 
 std::string WgslBufferText::declarations(std::vector<WgslBinding>& bindings) const {
@@ -60,7 +70,9 @@ std::string WgslBufferText::place(int window, const std::string& index) const {
 }
 
 std::string WgslBufferText::plain_load(int window, const std::string& index) const {
-  return atomic_ ? fmt::format("atomicLoad(&{})", place(window, index)) : place(window, index);
+  if (!atomic_) return place(window, index);
+  return fmt::format(fmt::runtime(bits_ ? "bitcast<f32>(atomicLoad(&{}))" : "atomicLoad(&{})"),
+                     place(window, index));
 }
 
 template <class Statement>
@@ -131,7 +143,8 @@ std::string WgslBufferText::accessors(std::string_view body, const std::string& 
       });
     } else {
       out += over_windows([&](int w) {
-        return atomic_ ? fmt::format("atomicStore(&{}, value);", place(w, "at"))
+        return atomic_ ? fmt::format("atomicStore(&{}, {});", place(w, "at"),
+                                     bits_ ? "bitcast<u32>(value)" : "value")
                        : fmt::format("{} = value;", place(w, "at"));
       });
     }
@@ -142,8 +155,10 @@ std::string WgslBufferText::accessors(std::string_view body, const std::string& 
     if (!used(function)) continue;
     out += fmt::format("fn {}_{}(index: i32, value: {}) -> {} {{\n{}  var old: {};\n", name_, function, value,
                        value, at, value);
-    out +=
-        over_windows([&](int w) { return fmt::format("old = {}(&{}, value);", function, place(w, "at")); });
+    out += over_windows([&](int w) {
+      return bits_ ? wgsl_float_add("old", place(w, "at"), "value")
+                   : fmt::format("old = {}(&{}, value);", function, place(w, "at"));
+    });
     out += "  return old;\n}\n";
   }
   const std::string_view exchange = wgsl_atomic_function(ir::AtomicOp::compare_exchange);

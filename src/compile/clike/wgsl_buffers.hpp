@@ -41,11 +41,13 @@ class WgslBufferText {
   uint32_t buffer_;
   WgslBuffer how_;
   int64_t window_words_;
-  bool written_, atomic_, simple_;
+  bool written_, atomic_, simple_, bits_;
   std::string name_, element_;
 };
 
 /// `atomicAdd` …
 std::string_view wgsl_atomic_function(ir::AtomicOp op);
+/// Statements that add to the float whose bits stand in `place`, an atomic<u32>, and give its old value.
+std::string wgsl_float_add(std::string_view old, std::string_view place, std::string_view value);
 
 }  // namespace lockstep::clike

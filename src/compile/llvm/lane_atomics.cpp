@@ -10,8 +10,10 @@ using ir::Op;
 using llvm::Value;
 
 namespace {
-llvm::AtomicRMWInst::BinOp atomic_operation(ir::AtomicOp op, bool sgn) {
+llvm::AtomicRMWInst::BinOp atomic_operation(ir::AtomicOp op, Type type) {
   using llvm::AtomicRMWInst;
+  if (is_float(type)) return AtomicRMWInst::FAdd;
+  const bool sgn = is_signed(type);
   switch (op) {
     case ir::AtomicOp::add: return AtomicRMWInst::Add;
     case ir::AtomicOp::min: return sgn ? AtomicRMWInst::Min : AtomicRMWInst::UMin;
@@ -24,7 +26,7 @@ llvm::AtomicRMWInst::BinOp atomic_operation(ir::AtomicOp op, bool sgn) {
 }
 Value* combine(llvm::IRBuilder<>& b, ir::AtomicOp op, Type type, Value* old, Value* value) {
   switch (op) {
-    case ir::AtomicOp::add: return b.CreateAdd(old, value);
+    case ir::AtomicOp::add: return is_float(type) ? b.CreateFAdd(old, value) : b.CreateAdd(old, value);
     case ir::AtomicOp::min: return lower_op(b, Op::imin, type, old, value, nullptr);
     case ir::AtomicOp::max: return lower_op(b, Op::imax, type, old, value, nullptr);
     case ir::AtomicOp::and_: return b.CreateAnd(old, value);
@@ -35,6 +37,7 @@ Value* combine(llvm::IRBuilder<>& b, ir::AtomicOp op, Type type, Value* old, Val
 }
 /// The neutral value of an operation that may be folded over the lanes first, or null.
 Value* neutral(ir::AtomicOp op, llvm::Type* type, bool sgn) {
+  if (!type->isIntegerTy()) return nullptr;
   const unsigned bits = type->getIntegerBitWidth();
   switch (op) {
     case ir::AtomicOp::add:
@@ -107,8 +110,7 @@ Value* LaneCode::atomic_once(const AtomicAccess& access, Value* index, Value* va
   constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
   if (exchange)
     return b_.CreateExtractValue(b_.CreateAtomicCmpXchg(pointer, compare, value, align, kOrder, kOrder), 0);
-  return b_.CreateAtomicRMW(atomic_operation(access.op, is_signed(access.type)), pointer, value, align,
-                            kOrder);
+  return b_.CreateAtomicRMW(atomic_operation(access.op, access.type), pointer, value, align, kOrder);
 }
 
 /// The lanes one by one, or those of the mask. A loop rather than sixteen copies: processors predict by the

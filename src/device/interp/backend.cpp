@@ -199,8 +199,8 @@ std::string Finding::text() const {
                                                 "races between lanes",
                                                 "barriers that not all lanes reach",
                                                 "uniform() values on which lanes differ"};
-  return fmt::format("kernel {}: {} {}, first in `{}` at {}", kernel, count, kWords[size_t(kind)],
-                     instruction, lane);
+  return fmt::format("kernel {}: {} {}, first in `{}`{}{} at {}", kernel, count, kWords[size_t(kind)],
+                     instruction, source.empty() ? "" : " near ", source, lane);
 }
 
 void run_all_passes(Backend& backend, bool all) { interp_of(backend).all_passes = all; }

@@ -19,7 +19,8 @@ void Machine::report(FindingKind kind, Id source) {
       ++f.count;
       return;
     }
-  found.push_back({kind, program->function.name, ir::print(program->function, source), lane_text(), 1});
+  found.push_back({kind, program->function.name, ir::print(program->function, source), lane_text(), 1,
+                   ir::place_text(program->function, program->function[source].place)});
 }
 
 std::string Machine::lane_text() const {

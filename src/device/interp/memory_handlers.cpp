@@ -163,9 +163,9 @@ void local_store(Machine& m, const Code& c) {
   m.local_stamps[element] = m.serial;
 }
 
-// ── atomic operations on 32-bit integers ──
+// ── atomic operations ──
 template <class T>
-T update(AtomicOp op, T old, T value, T compare) {
+T update_integer(AtomicOp op, T old, T value, T compare) {
   switch (op) {
     case AtomicOp::add: return wrap_add(old, value);
     case AtomicOp::min: return value < old ? value : old;
@@ -178,23 +178,35 @@ T update(AtomicOp op, T old, T value, T compare) {
   }
   return old == compare ? value : old;
 }
+template <class T>
+T update(AtomicOp op, T old, T value, T compare) {
+  if constexpr (std::is_floating_point_v<T>)
+    return old + value;  // the only one of floats
+  else
+    return update_integer(op, old, value, compare);
+}
 uint64_t updated(const Machine& m, const Code& c, uint64_t old) {
   const ir::Instruction& i = m.program->function[c.source];
   const AtomicOp op = AtomicTarget::from_bits(i.imm).op;
   const uint64_t value = m.r[c.b], compare = op == AtomicOp::compare_exchange ? m.r[c.c] : 0;
-  return i.type == Type::i32 ? to_bits(update(op, int32_t(old), int32_t(value), int32_t(compare)))
-                             : to_bits(update(op, uint32_t(old), uint32_t(value), uint32_t(compare)));
+  return with_type(i.type, [&]<class T>(T) -> uint64_t {
+    if constexpr (std::is_same_v<T, bool>)
+      return old;
+    else
+      return to_bits(update(op, from_bits<T>(old), from_bits<T>(value), from_bits<T>(compare)));
+  });
 }
-template <bool kWide>
+template <bool kWide, Storage kStorage>
 void atomic_buffer(Machine& m, const Code& c) {
   const BoundBuffer& b = m.buffers[c.imm];
   const int64_t at = offset_in<kWide>(m, c.a);
   m.r[c.dst] = 0;
   if (uint64_t(at) >= b.elements) return m.report(FindingKind::out_of_bounds, c.source);
-  if (!initialised<4>(b, uint64_t(at))) m.report(FindingKind::uninitialised, c.source);
+  constexpr int kBytes = size_of(kStorage);
+  if (!initialised<kBytes>(b, uint64_t(at))) m.report(FindingKind::uninitialised, c.source);
   note(m, b, uint64_t(at), false, c.source);
-  const uint64_t old = read_element<Storage::u32>(b.data + at * 4);
-  write_element<Storage::u32>(b.data + at * 4, updated(m, c, old));
+  const uint64_t old = read_element<kStorage>(b.data + at * kBytes);
+  write_element<kStorage>(b.data + at * kBytes, updated(m, c, old));
   m.r[c.dst] = old;
 }
 void atomic_shared(Machine& m, const Code& c) {
@@ -275,7 +287,9 @@ Handler memory_handler(const ir::Function& f, const ir::Instruction& i) {
     case Op::local_store: return local_store;
     case Op::atomic:
       if (AtomicTarget::from_bits(i.imm).shared) return atomic_shared;
-      return wide ? atomic_buffer<true> : atomic_buffer<false>;
+      if (size_of(i.type) == 8)
+        return wide ? atomic_buffer<true, Storage::u64> : atomic_buffer<false, Storage::u64>;
+      return wide ? atomic_buffer<true, Storage::u32> : atomic_buffer<false, Storage::u32>;
     case Op::async_copy: return wide ? async_copy<true> : async_copy<false>;
     case Op::async_commit: return [](Machine& m, const Code&) { ++m.stages[m.lane]; };
     case Op::async_wait: return [](Machine& m, const Code& c) { finish_copies(m, uint32_t(c.imm)); };

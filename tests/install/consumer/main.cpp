@@ -25,6 +25,19 @@ int main() {
     }
     std::printf("%s: right\n", device.info().name.c_str());
   }
+  // Instances of the library's function templates.
+  const Device cpu = Device::open("cpu,interp");
+  const Buffer ones = cpu.upload(std::vector<f64>(1000, 1.0)), few = cpu.upload(std::vector<i32>{3, 1, 2});
+  autodiff::Graph graph;
+  const autodiff::Value a = graph.variable("a");
+  const std::vector<double> square = autodiff::evaluate<double>(std::vector{a * a}, std::vector{3.0});
+  if (primitives::sum<f64>(cpu, ones) != 1000 || primitives::min<i32>(cpu, few) != 1 ||
+      primitives::max<i32>(cpu, few) != 3 || primitives::dot<f64>(cpu, ones, ones) != 1000 ||
+      primitives::norm<f64>(cpu, ones) * primitives::norm<f64>(cpu, ones) < 999.9 || square[0] != 9) {
+    std::printf("a reduction is wrong\n");
+    return 1;
+  }
+  if (emit(axpy, "wgsl").find("@compute") == std::string::npos || emit(axpy, "ir").empty()) return 1;
   try {
     Device::open("no-such-device");
   } catch (const InputError& e) {
