@@ -10,7 +10,8 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr int kTile = kMatmulTile, kDepth = 16, kBlock = 4, kSide = kTile / kBlock, kLanes = kSide * kSide;
+constexpr int kTile = kMatmulTile, kDepth = 16, kBlock = 4, kSide = kTile / kBlock,
+              kTileLanes = kSide * kSide;
 
 /// Of a batch (R = 3) or of one matrix (R = 2), which may be a window.
 template <int R, class G>
@@ -30,12 +31,12 @@ void tile_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
   const Val<i32> rows = a.size(R - 2), depth = a.size(R - 1), columns = b.size(R - 1);
   VarArray<T, kBlock * kBlock> sum(T(0));
   for_(0, depth, kDepth, [&](Val<i32> k0) {
-    for (int p = 0; p < kTile * kDepth; p += kLanes) {
+    for (int p = 0; p < kTile * kDepth; p += kTileLanes) {
       const Val<i32> e = lane + p, i = e / kDepth, k = e % kDepth;
       // Rows and columns beyond the edge are computed from what stands at it and never stored.
       as[k * kTile + i] = element<R>(a, batch, min(row0 + i, rows - 1), min(k0 + k, depth - 1));
     }
-    for (int p = 0; p < kDepth * kTile; p += kLanes) {
+    for (int p = 0; p < kDepth * kTile; p += kTileLanes) {
       const Val<i32> e = lane + p, k = e / kTile, j = e % kTile;
       bs[k * kTile + j] = element<R>(b, batch, min(k0 + k, depth - 1), min(column0 + j, columns - 1));
     }
