@@ -23,6 +23,7 @@ void add_report(CommandList& commands, CLI::App& root);
 #define LOCKSTEP_APPLICATION(name) void add_##name(CommandList& commands, CLI::App& root);
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
+void add_urban_comfort(CommandList& commands, CLI::App& urban);
 void add_urban_walls(CommandList& commands, CLI::App& urban);
 void add_urban_shadows(CommandList& commands, CLI::App& urban);
 void add_urban_svf(CommandList& commands, CLI::App& urban);

@@ -18,6 +18,7 @@
 #include "lockstep/error.hpp"
 #include "report_html.hpp"
 #include "session.hpp"
+#include "urban/run/stress_clock.hpp"
 #include "version.hpp"
 
 namespace lockstep::cli {
@@ -223,7 +224,9 @@ std::string csv_section(const fs::path& file) {
   html::Table table;
   table.head = rows.front();
   table.rows.assign(rows.begin() + 1, rows.end());
-  return html::table(table);
+  std::string body;
+  for (const io::Drawing& clock : urban::stress_clocks(rows)) body += html::figure(clock);
+  return body + html::table(table);
 }
 
 int run(const CommonOptions& common, const std::string& folder, const std::string& out_option) {

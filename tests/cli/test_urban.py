@@ -207,6 +207,28 @@ class Urban(ProgramTest):
         self.refuses("urban", "sample", "--size", "0", "--out", self.path("o"), saying="[--size]")
         self.refuses("urban", "sample", "--size", "1x2x3", "--out", self.path("o"), saying="[--size]")
 
+    def test_comfort_of_one_place(self):
+        air = ["--ta", "35", "--rh", "40", "--wind", "1", "--tmrt", "55"]
+        document = self.json_of("urban", "utci", *air)
+        self.assertAlmostEqual(document["utci"], 40.379917, delta=3e-6)
+        self.assertEqual((document["stress"], document["fitted"]), ("very strong heat stress", True))
+        self.assertEqual(run("urban", "utci", *air).stdout, "40.380\n")
+        document = self.json_of("urban", "pet", *air)
+        self.assertAlmostEqual(document["pet"], 44.171, delta=0.006)
+        self.assertEqual(document["stress"], "very hot")
+        woman = self.json_of("urban", "pet", *air, "--sex", "female", "--mass", "60", "--height", "1.65", "--age", "70", "--clothing", "0.5", "--activity", "60")
+        self.assertGreater(abs(woman["pet"] - document["pet"]), 0.05)
+        # A wind of 2 m/s measured at 3 m, at the height of either index.
+        for index, height, key in (("utci", 10, "wind_10m"), ("pet", 1.1, "wind_1m1")):
+            measured = self.json_of("urban", index, "--ta", "20", "--rh", "50", "--wind", "2", "--tmrt", "30", "--wind-height", "3")
+            self.assertAlmostEqual(measured[key], 2 * (height / 3) ** 0.2, delta=1e-12)
+        self.assertFalse(self.json_of("urban", "utci", "--ta", "20", "--rh", "50", "--wind", "0.2", "--tmrt", "20")["fitted"])
+        self.refuses("urban", "utci", "--ta", "20", "--rh", "50", "--wind", "0", "--tmrt", "20", saying="'0' [--wind]")
+        self.refuses("urban", "utci", "--ta", "20", "--rh", "120", "--wind", "1", "--tmrt", "20", saying="'120' [--rh]")
+        self.refuses("urban", "pet", "--ta", "20", "--rh", "50", "--wind", "1", saying="--tmrt is missing")
+        self.refuses("urban", "pet", *air, "--mass", "0", saying="'0' [--mass]")
+        self.refuses("urban", "utci", *air, "--mass", "70", saying="unknown option '--mass'")
+
     def test_bad_rasters(self):
         svf = ["urban", "svf", "--device", "cpu", "--format", "npy", "--out", self.path("o")]
         self.refuses(*svf, "--dsm", self.dsm, saying="no georeference [%s]: expected a pixel size in metres" % self.dsm)

@@ -8,7 +8,7 @@ import unittest
 from program import PROGRAM, ProgramTest, npy, run
 
 COMMANDS = [["devices"], ["verify"], ["bench"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
-            ["urban", "svf"], ["urban", "sample"], ["completion"]]
+            ["urban", "svf"], ["urban", "sample"], ["urban", "utci"], ["urban", "pet"], ["completion"]]
 COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--config", "--telemetry", "--trace", "--help"]
 
 
@@ -108,9 +108,12 @@ class Report(ProgramTest):
         with open(self.path("r", "s.json"), "w") as file:
             json.dump({"sun": {"azimuth": 225.5, "altitude": 35}, "device": "cpu:0", "inputs": {"dsm": "city/dsm.tif"},
                        "options": {"tile": 512, "outputs": ["svf", "walls"]}, "version": "1.2.3", "date": "2026-01-02T03:04:05Z"}, file)
+        with open(self.path("r", "poi.csv"), "w") as file:
+            file.write("id,time,Ta,utci\nsquare,2015-06-21T14:00,30,39.5\nsquare,2015-06-21T15:00,31,40\n")
         document = self.json_of("report", self.path("r"))
         with open(document["file"]) as file:
             page = file.read()
+        self.assertIn("38 to 46, very strong heat stress: 2 h", page.split("poi.csv")[1])
         self.assertEqual(page.count("data:image/png;base64,"), 4)
         self.assertIn("a&lt;b", page)
         self.assertNotIn("a<b", page)

@@ -8,6 +8,7 @@
 
 #include "io/pictures/drawing.hpp"
 #include "lockstep/error.hpp"
+#include "urban/run/stress_clock.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -91,6 +92,64 @@ TEST(StepPicture, EveryOutputHasALook) {
        {"tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf"})
     EXPECT_FALSE(step_look(output).title.empty()) << output;
   EXPECT_THROW(step_look("temperature"), InputError);
+}
+
+std::string hex(const io::Rgb& ink) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text = "#";
+  for (const uint8_t part : ink) text += {kDigits[part >> 4], kDigits[part & 15]};
+  return text;
+}
+size_t occurrences(const std::string& text, const std::string& of) {
+  size_t found = 0;
+  for (size_t at = text.find(of); at != text.npos; at = text.find(of, at + 1)) ++found;
+  return found;
+}
+
+TEST(StressClock, ColoursTheHoursOfEachPoint) {
+  std::vector<std::vector<std::string>> rows = {{"id", "time", "Ta", "UTCI"}};
+  for (int hour = 1; hour <= 24; ++hour)  // interval ends: the last is the midnight of the next day
+    for (const char* id : {"square", "park"})
+      rows.push_back({id,
+                      hour < 24
+                          ? "2015-06-21T" + std::string(hour < 10 ? "0" : "") + std::to_string(hour) + ":00"
+                          : "2015-06-22T00:00",
+                      "20",
+                      hour == 5                  ? ""
+                      : hour >= 12 && hour <= 15 ? "40.5"
+                                                 : "20"});
+  const auto clocks = stress_clocks(rows);
+  ASSERT_EQ(clocks.size(), 2u) << "one a point, UTCI alone";
+  const std::string svg = clocks[0].svg();
+  const auto inks = stress_map_classes(ComfortIndex::utci);
+  EXPECT_EQ(occurrences(svg, hex(inks[8].ink)), 4u + 1u) << "four hours and the swatch";
+  EXPECT_EQ(occurrences(svg, hex(inks[5].ink)), 19u + 1u);
+  EXPECT_EQ(occurrences(svg, hex(inks[9].ink)), 0u);
+  EXPECT_NE(svg.find("very strong heat stress: 4 h"), svg.npos);
+  EXPECT_NE(svg.find("no thermal stress: 19 h"), svg.npos);
+  EXPECT_NE(svg.find("square"), svg.npos);
+  EXPECT_NE(svg.find("2015-06-21"), svg.npos);
+  EXPECT_EQ(svg.find("2015-06-22"), svg.npos);
+  const auto boxes = clocks[0].text_boxes();
+  for (size_t a = 0; a < boxes.size(); ++a)
+    for (size_t b = 0; b < a; ++b) EXPECT_FALSE(boxes[a].overlaps(boxes[b])) << a << ' ' << b;
+}
+
+TEST(StressClock, OtherTablesHaveNone) {
+  EXPECT_TRUE(stress_clocks({}).empty());
+  EXPECT_TRUE(stress_clocks({{"id", "time", "utci"}}).empty());
+  EXPECT_TRUE(stress_clocks({{"case", "size"}, {"a", "1"}}).empty());
+  EXPECT_TRUE(stress_clocks({{"id", "time", "utci"}, {"a", "2015-06-21T12:00", "none"}}).empty());
+}
+
+TEST(StressClock, ManyDaysBecomeMeans) {
+  std::vector<StressHour> hours;
+  for (int day = 10; day < 30; ++day)
+    for (int hour = 1; hour <= 24; ++hour)
+      hours.push_back({"2015-06-" + std::to_string(day), double(hour), 30});
+  const std::string svg = draw_stress_clock("square", ComfortIndex::pet, hours, 1).svg();
+  EXPECT_NE(svg.find("means of 20 days"), svg.npos);
+  EXPECT_EQ(occurrences(svg, hex(stress_map_classes(ComfortIndex::pet)[6].ink)), 24u + 1u);
 }
 
 }  // namespace

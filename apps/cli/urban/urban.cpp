@@ -94,6 +94,7 @@ void add_urban(CommandList& commands, CLI::App& root) {
   add_urban_svf(commands, *urban.app);
   add_urban_sample(commands, *urban.app);
   add_urban_stage(commands, *urban.app);
+  add_urban_comfort(commands, *urban.app);
 }
 
 }  // namespace lockstep::cli

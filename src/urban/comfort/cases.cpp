@@ -65,7 +65,7 @@ Case comfort_case(const std::string& name, const Kernel& (*kernel)(), double bou
 
 void add_comfort_cases(CaseRegistry& registry) {
   registry.add(comfort_case(
-      "urban.utci", kernels::utci, 2e-4,
+      "urban.utci", kernels::utci, 1e-4,
       [](const Device& device, const ComfortInput& s, const Buffer& tmrt, const Buffer& out) {
         return [=, step = UtciStep(s.ta, s.rh, s.wind)] { utci_grid(device, {}, step, tmrt, out); };
       },
