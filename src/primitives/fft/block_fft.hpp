@@ -14,6 +14,9 @@
 // the block where it is called. Which lanes share a transform is the kernel's choice: lane = t + lanes * line,
 // or lane = line + lines * t for accesses to memory that run across lines.
 //
+// Elements that are 0 for all lanes (a truncated spectrum) may be given as {0, 0, true}: their folds are left
+// out. Results that nobody uses cost nothing.
+//
 // Bits: those of every other form of the transform (twiddles.hpp), whatever radices and lanes are chosen.
 #pragma once
 
@@ -106,7 +109,7 @@ class FftExchange {
     barrier();
     for (int m = 0; m < int(x.size()); ++m) array_[to(m) + buffer] = x[size_t(m)].im;
     barrier();
-    for (int m = 0; m < int(x.size()); ++m) x[size_t(m)].im = array_[from(m) + buffer];
+    for (int m = 0; m < int(x.size()); ++m) x[size_t(m)] = {x[size_t(m)].re, array_[from(m) + buffer]};
   }
 
   /// address(first + offset), where the padding of `offset` is known while tracing if it is a multiple of the

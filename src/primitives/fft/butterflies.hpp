@@ -14,13 +14,16 @@ namespace lockstep::primitives::fft {
 template <class T>
 struct Complex {
   Val<T> re, im;
+  /// Known to be 0 while tracing: folds with it are left out (what is computed of a -0 may then have the other
+  /// sign).
+  bool zero = false;
 };
 template <class T>
 using ComplexValues = std::vector<Complex<T>>;
 
 template <class T>
 Complex<T> swapped(const Complex<T>& a) {
-  return {a.im, a.re};
+  return {a.im, a.re, a.zero};
 }
 template <class T>
 Complex<T> conjugate(const Complex<T>& a) {
@@ -40,6 +43,12 @@ Complex<T> constant_root(int64_t k, int64_t n) {
 /// u, v = u + w v, u - w v: six fma.
 template <class T>
 void fold(Complex<T>& u, Complex<T>& v, const Complex<T>& w) {
+  if (v.zero) return void(v = u);
+  if (u.zero) {
+    u = multiply<T>(w, v);
+    v = {-u.re, -u.im};
+    return;
+  }
   const Val<T> re = fma(-w.im, v.im, fma(w.re, v.re, u.re)), im = fma(w.im, v.re, fma(w.re, v.im, u.im));
   v = {fma(T(2), u.re, -re), fma(T(2), u.im, -im)};
   u = {re, im};
@@ -47,6 +56,12 @@ void fold(Complex<T>& u, Complex<T>& v, const Complex<T>& w) {
 /// The same for w = 1.
 template <class T>
 void fold(Complex<T>& u, Complex<T>& v) {
+  if (v.zero) return void(v = u);
+  if (u.zero) {
+    u = v;
+    v = {-u.re, -u.im};
+    return;
+  }
   const Complex<T> a = u, b = v;
   u = {a.re + b.re, a.im + b.im};
   v = {a.re - b.re, a.im - b.im};
@@ -71,7 +86,7 @@ void power_of_two_stages(ComplexValues<T>& y, bool first, Roots root) {
       if (first && span <= 4) {
         for (int at = 0; at < size; at += span) {
           const auto [u, v] = pair(at);
-          if (turned) y[v] = {y[v].im, -y[v].re};
+          if (turned) y[v] = {y[v].im, -y[v].re, y[v].zero};
           fold(y[u], y[v]);
         }
         continue;

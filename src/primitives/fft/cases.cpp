@@ -173,7 +173,11 @@ Case fft_case(const Transform& t) {
   c.reference = Bound::relative(2 * epsilon * std::log2(t.axes == 1 ? 1024 : 4096));
   c.webgpu = c.fast = c.reference;
   c.kernels = [=] {
-    return primitives::fft::plan_kernels(options_of(t, type, 64, 60), primitives::fft::Form::passes);
+    namespace fft = primitives::fft;
+    std::vector<Kernel> all;
+    for (const fft::Form form : {fft::Form::lanes, fft::Form::blocks, fft::Form::passes})
+      for (const Kernel& k : fft::plan_kernels(options_of(t, type, 64, 60), {form, {}})) all.push_back(k);
+    return all;
   };
   c.make = [=](const std::string& size, uint64_t seed) {
     const Shape shape = parse_shape(size, 2);

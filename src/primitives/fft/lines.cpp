@@ -70,7 +70,7 @@ Kernel make(const std::string& name, const Layout& layout, const LineBody<T, Pla
   return kernel(
       name,
       [&](Place place, Grid<T, kIn> from, Out<T, kOut> to, Grid<T, 2> table, Grid<T, 2> factors,
-          Param<T> scale) {
+          Param<T> scale, Param<i32> number) {
         Memory<T> m;
         if constexpr (kRealIn) {
           m.read_real = [&](const V& z, const V& y, const V& x) -> Val<T> {
@@ -102,7 +102,7 @@ Kernel make(const std::string& name, const Layout& layout, const LineBody<T, Pla
         };
         m.root = [&, entry](const V& at) { return entry(table, at); };
         m.factor = [&, entry](const V& at) { return entry(factors, at); };
-        body(place, m, scale);
+        body(place, m, scale, number);
       },
       options);
 }
@@ -136,7 +136,9 @@ Kernel line_kernel(const std::string& name, const Line& line, const Layout& layo
   const std::string key =
       fmt::format("{}.{}.{}.{}.{}", name, type, line.key(), layout.key(), fmt::join(options.group, "x"));
   return traced_once(key, [&] {
-    return trace<T, Place>(fmt::format("primitives.fft.{}.{}", name, type), line, layout, body, options);
+    return trace<T, Place>(
+        fmt::format("primitives.fft.{}.{}{}.{}", name, line.rows ? "rows" : "columns", line.points, type),
+        line, layout, body, options);
   });
 }
 

@@ -212,20 +212,25 @@ struct Layout {
   std::string key() const;
 };
 
-/// What a line kernel does at one place, with what memory and scale.
+/// What a line kernel does at one place, with what memory, scale and number of the step's part.
 template <class T, class Place>
-using LineBody = std::function<void(const Place&, const Memory<T>&, const Val<T>&)>;
-/// A kernel with the parameters from, to, table, factors, scale, traced when it is first asked for by its
-/// name, line, layout and group.
+using LineBody = std::function<void(const Place&, const Memory<T>&, const Val<T>&, const Val<i32>&)>;
+/// A kernel with the parameters from, to, table, factors, scale, number, traced when it is first asked for by
+/// its name, line, layout and group.
 template <class T, class Place>
 Kernel line_kernel(const std::string& name, const Line& line, const Layout& layout,
                    const LineBody<T, Place>& body, const KernelOptions& options = {});
 
-/// One launch of a plan: a line kernel from an array to another. Shapes are (batch, n0, n1) of elements,
-/// without the axis of parts.
+/// One kernel of a plan, from an array to another. Shapes are (batch, n0, n1) of elements, without the axis
+/// of parts.
 struct Step {
+  /// A launch: its domain, and a number that the form knows the meaning of.
+  struct Part {
+    Extent extent;
+    int64_t number = 0;
+  };
   std::function<Kernel(const Layout&)> kernel;
-  Extent extent;
+  std::vector<Part> parts;
   Shape from, to;
   bool real_from = false, real_to = false;
   int axis = 0;  // 0 or 1 of the transform: whose table
@@ -244,5 +249,11 @@ struct Lines {
 /// Passes over memory, one for each radix: any length, any device.
 template <class T>
 std::vector<Step> pass_steps(const Lines& lines);
+/// A line in each lane, `width` neighbouring lines a vector: for CPUs. None where the length is not served.
+template <class T>
+std::vector<Step> lane_steps(const Lines& lines, int width);
+/// Lines in groups of lanes: for GPUs. None where the length is not served within the limits.
+template <class T>
+std::vector<Step> block_steps(const Lines& lines, const Limits& limits);
 
 }  // namespace lockstep::primitives::fft

@@ -8,7 +8,7 @@ namespace lockstep::primitives::fft {
 
 namespace {
 
-constexpr int kMostRadix = 8;
+constexpr int kPassRadix = 8;
 
 /// Pass number `pass` of a line: the first reads its source, the last writes its sink.
 struct Pass {
@@ -49,19 +49,20 @@ void butterfly(const Pass& pass, const LineAccess<T>& access, const Memory<T>& m
 template <class T>
 Kernel pass_kernel(const Line& line, const Pass& pass, const Layout& layout) {
   const int before = int(pass.before()), blocks = int(pass.stages.length()) / (before * pass.radix());
-  return line_kernel<T, At<3>>(fmt::format("pass{}of{}", pass.pass + 1, pass.radices.size()), line, layout,
-                               [&](const At<3>& at, const Memory<T>& memory, const Val<T>& scale) {
-                                 const Val<i32> x = at.x, y = at.y, z = at.z;
-                                 const auto access = [&](const Val<i32>& other) {
-                                   return LineAccess<T>(line, memory, z, other, pass.stages.real_at());
-                                 };
-                                 if (!line.rows)
-                                   butterfly<T>(pass, access(x), memory, scale, y % before, y / before);
-                                 else if (before == 1)
-                                   butterfly<T>(pass, access(y), memory, scale, 0, x);
-                                 else
-                                   butterfly<T>(pass, access(y / blocks), memory, scale, x, y % blocks);
-                               });
+  return line_kernel<T, At<3>>(
+      fmt::format("pass{}of{}", pass.pass + 1, pass.radices.size()), line, layout,
+      [&](const At<3>& at, const Memory<T>& memory, const Val<T>& scale, const Val<i32>&) {
+        const Val<i32> x = at.x, y = at.y, z = at.z;
+        const auto access = [&](const Val<i32>& other) {
+          return LineAccess<T>(line, memory, z, other, pass.stages.real_at());
+        };
+        if (!line.rows)
+          butterfly<T>(pass, access(x), memory, scale, y % before, y / before);
+        else if (before == 1)
+          butterfly<T>(pass, access(y), memory, scale, 0, x);
+        else
+          butterfly<T>(pass, access(y / blocks), memory, scale, x, y % blocks);
+      });
 }
 
 /// The half spectrum out of the transform of pairs.
@@ -70,7 +71,7 @@ Kernel split_kernel(const Line& line, const Layout& layout) {
   const int n = int(line.points);
   const int64_t real_at = Stages(n).real_at();
   return line_kernel<T, At<3>>(
-      "split", line, layout, [&](const At<3>& at, const Memory<T>& memory, const Val<T>&) {
+      "split", line, layout, [&](const At<3>& at, const Memory<T>& memory, const Val<T>&, const Val<i32>&) {
         const Val<i32> x = at.x, y = at.y, z = at.z;
         const Val<i32> k = line.rows ? x : y, other = line.rows ? y : x;
         const auto read = [&](const Val<i32>& j) {
@@ -93,7 +94,7 @@ template <class T>
 std::vector<Step> steps_of(const Lines& lines) {
   const Line& whole = lines.line;
   const Stages stages(whole.points);
-  std::vector<int> all = radices(stages, kMostRadix);
+  std::vector<int> all = radices(stages, kPassRadix);
   if (all.empty()) all.push_back(1);
   const bool split = whole.sink == Sink::half_pairs;
   std::vector<Step> steps;
@@ -113,8 +114,12 @@ std::vector<Step> steps_of(const Lines& lines) {
     }
     const Pass pass{stages, all, p};
     steps.push_back({[=](const Layout& layout) { return pass_kernel<T>(line, pass, layout); },
-                     domain(lines, pass), lines.shape(line.source_entries), lines.shape(line.sink_entries),
-                     line.real_source(), line.real_sink(), lines.axis,
+                     {{domain(lines, pass)}},
+                     lines.shape(line.source_entries),
+                     lines.shape(line.sink_entries),
+                     line.real_source(),
+                     line.real_sink(),
+                     lines.axis,
                      line.factor_in != Factor::none ? line.factor_in : line.factor_out});
   }
   if (split) {
@@ -122,8 +127,14 @@ std::vector<Step> steps_of(const Lines& lines) {
     line.source = Source::complex;
     line.source_entries = whole.points;
     const Shape to = lines.shape(whole.sink_entries);
-    steps.push_back({[=](const Layout& layout) { return split_kernel<T>(line, layout); }, to,
-                     lines.shape(whole.points), to, false, false, lines.axis, Factor::none});
+    steps.push_back({[=](const Layout& layout) { return split_kernel<T>(line, layout); },
+                     {{to}},
+                     lines.shape(whole.points),
+                     to,
+                     false,
+                     false,
+                     lines.axis,
+                     Factor::none});
   }
   return steps;
 }

@@ -20,7 +20,14 @@ std::atomic<Form> chosen{Form::automatic};
 }
 void set_form(Form form) { chosen = form; }
 
-Form form_for(const Device&) { return chosen; }
+Choice choice_for(const Device& device) {
+  const Form wanted = chosen;
+  const DeviceKind kind = device.info().kind;
+  const Form best = kind == DeviceKind::cpu      ? Form::lanes
+                    : kind == DeviceKind::interp ? Form::passes
+                                                 : Form::blocks;
+  return {wanted == Form::automatic ? best : wanted, device.info().limits};
+}
 
 }  // namespace primitives::fft
 
@@ -127,14 +134,16 @@ std::vector<fft::Step> bluestein_steps(const fft::Lines& lines) {
 }
 
 template <class T>
-std::vector<fft::Step> axis_steps(const AxisForm& form, fft::Form how) {
+std::vector<fft::Step> axis_steps(const AxisForm& form, const fft::Choice& choice) {
   if (!form.direct) return bluestein_steps<T>(form.lines);
-  (void)how;
-  return fft::pass_steps<T>(form.lines);
+  std::vector<fft::Step> steps;
+  if (choice.form == fft::Form::blocks) steps = fft::block_steps<T>(form.lines, choice.limits);
+  if (choice.form == fft::Form::lanes) steps = fft::lane_steps<T>(form.lines, 64 / int(sizeof(T)));
+  return steps.empty() ? fft::pass_steps<T>(form.lines) : steps;
 }
 
 template <class T>
-std::vector<fft::Step> all_steps(const FftOptions& o, bool inverse, fft::Form how) {
+std::vector<fft::Step> all_steps(const FftOptions& o, bool inverse, const fft::Choice& choice) {
   std::vector<fft::Step> steps;
   const int axes = o.lengths.rank();
   for (int number = 0; number < axes; ++number) {
@@ -142,7 +151,7 @@ std::vector<fft::Step> all_steps(const FftOptions& o, bool inverse, fft::Form ho
     const int axis = inverse ? number : axes - 1 - number;
     AxisForm form = axis_form(o, axis, inverse);
     form.lines.line.scaled = inverse && o.scale_inverse && number == axes - 1;
-    const auto more = axis_steps<T>(form, how);
+    const auto more = axis_steps<T>(form, choice);
     steps.insert(steps.end(), more.begin(), more.end());
   }
   return steps;
@@ -193,15 +202,16 @@ bool pairs_aligned(const Buffer& buffer) {
 struct Fft::State {
   Device device;
   FftOptions options;
-  fft::Form form = fft::Form::automatic;
+  fft::Choice choice;
   std::array<std::vector<fft::Step>, 2> steps;  // forward, inverse
+  std::array<std::vector<Kernel>, 2> kernels;   // of the steps, for aligned pairs
   std::array<Buffer, 2> table, chirp, filter;   // by axis
   std::array<Buffer, 2> scratch;
 
   template <class T>
   void make() {
-    if (options.kind != FftKind::c2r) steps[0] = all_steps<T>(options, false, form);
-    if (options.kind != FftKind::r2c) steps[1] = all_steps<T>(options, true, form);
+    if (options.kind != FftKind::c2r) steps[0] = all_steps<T>(options, false, choice);
+    if (options.kind != FftKind::r2c) steps[1] = all_steps<T>(options, true, choice);
     for (int axis = 0; axis < options.lengths.rank(); ++axis) {
       const AxisForm form = axis_form(options, axis, false);
       const int64_t n = form.direct ? form.points : fft::bluestein_length(form.points);
@@ -210,6 +220,9 @@ struct Fft::State {
       chirp[size_t(axis)] = upload_pairs(device, fft::bluestein_chirp<T>(form.points));
       filter[size_t(axis)] = upload_pairs(device, fft::bluestein_filter<T>(form.points));
     }
+    for (size_t direction = 0; direction < 2; ++direction)
+      for (const fft::Step& step : steps[direction])
+        kernels[direction].push_back(step.kernel({batched(), true, true}));
     // Step s writes scratch s modulo 2, the last one the result.
     std::array<int64_t, 2> elements{};
     for (const auto& chain : steps)
@@ -238,7 +251,7 @@ Fft::Fft(const Device& device, const FftOptions& options) {
   const auto state = std::make_shared<State>();
   state->device = device;
   state->options = options;
-  state->form = fft::form_for(device);
+  state->choice = fft::choice_for(device);
   if (options.type == Storage::f32)
     state->make<f32>();
   else
@@ -273,20 +286,23 @@ void Fft::execute(const Buffer& in, const Buffer& out, FftDirection direction, c
     const Buffer& factors = step.factor == fft::Factor::none    ? state_->table[axis]
                             : step.factor == fft::Factor::chirp ? state_->chirp[axis]
                                                                 : state_->filter[axis];
-    state_->device.launch_on(stream, step.kernel(layout), step.extent, from, to, state_->table[axis], factors,
-                             scale);
+    const bool aligned = layout.pairs_in && layout.pairs_out;
+    const Kernel kernel = aligned ? state_->kernels[inverse][s] : step.kernel(layout);
+    for (const fft::Step::Part& part : step.parts)
+      state_->device.launch_on(stream, kernel, part.extent, from, to, state_->table[axis], factors, scale,
+                               part.number);
   }
 }
 
 namespace primitives::fft {
 
-std::vector<Kernel> plan_kernels(const FftOptions& o, Form form) {
+std::vector<Kernel> plan_kernels(const FftOptions& o, const Choice& choice) {
   check(o);
   std::vector<Kernel> all;
   for (const bool inverse : {false, true}) {
     if (o.kind == (inverse ? FftKind::r2c : FftKind::c2r)) continue;
     const auto steps =
-        o.type == Storage::f32 ? all_steps<f32>(o, inverse, form) : all_steps<f64>(o, inverse, form);
+        o.type == Storage::f32 ? all_steps<f32>(o, inverse, choice) : all_steps<f64>(o, inverse, choice);
     for (const Step& step : steps)
       all.push_back(step.kernel({o.lengths.rank() == 2 && o.batch > 1, true, true}));
   }
@@ -315,7 +331,7 @@ Shape Fft::spectrum_shape() const {
   return shape;
 }
 
-std::vector<Kernel> Fft::kernels() const { return fft::plan_kernels(options(), state_->form); }
+std::vector<Kernel> Fft::kernels() const { return fft::plan_kernels(options(), state_->choice); }
 
 double Fft::flops() const {
   const FftOptions& o = options();

@@ -15,10 +15,14 @@ enum class Form : uint8_t {
 };
 /// Form of plans that are made from now on; for tests.
 void set_form(Form form);
-/// The form that plans on this device take.
-Form form_for(const Device& device);
+/// A form and the limits that it has to keep. Lines that the form does not serve go in passes.
+struct Choice {
+  Form form = Form::passes;
+  Limits limits;
+};
+Choice choice_for(const Device& device);
 
-/// Kernels of a plan in one form; no device.
-std::vector<Kernel> plan_kernels(const FftOptions& options, Form form);
+/// Kernels of a plan; no device.
+std::vector<Kernel> plan_kernels(const FftOptions& options, const Choice& choice);
 
 }  // namespace lockstep::primitives::fft
