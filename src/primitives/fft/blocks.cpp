@@ -12,9 +12,9 @@ namespace lockstep::primitives::fft {
 
 namespace {
 
-constexpr int kLanes = 256;      // of a group, where the lines are short enough
-constexpr int kGroups = 128;     // wanted at least
-constexpr int kLeastLanes = 64;  // of a group, where there are lines enough
+constexpr int kGroupLanes = 256;  // of a group, where the lines are short enough
+constexpr int kGroups = 128;      // wanted at least
+constexpr int kLeastLanes = 64;   // of a group, where there are lines enough
 
 /// How lines of a length are spread over lanes.
 struct Spread {
@@ -41,7 +41,7 @@ Spread spread(const Lines& lines, const Limits& limits, int size_of_value) {
     s.points *= 2;
   }
   const int wanted = line.rows ? 1 : 16;
-  s.lines = std::max(kLanes / s.lanes, std::min(wanted, std::max(512 / s.lanes, 1)));
+  s.lines = std::max(kGroupLanes / s.lanes, std::min(wanted, std::max(512 / s.lanes, 1)));
   while (s.lines > 1 && s.lines / 2 >= lines.others) s.lines /= 2;
   // Enough groups to fill a large GPU, and 32 bytes of neighbouring columns.
   const int least = line.rows ? 1 : 4;

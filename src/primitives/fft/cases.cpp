@@ -160,12 +160,14 @@ Case fft_case(const Transform& t) {
   c.name = "fft." + t.name + (type == Storage::f32 ? "" : ".f64");
   c.needs_f64 = type == Storage::f64;
   if (t.axes == 1) {
-    c.small = {"3x1", "2x15", "5x64"};
+    c.small = type == Storage::f64 ? std::vector<std::string>{"9x30"}
+                                   : std::vector<std::string>{"3x1", "2x15", "19x64"};
     c.full = {"1x2",    "2x3",   "1x5",    "20x7",   "33x8",   "17x64",  "2x97",  "1x128",
               "20x210", "1x256", "1x1000", "1x1024", "1x4096", "1x5000", "3x1021"};
     c.bench = {"4096x1024", "1x1048576"};
   } else {
-    c.small = {"1x1", "16x32", "15x14"};
+    c.small =
+        type == Storage::f64 ? std::vector<std::string>{"12x10"} : std::vector<std::string>{"1x1", "17x32"};
     c.full = {"1x8", "8x1", "64x64", "11x24", "128x128", "210x100"};
     c.bench = {"256x256", "1024x1024", "4096x4096"};
   }
