@@ -126,6 +126,21 @@ class Problem:
         warn_fallbacks(device)
         return summary
 
+    def evaluate(self, *, device=None):
+        """cost, gradient, residuals and jacobian at the problem's values, by the tangent coordinates of all blocks in the
+        order in which they were added (those of fixed blocks stay 0). Residuals stand batch after batch and are corrected by
+        robust losses. jacobian: scipy.sparse.csr_array, or (data, indices, indptr) where SciPy is not installed."""
+        found = Summary(self._core.evaluate(chosen(device)._core))
+        parts = (found.pop("data"), found.pop("indices"), found.pop("indptr"))
+        shape = (len(found.residuals), found.pop("columns"))
+        try:
+            from scipy import sparse
+        except ImportError:
+            found["jacobian"] = parts
+        else:
+            found["jacobian"] = getattr(sparse, "csr_array", sparse.csr_matrix)(parts, shape=shape)
+        return found
+
     def covariance(self, blocks, *, device=None):
         """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the problem's values."""
         return self._core.covariance(chosen(device)._core, [(s._id, int(k)) for s, k in blocks])

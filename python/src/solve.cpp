@@ -9,6 +9,8 @@
 #include "io/problems/g2o.hpp"
 #include "solve/datasets/bal.hpp"
 #include "solve/datasets/g2o.hpp"
+#include "solve/evaluate/evaluator.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -169,6 +171,49 @@ nb::object values_of(const Problem& p, BlockSet set) {
                   {count, count ? values.size() / count : 0});
 }
 
+/// Cost, gradient, residuals and Jacobian (CSR) at the problem's values, by tangent coordinates.
+nb::dict evaluate(const Problem& p, const OpenDevice& open) {
+  double cost = 0;
+  std::vector<double> gradient, residuals, entries;
+  std::vector<int64_t> columns, begins{0};
+  {
+    const nb::gil_scoped_release free;
+    Evaluator evaluator(p, open.device(), Precision::f64, {0, kUseLinearize | kUseHost});
+    evaluator.set_state(p.state().values);
+    cost = evaluator.linearize();
+    gradient = open.device().download<f64>(evaluator.gradient());
+    for (const HostBatch& batch : evaluator.host_batches()) {
+      if (batch.energy)
+        throw InputError("energy terms", "Problem.evaluate", "residuals, which have a Jacobian");
+      int width = 0;
+      for (int w : batch.widths) width += w;
+      residuals.insert(residuals.end(), batch.residuals.begin(), batch.residuals.end());
+      for (int64_t i = 0; i < batch.instances; ++i)
+        for (int row = 0; row < batch.rows; ++row) {
+          const double* from = batch.jacobian.data() + (i * batch.rows + row) * width;
+          for (size_t slot = 0; slot < batch.widths.size(); from += batch.widths[slot++]) {
+            const int64_t first = batch.columns[size_t(i) * batch.widths.size() + slot];
+            for (int k = 0; first >= 0 && k < batch.widths[slot]; ++k) {
+              columns.push_back(first + k);
+              entries.push_back(from[k]);
+            }
+          }
+          begins.push_back(int64_t(columns.size()));
+        }
+    }
+  }
+  nb::dict d;
+  d["cost"] = cost;
+  const size_t n = gradient.size(), rows = residuals.size(), count = entries.size();
+  d["gradient"] = to_numpy(std::move(gradient), {n});
+  d["residuals"] = to_numpy(std::move(residuals), {rows});
+  d["data"] = to_numpy(std::move(entries), {count});
+  d["indices"] = to_numpy(std::move(columns), {count});
+  d["indptr"] = to_numpy(std::move(begins), {rows + 1});
+  d["columns"] = n;
+  return d;
+}
+
 void add_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
                nb::object residual, const std::string& loss, bool energy, const std::vector<int>& sets,
                const Matrix<int32_t>& indices, const Matrix<double>& numbers) {
@@ -238,6 +283,7 @@ void bind_solve(nb::module_& module) {
              }
              return summary_of(summary);
            })
+      .def("evaluate", &evaluate)
       .def("covariance",
            [](const Problem& p, OpenDevice& open, const std::vector<std::pair<int, int64_t>>& blocks) {
              std::vector<std::pair<BlockSet, int64_t>> list;

@@ -50,6 +50,27 @@ def test_springs_of_a_polygon(rng):
         problem.add_terms("bad", lambda p, q: p[0] - q[0], (points, points), np.zeros((3, 3)))
 
 
+def test_evaluate_gives_the_jacobian(device):
+    problem = solve.Problem()
+    points = problem.add_blocks("points", [[0.0, 0.0], [3.0, 4.0]])
+    problem.add_terms("spring", lambda p, q, d: ls.norm(p - q) - d[0], (points, points), [[0, 1]], [2.0])
+    problem.add_terms("pin", lambda p: (p[0] - 1, p[1]), (points,), [[0]])
+    found = problem.evaluate(device=device)
+    jacobian = found.jacobian
+    if isinstance(jacobian, tuple):
+        data, indices, indptr = jacobian
+        jacobian = np.zeros((3, 4))
+        for row in range(3):
+            for k in range(indptr[row], indptr[row + 1]):
+                jacobian[row, indices[k]] += data[k]
+    else:
+        jacobian = jacobian.toarray()
+    np.testing.assert_allclose(jacobian, [[-0.6, -0.8, 0.6, 0.8], [1, 0, 0, 0], [0, 1, 0, 0]], atol=1e-12)
+    np.testing.assert_allclose(found.residuals, [3, -1, 0], atol=1e-12)
+    np.testing.assert_allclose(found.gradient, jacobian.T @ found.residuals, atol=1e-12)
+    assert found.cost == pytest.approx(0.5 * (found.residuals ** 2).sum())
+
+
 def test_an_error_in_a_callback_comes_out():
     problem = solve.Problem()
     x = problem.add_blocks("x", [[3.0]])

@@ -1,0 +1,85 @@
+"""Tensors on CUDA: in place, and in the order of torch's streams."""
+import gc
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+
+if not any(d["available"] for d in ls.devices() if d["kind"] == "cuda"):
+    pytest.skip("no CUDA device", allow_module_level=True)
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+
+@ls.kernel
+def scale(at, x: ls.InOut[ls.f32, 1], a: ls.f32):
+    x[at] = x[at] * a
+
+
+def test_memory_is_shared_both_ways():
+    x = torch.arange(12, dtype=torch.float32, device="cuda").reshape(3, 4)
+    a = ls.asarray(x)
+    assert a.device.name == "cuda:0" and a.__cuda_array_interface__["data"][0] == x.data_ptr()
+    assert torch.from_dlpack(a).data_ptr() == x.data_ptr()
+    np.testing.assert_array_equal(a.numpy(), x.cpu().numpy())
+    with pytest.raises(ls.InputError, match="copy=True"):
+        ls.asarray(x, "cpu")
+    np.testing.assert_array_equal(ls.asarray(x, "cpu", copy=True).numpy(), x.cpu().numpy())
+    with pytest.raises(ls.InputError, match="does not reach"):
+        ls.asarray(np.zeros(3, "f4"), "cuda:0")
+
+
+def test_kernels_work_in_the_order_of_torchs_stream():
+    """Fails where a launch does not wait for the stream before it, or the stream not for the launch."""
+    n = 1 << 20
+    scale[n](torch.ones(n, device="cuda"), 1.0)  # compiled before the race begins
+    for _ in range(5):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            x = torch.zeros(n, device="cuda")
+            torch.cuda._sleep(100_000_000)
+            x.fill_(3.0)
+            scale[n](x, 2.0)
+            y = x + 1
+        stream.synchronize()
+        assert (y == 7).all()
+
+
+def test_memory_is_kept_until_the_work_is_done():
+    n = 1 << 20
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for k in range(50):
+            x = torch.full((n,), float(k), device="cuda")
+            a = ls.asarray(x)
+            scale[n](a, 1.0)
+            del x, a
+            gc.collect()
+            z = torch.full((n,), -1.0, device="cuda")  # torch may give the same memory again
+            assert (z == -1).all()
+
+
+def test_the_loss_has_the_gradients_of_the_cpu():
+    import lockstep.torch as hooks
+    torch.manual_seed(2)
+    shape = (8, 12, 16)
+    given = [torch.randn(shape) for _ in range(3)] + [torch.randn(3, *shape) for _ in range(3)]
+    evaluate = hooks.transport_loss(spacing=(0.1, 0.2, 0.3), dt=0.01)
+    results = []
+    for device in ("cpu", "cuda"):
+        tensors = [t.to(device).requires_grad_() for t in given]
+        value = evaluate(*tensors)
+        gradients = torch.autograd.grad(value, tensors)
+        assert all(g.device == t.device for g, t in zip(gradients, tensors))
+        results.append((value.item(), [g.cpu() for g in gradients]))
+    assert results[0][0] == results[1][0]
+    assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1]))
+
+
+def test_both_devices_have_the_same_bits():
+    @ls.kernel
+    def mixed(at, x: ls.Grid[ls.f32, 2], y: ls.Out[ls.f32, 2]):
+        y[at] = ls.sin(x[at]) * ls.exp(x[at.x(+1)]) + ls.sqrt(ls.abs(x[at.y(-1)]))
+
+    x = np.random.default_rng(3).standard_normal((65, 130)).astype("f4")
+    assert ls.verify(mixed, (x, np.zeros_like(x)), against="cpu", device="cuda")
