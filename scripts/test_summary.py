@@ -24,7 +24,7 @@ LANES = {
 }
 NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
 # Frameworks that the Python module works with and that Debian does not have, or not new enough.
-FRAMEWORK = re.compile(r"^(torch|jax|a torch with custom_op) is not installed", re.I)
+FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op) is not installed", re.I)
 NEEDS_DATA = re.compile(r"is absent|is not here|no test data|no /", re.I)
 
 

@@ -5,6 +5,11 @@ import pytest
 import lockstep as ls
 
 
+# The interpreter serves where the build has no code generator for the CPU.
+HOST = "cpu" if any(d["available"] for d in ls.devices() if d["kind"] == "cpu") else "interp"
+CUDA = any(d["available"] for d in ls.devices() if d["kind"] == "cuda")
+
+
 @pytest.fixture(params=["cpu", "interp"])
 def device(request):
     return ls.Device(request.param)

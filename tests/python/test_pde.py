@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import lockstep as ls
+from conftest import HOST
 from lockstep import pde
 
 
@@ -101,10 +102,10 @@ def test_jax_under_jit_and_grad(rng):
     shape, h, dt = (3, 4, 4), (0.5, 0.6, 0.7), 0.2
     loss = pde.Loss(pde.transport(3), pde.Mesh(shape[::-1], h, dt))
     given = make_fields(rng, shape, "f4")
-    function = jax.jit(lambda *a: hooks.pde_loss(loss, *a))
+    function = jax.jit(lambda *a: hooks.pde_loss(loss, *a, device=HOST))
     assert float(function(*given)) == pytest.approx(transport_reference([x.astype("f8") for x in given], h, dt), rel=1e-5)
-    gradients = jax.grad(lambda *a: 2 * hooks.pde_loss(loss, *a), argnums=tuple(range(6)))(*given)
-    _, expected = loss.value_and_gradients({"sigma": given[:3], "u": given[3:]})
+    gradients = jax.grad(lambda *a: 2 * hooks.pde_loss(loss, *a, device=HOST), argnums=tuple(range(6)))(*given)
+    _, expected = loss.value_and_gradients({"sigma": given[:3], "u": given[3:]}, device=HOST)
     for found, wanted in zip(gradients, expected["sigma"] + expected["u"]):
         np.testing.assert_allclose(found, 2 * wanted.numpy().reshape(found.shape), rtol=1e-6)
 
