@@ -89,9 +89,11 @@ def _make_op():
 
     def keep(ctx, inputs, output):
         ctx.save_for_backward(*output[1:])
+        ctx.numbers = len(inputs[5])
 
     def backward(ctx, seeds):
-        return None, [g * seeds[0].to(g.dtype) for g in ctx.saved_tensors], None, None, None, None, None
+        gradients = [g * seeds[0].to(g.dtype) for g in ctx.saved_tensors]
+        return None, gradients, None, None, None, [None] * ctx.numbers, None
 
     op.register_autograd(backward, setup_context=keep)
     return op

@@ -26,6 +26,7 @@ void translate(const std::exception_ptr& error, void*) {
 
 NB_MODULE(_core, module) {
   using namespace lockstep::python;
+  nb::set_leak_warnings(false);  // open devices stay until the process ends
   nb::register_exception_translator(translate);
   bind_devices(module);
   bind_dlpack(module);

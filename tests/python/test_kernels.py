@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import lockstep as ls
+from conftest import HOST
 
 
 @ls.kernel
@@ -23,7 +24,7 @@ def test_heat_has_the_bits_of_a_plain_reference(device, rng):
     heat[device, now.shape](now, out, 0.1)
     # One rounding of a product that f64 holds exactly and a sum that it may not: at most a tie apart.
     np.testing.assert_allclose(out, heat_reference(now, 0.1), rtol=2e-7, atol=1e-7)
-    assert ls.verify(heat, (now, out, 0.1), against="interp", device=ls.Device("cpu"))
+    assert ls.verify(heat, (now, out, 0.1), against="interp", device=HOST)
 
 
 def test_sources_of_all_targets():
