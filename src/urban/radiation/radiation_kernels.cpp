@@ -37,6 +37,12 @@ Real wall_shadow_share(const Real& g) {
   return select(g < 1.0f, wide, 1.0f - 1.0f / (g * pi));
 }
 
+/// svf + veg − 1 without rounding the sum first: where little is open, its root counts.
+Real open_share(const Real& svf, const Real& veg) {
+  const Real sum = svf + veg, part = sum - svf;
+  return (sum - 1.0f) + ((svf - (sum - part)) + (veg - part));
+}
+
 /// View factors of a pixel, all directions and the four sides.
 struct Views {
   std::vector<Real> svf, veg, aveg;
@@ -87,7 +93,7 @@ void add_patches(const At<2>& at, const Grid<u32, 3>& states, const Table& table
 Real longwave_side(const Views& v, int side, const Table& table, const Real& shadow_share, const Real& ldown,
                    const Real& lup) {
   const size_t d = size_t(side + 1);
-  const Real svf = v.svf[d], open = svf - (1.0f - v.veg[d]);
+  const Real svf = v.svf[d], open = open_share(svf, v.veg[d]);
   const Real wall = side_share(v.aveg[d]) - side_share(svf);
   const Real view_sky = side_share(open), reflected = 1.0f - view_sky, plants = reflected - wall;
   const Real wall_long = table[int(kWallLongwave)], sun = table[kWallSun + side];
@@ -129,7 +135,7 @@ void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, con
   const auto lup = delayed(at, ground, table, state);
 
   // Shortwave.
-  const Real open = max(svf - (1.0f - veg), 0.0f);  // exact where little is open
+  const Real open = max(open_share(svf, veg), 0.0f);
   const Real share = select(slot(kWallShadowOne) != 0.0f, Real(1.0f),
                             wall_shadow_share(sqrt((1.0f - open) / open) * slot(kHalfTanZenith)));
   const Real view_sky = clamp(svf - (1.0f - veg) * slot(kViewOpacity), 0.0f, 1.0f);
@@ -148,7 +154,7 @@ void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, con
     Real face = *kup[d];
     if (!states) {
       const Real walls = 1.0f - side_share(v.svf[d]);
-      const Real leaves = (1.0f - side_share(v.svf[d] - (1.0f - v.veg[d]))) - walls;
+      const Real leaves = (1.0f - side_share(open_share(v.svf[d], v.veg[d]))) - walls;
       const Real covered = walls + leaves * (1.0f - slot(kCanopy));
       face = face + slot(kDiffuse) * (1.0f - covered) + slot(kWallAlbedo) * covered * mix;
     }
@@ -166,7 +172,7 @@ void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, con
     for (size_t d = 1; d <= kSideViews; ++d) long_faces = long_faces + *lup[d] * 0.5f;
   } else {
     const Real wall_long = slot(kWallLongwave);
-    ldown = (svf - (1.0f - veg)) * slot(kSkyLongwave) + (2.0f - veg - aveg) * wall_long +
+    ldown = open_share(svf, veg) * slot(kSkyLongwave) + (2.0f - veg - aveg) * wall_long +
             (aveg - svf) * slot(kWallLitLongwave) +
             (2.0f - svf - veg) * slot(kWallReflects) * slot(kSkyLongwave);
     for (int side = 0; side < kSideViews; ++side)
