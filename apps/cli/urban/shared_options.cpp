@@ -30,16 +30,18 @@ int64_t parse_bytes(const std::string& text, const std::string& option) {
 
 }  // namespace
 
-void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants) {
+void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants, bool required) {
   add_file(app, "--dsm", arguments.dsm,
            "ground and buildings, heights (m): GeoTIFF, any GDAL raster, or .npy");
-  require(app, "--dsm");
+  if (required) require(app, "--dsm");
   add_number(app, "--pixel-size", arguments.pixel_size,
              "metres a pixel, for rasters without georeference (.npy)", "M", {0, 1e6, true});
   add_integer(app, "--band", arguments.band, "of the DSM's file (default: the first)", "N", 1, 65535);
   add_choice(app, "--dsm-heights", arguments.dsm_heights, "what the DSM's heights are measured from",
              {"absolute", "above-ground"});
-  add_file(app, "--dem", arguments.dem, "ground alone, absolute heights (m); for a DSM above ground");
+  add_file(app, "--dem", arguments.dem,
+           "ground alone, absolute heights (m); tells ground from buildings, and what a DSM above ground "
+           "stands on");
   if (!with_plants) return;
   add_file(app, "--cdsm", arguments.cdsm, "top of the canopy (m); 0 = no plant");
   add_file(app, "--tdsm", arguments.tdsm,

@@ -17,8 +17,8 @@ struct CityArguments {
   double trunk_ratio = 0.25;
   int64_t band = 0;
 };
-/// `with_plants` adds the canopy options.
-void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants);
+/// `with_plants` adds the canopy options; `required`: the DSM must be given.
+void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants, bool required = true);
 urban::CityFiles city_files(const CityArguments& arguments);
 
 struct OutputArguments {

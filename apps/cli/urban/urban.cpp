@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
+#include "series_options.hpp"
 #include "shared_options.hpp"
 #include "urban/run/report.hpp"
 
@@ -95,6 +96,9 @@ void add_urban(CommandList& commands, CLI::App& root) {
   add_urban_sample(commands, *urban.app);
   add_urban_stage(commands, *urban.app);
   add_urban_comfort(commands, *urban.app);
+  add_urban_run(commands, *urban.app);
+  add_urban_validate(commands, *urban.app);
+  add_urban_gates(commands, *urban.app);
 }
 
 }  // namespace lockstep::cli

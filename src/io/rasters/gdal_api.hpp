@@ -30,6 +30,9 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
      const char* const* siblings))                                                                   \
   F(GdalHandle, GDALCreate,                                                                          \
     (GdalHandle driver, const char* path, int cols, int rows, int bands, int type, char** options))  \
+  F(GdalHandle, GDALCreateCopy,                                                                      \
+    (GdalHandle driver, const char* path, GdalHandle source, int strict, char** options,             \
+     int (*progress)(double, const char*, void*), void* data))                                       \
   F(void, GDALFlushCache, (GdalHandle dataset))                                                      \
   F(void, GDALClose, (GdalHandle dataset))                                                           \
   F(GdalHandle, GDALGetDatasetDriver, (GdalHandle dataset))                                          \

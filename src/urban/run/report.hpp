@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "lockstep/urban.hpp"
+#include "lockstep/urban/series.hpp"
 
 namespace lockstep::urban {
 
@@ -11,5 +12,8 @@ nlohmann::ordered_json to_json(const WallRunResult& result);
 nlohmann::ordered_json to_json(const ShadowRunResult& result);
 nlohmann::ordered_json to_json(const SkyRunResult& result);
 nlohmann::ordered_json to_json(const SampleRunResult& result);
+nlohmann::ordered_json to_json(const SeriesResult& result);
+nlohmann::ordered_json to_json(const ValidationResult& result);
+nlohmann::ordered_json to_json(const std::vector<Gate>& gates);
 
 }  // namespace lockstep::urban

@@ -1,0 +1,32 @@
+// Options of the urban commands that run hour by hour.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "commands.hpp"
+#include "lockstep/urban/series.hpp"
+#include "shared_options.hpp"
+
+namespace lockstep::cli {
+
+struct SeriesArguments {
+  CityArguments city;
+  TileArguments tiles;
+  WallArguments walls;
+  std::string land_cover, wall_height, wall_aspect, svf, parameters, weather, points, from, to, out;
+  std::string outputs = "tmrt,utci,shadow", format = "nc", preset = "umep", sky = "anisotropic",
+              body = "cylinder", posture, patches = "153";
+  std::optional<double> utc_offset, latitude, longitude, elevation, max_reach;
+  bool no_pictures = false, no_video = false, no_resume = false;
+};
+
+/// `required`: the DSM, the weather and the folder must be given.
+void add_series_options(CLI::App& app, SeriesArguments& arguments, bool required);
+urban::SeriesOptions series_options(const SeriesArguments& arguments);
+
+void add_urban_run(CommandList& commands, CLI::App& urban);
+void add_urban_validate(CommandList& commands, CLI::App& urban);
+void add_urban_gates(CommandList& commands, CLI::App& urban);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,95 @@
+// `lockstep urban run`, `urban validate` and `urban gates`: radiation and comfort hour by hour.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "series_options.hpp"
+#include "urban/run/report.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+int run_series(const CommonOptions& common, const SeriesArguments& arguments) {
+  const urban::SeriesOptions options = series_options(arguments);
+  Session session(common);
+  const urban::SeriesResult result = urban::run(session.context(), options);
+  finish(session, result, urban::to_json(result));
+  return 0;
+}
+
+struct ValidateArguments {
+  SeriesArguments series;
+  std::string measured;
+  std::optional<double> measured_utc_offset;
+};
+
+int run_validation(const CommonOptions& common, const ValidateArguments& arguments) {
+  urban::ValidationOptions options;
+  options.series = series_options(arguments.series);
+  options.measured = arguments.measured;
+  options.measured_utc_offset_h = arguments.measured_utc_offset;
+  Session session(common);
+  const urban::ValidationResult result = urban::validate(session.context(), options);
+  for (const StageRecord& stage : result.series.host_stages) session.note(stage);
+  std::string text =
+      fmt::format("{:<8} {:>4} {:>10} {:>10} {:>8} {:>8}\n", "", "n", "RMSE", "MBE", "R2", "d");
+  for (const auto& [variable, a] : result.variables)
+    text += fmt::format("{:<8} {:>4} {:>10.3f} {:>10.3f} {:>8.3f} {:>8.3f}\n", variable, a.n, a.rmse, a.mbe,
+                        a.r2, a.d);
+  session.finish(urban::to_json(result), text + result.plot.string());
+  return 0;
+}
+
+int run_all_gates(const CommonOptions& common, const SeriesArguments& arguments) {
+  const urban::SeriesOptions options = series_options(arguments);
+  Session session(common);
+  const std::vector<urban::Gate> gates = urban::run_gates(session.context(), options);
+  std::string text = fmt::format("{:<4}  {:<34} {:>12} {:>8}  {}\n", "", "gate", "value", "limit", "of");
+  bool pass = true;
+  for (const urban::Gate& g : gates) {
+    text += fmt::format("{:<4}  {:<34} {:>12.4g} {:>8g}  {} ({})\n", g.pass ? "ok" : "FAIL", g.gate, g.value,
+                        g.limit, g.unit, g.note);
+    pass = pass && g.pass;
+  }
+  session.finish(urban::to_json(gates), text + (pass ? "all gates passed" : "FAILED"));
+  return pass ? 0 : 1;
+}
+
+}  // namespace
+
+void add_urban_run(CommandList& commands, CLI::App& urban) {
+  Command& command = add_command(commands, urban, "run", "radiation and thermal comfort hour by hour");
+  auto arguments = std::make_shared<SeriesArguments>();
+  add_series_options(*command.app, *arguments, true);
+  add_common(command,
+             "lockstep urban run --dsm dsm.tif --dem dem.tif --cdsm cdsm.tif --weather met.txt --utc-offset "
+             "1 --out day");
+  command.run = [&command, arguments] { return run_series(command.common, *arguments); };
+}
+
+void add_urban_validate(CommandList& commands, CLI::App& urban) {
+  Command& command = add_command(commands, urban, "validate", "a run against measurements at a point");
+  auto arguments = std::make_shared<ValidateArguments>();
+  add_file(*command.app, "--measured", arguments->measured,
+           "CSV: time or hour, and Tmrt, Kdown, Kup, Kside, Ldown, Lup, Lside");
+  require(*command.app, "--measured");
+  add_number(*command.app, "--measured-utc-offset", arguments->measured_utc_offset,
+             "of the measurements' clock (default: the weather's)", "H", {-14, 14});
+  add_series_options(*command.app, arguments->series, true);
+  add_common(command,
+             "lockstep urban validate --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 0 --poi "
+             "site.csv --measured site_measured.csv --out day");
+  command.run = [&command, arguments] { return run_validation(command.common, *arguments); };
+}
+
+void add_urban_gates(CommandList& commands, CLI::App& urban) {
+  Command& command =
+      add_command(commands, urban, "gates", "the acceptance gates on your own city, or on the sample");
+  auto arguments = std::make_shared<SeriesArguments>();
+  add_series_options(*command.app, *arguments, false);
+  add_common(command, "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1");
+  command.run = [&command, arguments] { return run_all_gates(command.common, *arguments); };
+}
+
+}  // namespace lockstep::cli

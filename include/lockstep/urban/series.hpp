@@ -1,0 +1,125 @@
+// Radiation and thermal comfort of a city hour by hour: from rasters and weather to grids over time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/urban.hpp"
+
+namespace lockstep::urban {
+
+/// A grid a time step. Temperatures in °C, fluxes in W/m², `shadow` 0 … 1 (1 = sun), `gvf` a share of 0 … 1.
+enum class SeriesOutput { tmrt, utci, pet, shadow, kdown, kup, kside, ldown, lup, lside, gvf };
+inline constexpr int kSeriesOutputs = 11;
+std::string_view name(SeriesOutput output);  ///< "tmrt"
+/// Throws InputError for another name.
+SeriesOutput parse_series_output(std::string_view text);
+
+enum class SeriesFormat { nc, tif, npy };
+
+/// A place whose values are written as a row a step.
+struct SeriesPoint {
+  std::string id;
+  double x = 0, y = 0;       ///< in the raster's coordinates
+  int64_t row = 0, col = 0;  ///< the pixel
+};
+
+struct SeriesOptions {
+  CityFiles city;  ///< the DSM alone is enough: its lowest pixel is then the ground, and a line says so
+  std::filesystem::path land_cover;                ///< classes of the parameters' table
+  std::filesystem::path wall_height, wall_aspect;  ///< both or none: found
+  std::filesystem::path svf_folder;                ///< what `urban svf --save-patches` left; empty: computed
+  std::filesystem::path parameters;  ///< UMEP's parameter file (JSON); empty: the standard values
+  std::filesystem::path weather;     ///< EPW, UMEP's 24 columns, or CSV
+  std::filesystem::path points;      ///< CSV with id,x,y or id,lat,lon, or GeoJSON; empty: none
+  /// First and last interval end, local time "2015-06-21T15:00"; empty: the whole file.
+  std::string from, to;
+  std::optional<double> utc_offset_h;                 ///< else the weather's, else an error
+  std::optional<double> latitude_deg, longitude_deg;  ///< else the raster's centre, else the weather's
+  std::optional<double> elevation_m;
+
+  std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
+  std::vector<SeriesFormat> formats = {SeriesFormat::nc};
+  std::filesystem::path folder;  ///< of results
+  bool pictures = true, video = true;
+
+  std::string preset = "umep";      ///< umep, solweig, corrected
+  std::string sky = "anisotropic";  ///< or isotropic
+  std::string body = "cylinder";    ///< or box
+  std::string posture;              ///< standing, sitting; empty: the parameters', else standing
+  SkyPatches patches = SkyPatches::p153;
+  RayOptions rays;
+  WallOptions walls;
+  TileOptions tiles;   ///< its resume_folder is not used
+  bool resume = true;  ///< take over finished tiles of a killed run
+};
+
+/// Mean and upper tail of what was timed.
+struct SeriesTimes {
+  double timestep_wall_time_s = 0;  ///< mean
+  double timestep_wall_time_p95_s = 0;
+  double tile_turnaround_ms = 0, tile_turnaround_p95_ms = 0;
+  double gpu_stage_time_ms = 0;
+  double stitch_ms = 0;  ///< putting tiles together
+  double copy_ms = 0;    ///< device to host
+  double write_ms = 0;   ///< of the writing thread
+  double wait_ms = 0;    ///< computation that waited for the writer
+};
+
+struct SeriesResult : RunResult {
+  std::vector<std::string> times;  ///< interval ends
+  int64_t steps = 0, day_steps = 0;
+  double latitude_deg = 0, longitude_deg = 0, utc_offset_h = 0;
+  std::filesystem::path netcdf, points_file, report, video;
+  std::vector<SeriesPoint> points;
+  /// By the columns of poi.csv: a value a point and step (point by point).
+  std::map<std::string, std::vector<double>> point_values;
+  SeriesTimes metrics;
+};
+
+/// Reads, computes with stages ("urban.walls", "urban.svf", "urban.step"), fallback, tiles and telemetry
+/// inside, and writes. Throws InputError for bad files and options, naming file, line or pixel, and
+/// UnsupportedError where a module or memory is wanting.
+SeriesResult run(Context& context, const SeriesOptions& options);
+
+struct ValidationOptions {
+  SeriesOptions series;  ///< with one point
+  /// CSV with `time` (or `hour`, of the series' day) and columns Tmrt, Kdown, Kup, Kside (or Kn Ke Ks Kw),
+  /// Ldown, Lup, Lside (or Ln Le Ls Lw).
+  std::filesystem::path measured;
+  std::optional<double> measured_utc_offset_h;  ///< of its clock; else the weather's
+};
+
+/// Agreement of computed with measured values.
+struct Agreement {
+  int64_t n = 0;
+  double rmse = 0, mbe = 0;  ///< computed minus measured
+  double r2 = 0;             ///< square of the correlation
+  double d = 0;              ///< C. Willmott's (1981) index of agreement, 0 … 1
+};
+Agreement agreement_of(const std::vector<double>& computed, const std::vector<double>& measured);
+
+struct ValidationResult {
+  SeriesResult series;
+  std::vector<std::pair<std::string, Agreement>> variables;
+  std::filesystem::path plot;
+};
+ValidationResult validate(Context& context, const ValidationOptions& options);
+
+struct Gate {
+  std::string gate;
+  double value = 0, limit = 0;
+  bool pass = false;
+  std::string unit, note;
+};
+/// The acceptance gates on the user's own city, or on the sample where `options.city.dsm` is empty: parity with
+/// the CPU, tiled = untiled, a domain of more groups than one dispatch holds, tiles in flight, worker scaling.
+std::vector<Gate> run_gates(Context& context, const SeriesOptions& options);
+
+}  // namespace lockstep::urban

@@ -1,0 +1,271 @@
+// A whole run hour by hour: tiles outside, the time series of each inside, files written meanwhile.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/atomic_file.hpp"
+#include "core/log.hpp"
+#include "core/platform/mapped_file.hpp"
+#include "core/platform/process.hpp"
+#include "core/statistics.hpp"
+#include "core/telemetry.hpp"
+#include "lockstep/error.hpp"
+#include "urban/run/host_stages.hpp"
+#include "urban/run/report.hpp"
+#include "urban/run/series_points.hpp"
+#include "urban/run/series_tiles.hpp"
+#include "urban/run/series_writer.hpp"
+#include "urban/tiles/tile_store.hpp"
+#include "urban/walls/walls.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+using RunClock = std::chrono::steady_clock;
+
+double since(RunClock::time_point start) {
+  return std::chrono::duration<double>(RunClock::now() - start).count();
+}
+
+double mean_of(const std::vector<double>& values) {
+  return values.empty()
+             ? 0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// What one run holds together.
+struct SeriesRun {
+  Context& context;
+  const SeriesOptions& options;
+  const SeriesInputs& inputs;
+  const SeriesTiles& tiles;
+  SeriesWriter& writer;
+  SeriesPointTable& points;
+  SeriesResult& result;
+  SeriesClock clock;
+  std::atomic<int64_t> done{0};
+  int64_t total = 0;
+  double stitch_seconds = 0;
+
+  void advance(int steps) {
+    const int64_t now = done += steps;
+    if (options.tiles.on_progress) options.tiles.on_progress(std::min(now, total), total);
+  }
+  void run_whole(const Tile& tile);
+  void run_tiled(const TilePlan& plan, TileStore& store);
+  void assemble(const TilePlan& plan, const TileStore& store);
+  void record(const TileJob& job);
+};
+
+/// One tile that is the raster: its steps go to the files as they come.
+void SeriesRun::run_whole(const Tile& tile) {
+  const auto begin = RunClock::now();
+  const StepLayout layout = tiles.layout(tile);
+  std::vector<float> step(layout.floats());
+  StepSink sink;
+  sink.begin = [&](size_t) { return step.data(); };
+  sink.end = [&](size_t k) {
+    StepPlanes planes = writer.begin();
+    for (size_t o = 0; o < planes.size(); ++o)
+      std::copy_n(layout.plane(step.data(), o), layout.pixels(), planes[o].data());
+    for (size_t p = 0; p < layout.points().size(); ++p)
+      points.take(layout.points()[p], k, layout.point(step.data(), p));
+    writer.end(k, std::move(planes));
+  };
+  tiles.compute(context, tile, false, sink, [this](int steps) { advance(steps); }, clock);
+  result.tiles.queue_depth_peak = 1;
+  result.tiles.tile_seconds.push_back(since(begin));
+  result.tiles.turnaround_seconds.push_back(since(begin));
+}
+
+/// Several tiles: each keeps its series in a file until all are there.
+void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
+  std::mutex reporting;
+  const auto bytes_of = [&](const Tile& tile) {
+    return static_cast<int64_t>(tiles.layout(tile).floats() * sizeof(float) * inputs.steps.size());
+  };
+  std::vector<size_t> open;
+  for (size_t number = 0; number < plan.tiles.size(); ++number) {
+    const Tile& tile = plan.tiles[number];
+    const platform::MappedFile series(store.file(tile), bytes_of(tile));
+    if (store.load(tile, {series.data(), static_cast<size_t>(bytes_of(tile))})) {
+      ++result.tiles.resumed;
+      advance(static_cast<int>(inputs.steps.size()));
+    } else {
+      open.push_back(number);
+    }
+  }
+  if (result.tiles.resumed > 0)
+    logging::info("{}: {} of {} tiles are taken over from an earlier run", kStepStage, result.tiles.resumed,
+                  result.tiles.tiles);
+  result.tiles.queue_depth_peak = for_each_tile(open, plan.workers, [&](size_t number) {
+    const Tile& tile = plan.tiles[number];
+    const auto begin = RunClock::now();
+    const StepLayout layout = tiles.layout(tile);
+    const platform::MappedFile series(store.file(tile), bytes_of(tile));
+    float* const values = reinterpret_cast<float*>(series.data());
+    const StepSink sink{[&](size_t k) { return values + k * layout.floats(); }, [](size_t) {}};
+    tiles.compute(context, tile, plan.workers > 1, sink, [this](int steps) { advance(steps); }, clock);
+    const double seconds = since(begin);
+    store.save(tile, {series.data(), static_cast<size_t>(bytes_of(tile))});
+    const std::lock_guard lock(reporting);
+    result.tiles.tile_seconds.push_back(seconds);
+    result.tiles.turnaround_seconds.push_back(since(begin));
+  });
+  assemble(plan, store);
+}
+
+/// Step by step the tiles' cores put into whole grids.
+void SeriesRun::assemble(const TilePlan& plan, const TileStore& store) {
+  std::vector<float> step;
+  for (size_t k = 0; k < inputs.steps.size(); ++k) {
+    StepPlanes planes = writer.begin();
+    const auto begin = RunClock::now();
+    for (const Tile& tile : plan.tiles) {
+      const StepLayout layout = tiles.layout(tile);
+      step.resize(layout.floats());
+      const size_t bytes = layout.floats() * sizeof(float);
+      std::ifstream file(store.file(tile), std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(TileStore::kDataOffset + static_cast<int64_t>(k * bytes)));
+      file.read(reinterpret_cast<char*>(step.data()), static_cast<std::streamsize>(bytes));
+      if (!file)
+        throw InputError("a finished tile cannot be read", store.file(tile).string(), "the tile of this run");
+      for (size_t o = 0; o < planes.size(); ++o)
+        for (int64_t row = 0; row < tile.rows; ++row)
+          std::copy_n(layout.plane(step.data(), o) + row * tile.cols, tile.cols,
+                      &planes[o][static_cast<size_t>((tile.row + row) * inputs.city.cols + tile.col)]);
+      for (size_t p = 0; p < layout.points().size(); ++p)
+        points.take(layout.points()[p], k, layout.point(step.data(), p));
+    }
+    stitch_seconds += since(begin);
+    writer.end(k, std::move(planes));
+  }
+}
+
+/// Metrics of the run, and their line of telemetry.
+void SeriesRun::record(const TileJob& job) {
+  SeriesTimes& m = result.metrics;
+  const TileReport& t = result.tiles;
+  m.timestep_wall_time_s = mean_of(clock.step_seconds);
+  m.timestep_wall_time_p95_s = percentile(clock.step_seconds, 0.95);
+  m.tile_turnaround_ms = mean_of(t.turnaround_seconds) * 1e3;
+  m.tile_turnaround_p95_ms = percentile(t.turnaround_seconds, 0.95) * 1e3;
+  m.stitch_ms = stitch_seconds * 1e3;
+  m.copy_ms = clock.copy_seconds * 1e3;
+  m.write_ms = writer.write_seconds() * 1e3;
+  m.wait_ms = writer.wait_seconds() * 1e3;
+  int64_t fallbacks = 0;
+  for (const StageRecord& stage : context.stages()) {
+    if (!stage.stage.starts_with("urban.")) continue;
+    fallbacks += stage.fallbacks;
+    if (stage.device.starts_with("cuda") || stage.device.starts_with("webgpu"))
+      m.gpu_stage_time_ms += stage.seconds * 1e3;
+  }
+  Telemetry::global().event(std::string(job.stage) + ".series",
+                            {{"timestep_wall_time_s", m.timestep_wall_time_s},
+                             {"timestep_wall_time_p95_s", m.timestep_wall_time_p95_s},
+                             {"tile_turnaround_ms", m.tile_turnaround_ms},
+                             {"tile_turnaround_p95_ms", m.tile_turnaround_p95_ms},
+                             {"gpu_stage_time_ms", m.gpu_stage_time_ms},
+                             {"queue_depth_peak", t.queue_depth_peak},
+                             {"in_flight_limit", t.workers},
+                             {"gpu_fallback_count", fallbacks},
+                             {"stitch_ms", m.stitch_ms},
+                             {"copy_ms", m.copy_ms},
+                             {"write_ms", m.write_ms},
+                             {"wait_ms", m.wait_ms},
+                             {"tile_side", t.side},
+                             {"tiles", t.tiles},
+                             {"tiles_resumed", t.resumed},
+                             {"steps", result.steps}});
+}
+
+Walls find_walls(Context& context, const SeriesOptions& options, const SeriesInputs& inputs) {
+  if (inputs.walls) return *inputs.walls;
+  TileOptions tiles = options.tiles;
+  tiles.on_progress = {};
+  tiles.resume_folder.clear();
+  Walls walls{Raster(inputs.city.rows, inputs.city.cols), Raster(inputs.city.rows, inputs.city.cols)};
+  stream_walls(context, inputs.city, options.walls, tiles, [&](const Tile& tile, const TileResult& grids) {
+    stitch(tile, grids.plane(0), walls.height);
+    stitch(tile, grids.plane(1), walls.aspect);
+  });
+  return walls;
+}
+
+void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
+  result.rows = inputs.grid.rows;
+  result.cols = inputs.grid.cols;
+  result.pixel_size_m = inputs.grid.pixel_size();
+  result.projection_scale = inputs.projection_scale;
+  result.steps = static_cast<int64_t>(inputs.steps.size());
+  for (const WeatherStep& step : inputs.steps) {
+    result.times.push_back(io::civil_text(step.time));
+    result.day_steps += step.forcing.day();
+  }
+  result.latitude_deg = inputs.site.latitude_deg;
+  result.longitude_deg = inputs.site.longitude_deg;
+  result.utc_offset_h = inputs.site.utc_offset_h;
+  result.points = inputs.points;
+}
+
+}  // namespace
+
+SeriesResult run(Context& context, const SeriesOptions& options) {
+  SeriesResult result;
+  const SeriesInputs inputs =
+      host_stage(result.host_stages, "read", [&] { return read_series_inputs(options); });
+  describe_run(inputs, result);
+  SeriesWriter writer(options, inputs);
+  const Walls walls = find_walls(context, options, inputs);
+  const SeriesTiles tiles(inputs, walls, options.outputs);
+  SeriesPointTable points(inputs);
+
+  const TileJob job = tiles.job();
+  const fs::path unfinished = options.folder / ".tiles";
+  std::error_code ignored;
+  if (!options.resume) fs::remove_all(unfinished, ignored);
+  TilePlan plan;
+  const auto started = RunClock::now();
+  SeriesRun series{context, options, inputs, tiles, writer, points, result, {}, {}, 0, 0};
+  {
+    std::optional<TileStore> store;
+    const std::string key = tile_key(context, inputs.city, job);
+    if (fs::exists(unfinished, ignored)) store.emplace(unfinished, key);
+    plan = plan_tiles(context, inputs.city, job, options.tiles, store ? store->side() : 0);
+    result.tiles.side = plan.side;
+    result.tiles.tiles = static_cast<int64_t>(plan.tiles.size());
+    result.tiles.workers = plan.workers;
+    result.tiles.predicted_bytes = static_cast<int64_t>(plan.device_bytes);
+    result.tiles.predicted_host_bytes = static_cast<int64_t>(plan.host_bytes);
+    series.total = result.tiles.tiles * result.steps;
+    if (plan.tiles.size() == 1) {
+      series.run_whole(plan.tiles.front());
+    } else {
+      if (!store) store.emplace(unfinished, key);
+      store->begin(plan.side);
+      series.run_tiled(plan, *store);
+    }
+  }
+  host_stage(result.host_stages, "write", [&] {
+    writer.finish(result);
+    result.points_file = points.write(options.folder / "poi.csv");
+    points.fill(result.point_values);
+  });
+  result.tiles.stitch_seconds = series.stitch_seconds;
+  result.tiles.seconds = since(started);
+  result.tiles.peak_host_bytes = platform::peak_resident_bytes();
+  series.record(job);
+  write_file(options.folder / "run.json", to_json(result).dump(2) + "\n");
+  fs::remove_all(unfinished, ignored);
+  return result;
+}
+
+}  // namespace lockstep::urban

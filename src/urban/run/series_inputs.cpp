@@ -1,0 +1,216 @@
+#include "urban/run/series_inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/log.hpp"
+#include "io/arrays/npy.hpp"
+#include "lockstep/error.hpp"
+#include "urban/run/looks.hpp"
+#include "urban/run/points.hpp"
+#include "urban/sky/patches.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool wants(const SeriesOptions& options, SeriesOutput output) {
+  return std::find(options.outputs.begin(), options.outputs.end(), output) != options.outputs.end();
+}
+
+template <class E>
+E one_of(const std::string& text, const char* option,
+         std::initializer_list<std::pair<const char*, E>> choices) {
+  std::string names;
+  for (const auto& [choice, value] : choices) {
+    if (text == choice) return value;
+    names += (names.empty() ? "" : ", ") + std::string(choice);
+  }
+  throw InputError(fmt::format("'{}'", text), option, "one of " + names);
+}
+
+void check_options(const SeriesOptions& o) {
+  if (o.outputs.empty()) throw InputError("no outputs", "--outputs", "at least one, such as tmrt");
+  if (o.formats.empty()) throw InputError("no format", "--format", "nc, tif or npy");
+  for (size_t k = 0; k < o.outputs.size(); ++k)
+    if (std::count(o.outputs.begin(), o.outputs.end(), o.outputs[k]) > 1)
+      throw InputError(fmt::format("{} twice", name(o.outputs[k])), "--outputs", "each output once");
+  if (o.wall_height.empty() != o.wall_aspect.empty())
+    throw InputError("one wall grid alone", o.wall_height.empty() ? "--wall-aspect" : "--wall-height",
+                     "--wall-height and --wall-aspect");
+  if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
+    throw InputError("half a place", "--lat", "--lat and --lon");
+  if (o.folder.empty()) throw InputError("no folder for the results", "--out", "a folder");
+}
+
+RadiationOptions radiation_options(const SeriesOptions& o, const ModelParameters& parameters, Preset preset) {
+  RadiationOptions r;
+  r.constants = constants_of(preset);
+  if (!o.parameters.empty()) parameters.apply(r);
+  r.sky = one_of<SkyModel>(o.sky, "--sky",
+                           {{"anisotropic", SkyModel::anisotropic}, {"isotropic", SkyModel::isotropic}});
+  r.body = one_of<Body>(o.body, "--body", {{"cylinder", Body::cylinder}, {"box", Body::box}});
+  if (!o.posture.empty())
+    r.posture = one_of<Posture>(o.posture, "--posture",
+                                {{"standing", Posture::standing}, {"sitting", Posture::sitting}});
+  r.view.patches = o.patches;
+  r.view.zenith = preset == Preset::solweig ? ZenithRule::open : ZenithRule::umep;
+  r.view.edges = preset == Preset::solweig ? AnnulusEdges::solweig : AnnulusEdges::umep;
+  r.view.rays = o.rays;
+  r.view.keep_states = true;
+  return r;
+}
+
+/// Ground heights: the DEM, or where there is none the lowest of the DSM everywhere.
+void set_ground(const SeriesOptions& o, LoadedCity& loaded, bool with_land_cover) {
+  if (!loaded.input.dem.empty()) return;
+  if (!o.city.dem.empty()) {
+    loaded.input.dem = read_layer(o.city.dem, o.city, loaded);
+    return;
+  }
+  if (with_land_cover) return;
+  const Raster& dsm = loaded.input.dsm;
+  float lowest = std::numeric_limits<float>::infinity();
+  for (const float h : dsm.values)
+    if (std::isfinite(h) && !(dsm.nodata && h == *dsm.nodata)) lowest = std::min(lowest, h);
+  loaded.input.dem = Raster(dsm.rows, dsm.cols, lowest);
+  logging::info(
+      "no DEM and no land cover: the ground is taken as flat, at {:g} m; what rises 2 m above is a "
+      "building (--dem gives the ground)",
+      lowest);
+}
+
+Raster read_svf(const SeriesOptions& o, const LoadedCity& loaded, std::string_view grid) {
+  for (const char* suffix : {".tif", ".npy"}) {
+    const fs::path file = o.svf_folder / (std::string(grid) + suffix);
+    std::error_code ignored;
+    if (fs::exists(file, ignored)) return read_layer(file, o.city, loaded);
+  }
+  throw InputError(fmt::format("no {}.tif or .npy", grid), o.svf_folder.string(),
+                   "the 15 grids of 'lockstep urban svf --save-patches'");
+}
+
+StoredSky read_sky(const SeriesOptions& o, const LoadedCity& loaded, const RadiationOptions& radiation) {
+  StoredSky sky;
+  for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = read_svf(o, loaded, kSkyViewNames[g]);
+  if (radiation.sky == SkyModel::isotropic) return sky;
+  const fs::path file = o.svf_folder / "sky_states.npz";
+  const io::NpzArrays arrays = io::read_npz(file);
+  const Array *states = nullptr, *patches = nullptr;
+  for (const auto& [array_name, array] : arrays) {
+    if (array_name == "states") states = &array;
+    if (array_name == "patches") patches = &array;
+  }
+  const int wanted = patch_count(o.patches);
+  const int64_t words = (wanted + 15) / 16;
+  if (!states || !patches || states->storage() != Storage::u32 || patches->elements() != 1)
+    throw InputError("no packed sky states", file.string(),
+                     "what 'lockstep urban svf --save-patches' writes");
+  const int there = patches->to(Storage::i32).as<int32_t>()[0];
+  if (there != wanted || states->shape() != Sizes{words, loaded.grid.rows, loaded.grid.cols})
+    throw InputError(
+        fmt::format("sky states of {} patches, {}", there, to_string(states->shape())), file.string(),
+        fmt::format("{} patches, {}", wanted, to_string(Sizes{words, loaded.grid.rows, loaded.grid.cols})));
+  const Array packed = states->packed();
+  const auto span = packed.as<uint32_t>();
+  sky.states.assign(span.begin(), span.end());
+  sky.words = static_cast<int>(words);
+  return sky;
+}
+
+/// Place and clock: options first, then the raster, then the weather.
+Site find_site(const SeriesOptions& o, const LoadedCity& loaded, const io::WeatherTable& weather) {
+  Site site;
+  if (o.latitude_deg) {
+    site.latitude_deg = *o.latitude_deg;
+    site.longitude_deg = *o.longitude_deg;
+  } else if (!loaded.grid.crs_wkt.empty()) {
+    const io::LonLat place = io::centre_lon_lat(loaded.grid);
+    site.latitude_deg = place.lat;
+    site.longitude_deg = place.lon;
+  } else if (weather.latitude_deg) {
+    site.latitude_deg = *weather.latitude_deg;
+    site.longitude_deg = *weather.longitude_deg;
+    logging::info("the raster does not tell its place: that of the weather is taken, {:.3f}, {:.3f}",
+                  site.latitude_deg, site.longitude_deg);
+  } else {
+    throw InputError("neither the raster nor the weather tells its place on Earth", loaded.dsm_file,
+                     "a CRS, or --lat and --lon");
+  }
+  site.elevation_m = o.elevation_m.value_or(weather.elevation_m.value_or(0));
+  if (o.utc_offset_h && weather.utc_offset_h && std::abs(*o.utc_offset_h - *weather.utc_offset_h) > 1e-9)
+    throw InputError(
+        fmt::format("the weather's clock is {:+g} h ahead of universal time", *weather.utc_offset_h),
+        weather.where, fmt::format("{:+g} h, as --utc-offset says", *o.utc_offset_h));
+  if (!o.utc_offset_h && !weather.utc_offset_h)
+    throw InputError("the weather does not tell its clock", weather.where,
+                     "--utc-offset H, the hours that local standard time is ahead of universal time");
+  site.utc_offset_h = o.utc_offset_h ? *o.utc_offset_h : *weather.utc_offset_h;
+  return site;
+}
+
+std::optional<io::CivilMinutes> chosen_time(const std::string& text, const char* option) {
+  if (text.empty()) return {};
+  const auto time = io::parse_iso_time(text);
+  if (!time || time->utc_offset_h)
+    throw InputError(fmt::format("'{}'", text), option, "local time such as 2015-06-21T15:00");
+  return time->minutes;
+}
+
+void read_weather_into(const SeriesOptions& o, const LoadedCity& loaded, SeriesInputs& inputs) {
+  const io::WeatherTable whole = io::read_weather(o.weather);
+  inputs.site = find_site(o, loaded, whole);
+  std::vector<io::FilledGap> filled;
+  inputs.weather =
+      io::complete_weather(whole, chosen_time(o.from, "--from"), chosen_time(o.to, "--to"), &filled);
+  for (const io::FilledGap& gap : filled)
+    logging::warning("{}: {} missing from {} to {}: filled from the values around", whole.where,
+                     gap.quantity == "row" ? "rows are" : gap.quantity + " is", io::civil_text(gap.first),
+                     io::civil_text(gap.last));
+  const bool comfort = wants(o, SeriesOutput::utci) || wants(o, SeriesOutput::pet);
+  if (comfort && !inputs.weather.has(io::Weather::wind_speed))
+    throw InputError("no wind", whole.where, "wind, which utci and pet need")
+        .with_hint("without it: --outputs tmrt,shadow");
+  inputs.steps = make_forcing(inputs.weather, whole, inputs.site, loaded.north.convergence_deg,
+                              weather_rules(inputs.preset, inputs.radiation.constants));
+}
+
+}  // namespace
+
+SeriesInputs read_series_inputs(const SeriesOptions& o) {
+  check_options(o);
+  SeriesInputs inputs;
+  inputs.preset = parse_preset(o.preset);
+  if (!o.parameters.empty()) inputs.parameters = read_parameters(o.parameters);
+  inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);
+  CityFiles files = o.city;
+  if (inputs.parameters.trunk_ratio) files.trunk_ratio = *inputs.parameters.trunk_ratio;
+  LoadedCity loaded = [&] {
+    CityFiles read = files;
+    if (read.dsm_heights == DsmHeights::absolute) read.dem.clear();  // read below, for it tells the ground
+    return read_city(read);
+  }();
+  inputs.grid = loaded.grid;
+  inputs.projection_scale = loaded.scale;
+  read_weather_into(o, loaded, inputs);
+  if (!o.points.empty()) inputs.points = read_points(o.points, loaded.grid);
+  set_ground(o, loaded, !o.land_cover.empty());
+  Raster cover;
+  if (!o.land_cover.empty()) cover = read_layer(o.land_cover, o.city, loaded);
+  if (!o.wall_height.empty())
+    inputs.walls =
+        Walls{read_layer(o.wall_height, o.city, loaded), read_layer(o.wall_aspect, o.city, loaded)};
+  if (!o.svf_folder.empty()) inputs.sky = read_sky(o, loaded, inputs.radiation);
+  OutputOptions pictures;
+  pictures.pictures = o.pictures || o.video;
+  inputs.relief = relief_of(loaded, pictures);
+  inputs.city = prepare_city(std::move(loaded.input));
+  if (!cover.empty())
+    inputs.land_cover = land_cover_codes(cover, inputs.parameters, inputs.city, o.land_cover.string());
+  return inputs;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,44 @@
+// What a run hour by hour reads: the city, its ground, the weather, the points.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/urban/series.hpp"
+#include "urban/city/prepare.hpp"
+#include "urban/radiation/model.hpp"
+#include "urban/run/city_files.hpp"
+#include "urban/weather/forcing.hpp"
+#include "urban/weather/parameters.hpp"
+
+namespace lockstep::urban {
+
+/// View factors and states that an earlier run left, whole grids.
+struct StoredSky {
+  std::array<Raster, kSkyViewGrids> grids;
+  std::vector<uint32_t> states;  ///< (words, rows, cols); empty with an isotropic sky
+  int words = 0;
+};
+
+struct SeriesInputs {
+  io::RasterGrid grid;
+  double projection_scale = 1;
+  City city;
+  std::vector<float> relief;   ///< for pictures; empty where none is drawn
+  std::optional<Walls> walls;  ///< from files
+  std::vector<int32_t> land_cover;
+  std::optional<StoredSky> sky;
+  ModelParameters parameters;
+  RadiationOptions radiation;
+  Preset preset = Preset::umep;
+  Site site;
+  io::WeatherTable weather;  ///< the rows of the run, without gaps
+  std::vector<WeatherStep> steps;
+  std::vector<SeriesPoint> points;
+};
+
+/// Throws InputError for whatever does not fit, naming file, line or pixel.
+SeriesInputs read_series_inputs(const SeriesOptions& options);
+
+}  // namespace lockstep::urban

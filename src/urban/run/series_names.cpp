@@ -1,0 +1,62 @@
+// Names of a series' outputs, and its result as JSON.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/error.hpp"
+#include "urban/run/report.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+constexpr std::array<std::string_view, kSeriesOutputs> kNames = {
+    "tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf"};
+
+}  // namespace
+
+std::string_view name(SeriesOutput output) { return kNames[static_cast<size_t>(output)]; }
+
+SeriesOutput parse_series_output(std::string_view text) {
+  for (size_t k = 0; k < kNames.size(); ++k)
+    if (kNames[k] == text) return static_cast<SeriesOutput>(k);
+  throw InputError(fmt::format("'{}'", text), "--outputs", fmt::format("of {}", fmt::join(kNames, ", ")));
+}
+
+nlohmann::ordered_json to_json(const SeriesResult& result) {
+  nlohmann::ordered_json document = to_json(static_cast<const RunResult&>(result));
+  document["place"] = {{"latitude", result.latitude_deg},
+                       {"longitude", result.longitude_deg},
+                       {"utc_offset", result.utc_offset_h}};
+  document["steps"] = result.steps;
+  document["day_steps"] = result.day_steps;
+  if (!result.times.empty()) {
+    document["from"] = result.times.front();
+    document["to"] = result.times.back();
+  }
+  const auto add_file = [&](const char* key, const std::filesystem::path& file) {
+    if (!file.empty()) document[key] = file.string();
+  };
+  add_file("netcdf", result.netcdf);
+  add_file("poi", result.points_file);
+  add_file("report", result.report);
+  add_file("video", result.video);
+  for (const SeriesPoint& p : result.points)
+    document["points"].push_back({{"id", p.id}, {"x", p.x}, {"y", p.y}, {"row", p.row}, {"col", p.col}});
+  const SeriesTimes& m = result.metrics;
+  document["metrics"] = {{"timestep_wall_time_s", m.timestep_wall_time_s},
+                         {"timestep_wall_time_p95_s", m.timestep_wall_time_p95_s},
+                         {"tile_turnaround_ms", m.tile_turnaround_ms},
+                         {"tile_turnaround_p95_ms", m.tile_turnaround_p95_ms},
+                         {"gpu_stage_time_ms", m.gpu_stage_time_ms},
+                         {"queue_depth_peak", result.tiles.queue_depth_peak},
+                         {"in_flight_limit", result.tiles.workers},
+                         {"stitch_ms", m.stitch_ms},
+                         {"copy_ms", m.copy_ms},
+                         {"write_ms", m.write_ms},
+                         {"wait_ms", m.wait_ms}};
+  return document;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,329 @@
+#include "urban/run/series_tiles.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "core/hash.hpp"
+#include "urban/city/scene.hpp"
+#include "urban/comfort/comfort.hpp"
+#include "urban/sky/sky.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+using StepClock = std::chrono::steady_clock;
+constexpr float kMissingValue = std::numeric_limits<float>::quiet_NaN();
+
+double seconds_from(StepClock::time_point start) {
+  return std::chrono::duration<double>(StepClock::now() - start).count();
+}
+
+/// Flux planes by their number in PointValue and the outputs of a run.
+constexpr std::array<std::pair<PointValue, RadiationOutput>, 9> kPointPlanes = {{
+    {PointValue::kdown, RadiationOutput::kdown},
+    {PointValue::kup, RadiationOutput::kup},
+    {PointValue::kside, RadiationOutput::kside},
+    {PointValue::ldown, RadiationOutput::ldown},
+    {PointValue::lup, RadiationOutput::lup},
+    {PointValue::lside, RadiationOutput::lside},
+    {PointValue::tmrt, RadiationOutput::tmrt},
+    {PointValue::shadow, RadiationOutput::shadow},
+    {PointValue::gvf, RadiationOutput::gvf},
+}};
+
+std::optional<RadiationOutput> radiation_output(SeriesOutput output) {
+  switch (output) {
+    case SeriesOutput::tmrt: return RadiationOutput::tmrt;
+    case SeriesOutput::shadow: return RadiationOutput::shadow;
+    case SeriesOutput::kdown: return RadiationOutput::kdown;
+    case SeriesOutput::kup: return RadiationOutput::kup;
+    case SeriesOutput::kside: return RadiationOutput::kside;
+    case SeriesOutput::ldown: return RadiationOutput::ldown;
+    case SeriesOutput::lup: return RadiationOutput::lup;
+    case SeriesOutput::lside: return RadiationOutput::lside;
+    case SeriesOutput::gvf: return RadiationOutput::gvf;
+    case SeriesOutput::utci:
+    case SeriesOutput::pet: break;
+  }
+  return {};
+}
+
+template <class E>
+std::string hash_of(const std::vector<E>& values) {
+  return to_hex(hash128(std::as_bytes(std::span(values))));
+}
+
+/// A tile's part of a stored sky, as the model takes it.
+struct SkyPart {
+  std::array<std::vector<float>, kSkyViewGrids> grids;
+  std::vector<uint32_t> states;
+};
+
+SkyPart cut_sky(const StoredSky& sky, const City& city, const Tile& tile) {
+  SkyPart part;
+  const size_t pixels = static_cast<size_t>(tile.core_pixels());
+  for (size_t g = 0; g < kSkyViewGrids; ++g) {
+    part.grids[g].reserve(pixels);
+    for (int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+      const float* const from = &sky.grids[g].values[static_cast<size_t>(row * city.cols + tile.col)];
+      part.grids[g].insert(part.grids[g].end(), from, from + tile.cols);
+    }
+  }
+  for (int64_t word = 0; word < sky.words; ++word)
+    for (int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+      const uint32_t* const from =
+          &sky.states[static_cast<size_t>((word * city.rows + row) * city.cols + tile.col)];
+      part.states.insert(part.states.end(), from, from + tile.cols);
+    }
+  return part;
+}
+
+}  // namespace
+
+std::string_view name(PointValue value) {
+  static constexpr std::string_view names[kPointValues] = {"Kdown", "Kup",  "Kside",  "Ldown", "Lup",
+                                                           "Lside", "Tmrt", "UTCI",   "PET",   "shadow",
+                                                           "gvf",   "svf",  "svf_veg"};
+  return names[static_cast<size_t>(value)];
+}
+
+StepLayout::StepLayout(const Tile& tile, size_t outputs, const std::vector<SeriesPoint>& points)
+    : pixels_(static_cast<size_t>(tile.core_pixels())), outputs_(outputs) {
+  for (size_t k = 0; k < points.size(); ++k) {
+    const SeriesPoint& p = points[k];
+    if (p.row >= tile.row && p.row < tile.row + tile.rows && p.col >= tile.col &&
+        p.col < tile.col + tile.cols)
+      points_.push_back(k);
+  }
+}
+
+/// What comfort needs of each step.
+struct SeriesTiles::Comfort {
+  std::vector<double> wind_10m, wind_1m1;
+  std::vector<UtciStep> utci;  // empty where not wanted
+  std::vector<PetStep> pet;
+};
+
+SeriesTiles::SeriesTiles(const SeriesInputs& inputs, const Walls& walls, std::vector<SeriesOutput> outputs)
+    : inputs_(inputs),
+      walls_(walls),
+      outputs_(std::move(outputs)),
+      plan_(plan_sky(inputs.city, inputs.radiation.view)) {
+  const auto wanted = [&](SeriesOutput o) {
+    return std::find(outputs_.begin(), outputs_.end(), o) != outputs_.end();
+  };
+  auto comfort = std::make_shared<Comfort>();
+  const double height = inputs.parameters.wind_height_m;
+  for (const WeatherStep& step : inputs.steps) {
+    const double wind = step.forcing.wind_m_s;
+    // solweig hands the measured wind on as it is.
+    const bool raw = inputs.preset == Preset::solweig;
+    comfort->wind_10m.push_back(raw ? wind : wind_at(kUtciWindHeight, wind, height));
+    comfort->wind_1m1.push_back(raw ? wind : wind_at(kPetWindHeight, wind, height));
+  }
+  if (wanted(SeriesOutput::utci))
+    for (size_t k = 0; k < inputs.steps.size(); ++k) {
+      const StepForcing& f = inputs.steps[k].forcing;
+      comfort->utci.emplace_back(f.air_c, f.humidity_percent, comfort->wind_10m[k]);
+    }
+  if (wanted(SeriesOutput::pet)) {
+    std::vector<std::optional<PetStep>> tables(inputs.steps.size());
+    tbb::parallel_for(size_t{0}, tables.size(), [&](size_t k) {
+      const StepForcing& f = inputs.steps[k].forcing;
+      tables[k].emplace(f.air_c, f.humidity_percent, comfort->wind_1m1[k], inputs.parameters.person);
+    });
+    for (auto& table : tables) comfort->pet.push_back(std::move(*table));
+  }
+  comfort_ = std::move(comfort);
+}
+
+TileJob SeriesTiles::job() const {
+  const RadiationOptions& r = inputs_.radiation;
+  const RadiationCost cost = radiation_cost(inputs_.city, r);
+  TileJob job;
+  job.stage = kStepStage;
+  job.field_prefix = "step_";
+  job.reach = radiation_reach(inputs_.city, r);
+  job.reach.include(plan_.reach);
+  const uint64_t comfort_planes = 2, sky_words = kSkyViewGrids + static_cast<uint64_t>(plan_.words());
+  job.cost.window_bytes = cost.window_bytes;
+  job.cost.core_bytes = cost.core_bytes + 4 * comfort_planes;
+  job.cost.widest_core_bytes = cost.widest_core_bytes;
+  // The sky on its way to the model, and steps on their way to the files.
+  job.cost.host_core_bytes = 4 * (2 * sky_words + 6 * outputs_.size());
+  job.planes = static_cast<int>(outputs_.size());
+  job.parts = static_cast<int>(inputs_.steps.size());
+  std::string text;
+  for (const SeriesOutput o : outputs_) text += fmt::format("{} ", name(o));
+  text += fmt::format(
+      "preset {} sky {} body {} posture {} patches {} reach {} walls {} {} ground {} cover {}",
+      name(inputs_.preset), static_cast<int>(r.sky), static_cast<int>(r.body), static_cast<int>(r.posture),
+      patch_count(r.view.patches), r.view.rays.max_reach_m, hash_of(walls_.height.values),
+      hash_of(walls_.aspect.values), hash_of(inputs_.city.dem), hash_of(inputs_.land_cover));
+  const Constants& c = r.constants;
+  text += fmt::format(" body {} {} leaves {} {} {} wall {} {} {} {} {}", c.absorption_short,
+                      c.absorption_long, c.leaf_on, c.leaf_first_day, c.leaf_last_day, r.wall.albedo,
+                      r.wall.emissivity, r.wall.tgk, r.wall.tstart_k, r.wall.tmax_h);
+  for (const SurfaceRow& s : r.land_cover)
+    text += fmt::format(" {}:{},{},{},{},{}", s.code, s.albedo, s.emissivity, s.tgk, s.tstart_k, s.tmax_h);
+  const Person& p = inputs_.parameters.person;
+  text +=
+      fmt::format(" person {} {} {} {} {} {} wind at {}", p.mass_kg, p.age_years, p.height_m, p.activity_w,
+                  p.clothing_clo, static_cast<int>(p.sex), inputs_.parameters.wind_height_m);
+  for (const WeatherStep& s : inputs_.steps) {
+    const StepForcing& f = s.forcing;
+    text +=
+        fmt::format(" {}:{},{},{},{},{},{},{},{},{},{},{},{}", s.time, f.sun_altitude_deg, f.sun_azimuth_deg,
+                    f.day_fraction, f.air_c, f.humidity_percent, f.wind_m_s, f.global_w_m2, f.beam_w_m2,
+                    f.diffuse_w_m2, f.clearness, f.ldown_w_m2, f.canopy_transmissivity);
+  }
+  if (inputs_.sky) {
+    text += " sky given";
+    for (const Raster& grid : inputs_.sky->grids) text += " " + hash_of(grid.values);
+    text += " " + hash_of(inputs_.sky->states);
+  }
+  for (const SeriesPoint& point : inputs_.points) text += fmt::format(" {},{}", point.row, point.col);
+  job.options = std::move(text);
+  return job;
+}
+
+namespace {
+
+/// One run of the stage over one tile, on one device.
+class TileRun {
+ public:
+  TileRun(const SeriesInputs& inputs, const Device& device, const Stream& stream, RadiationModel& model,
+          const Tile& tile, const StepLayout& layout)
+      : inputs_(inputs), device_(device), stream_(stream), model_(model), tile_(tile), layout_(layout) {
+    row_.resize(static_cast<size_t>(tile.cols));
+  }
+
+  void read_plane(const Buffer& buffer, float* plane) const {
+    device_.read(buffer, plane, buffer.bytes(), stream_);
+    if (inputs_.city.missing == 0) return;
+    for (int64_t row = 0; row < tile_.rows; ++row)
+      for (int64_t col = 0; col < tile_.cols; ++col)
+        if (inputs_.city.is_missing((tile_.row + row) * inputs_.city.cols + tile_.col + col))
+          plane[row * tile_.cols + col] = kMissingValue;
+  }
+
+  /// The pixel of point number k in a plane (rows, cols).
+  float at_point(const Buffer& plane, size_t k) {
+    const SeriesPoint& point = inputs_.points[k];
+    const Buffer row = plane.rows(point.row - tile_.row, 1);
+    device_.read(row, row_.data(), row.bytes(), stream_);
+    return row_[static_cast<size_t>(point.col - tile_.col)];
+  }
+
+  void read_points(float* step, const StepForcing& f, double wind_10m, double wind_1m1) {
+    for (size_t k = 0; k < layout_.points().size(); ++k) {
+      const size_t number = layout_.points()[k];
+      float* const values = layout_.point(step, k);
+      for (const auto& [value, output] : kPointPlanes)
+        values[static_cast<size_t>(value)] = at_point(model_.output(output), number);
+      const double tmrt = values[static_cast<size_t>(PointValue::tmrt)];
+      const auto set = [&](PointValue value, double v) {
+        values[static_cast<size_t>(value)] = static_cast<float>(v);
+      };
+      set(PointValue::utci, utci(f.air_c, f.humidity_percent, wind_10m, tmrt));
+      set(PointValue::pet, pet(f.air_c, f.humidity_percent, tmrt, wind_1m1, inputs_.parameters.person));
+      if (k >= views_.size()) find_view(number);
+      set(PointValue::svf, views_[k].first);
+      set(PointValue::svf_veg, views_[k].second);
+      const SeriesPoint& point = inputs_.points[number];
+      if (inputs_.city.is_missing(point.row * inputs_.city.cols + point.col))
+        std::fill_n(values, kPointValues, kMissingValue);
+    }
+  }
+
+ private:
+  void find_view(size_t number) {
+    const Buffer grids = model_.sky_view();
+    const bool plants = inputs_.city.has_vegetation();
+    const auto plane = [&](int64_t k) { return grids.rows(k, 1).reshape({tile_.rows, tile_.cols}); };
+    const float all = at_point(plane(0), number), plant = plants ? at_point(plane(5), number) : 1.0f;
+    views_.push_back({all, plant});
+  }
+
+  const SeriesInputs& inputs_;
+  const Device& device_;
+  const Stream& stream_;
+  RadiationModel& model_;
+  const Tile& tile_;
+  const StepLayout& layout_;
+  std::vector<float> row_;
+  std::vector<std::pair<float, float>> views_;
+};
+
+}  // namespace
+
+void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
+                          const std::function<void(int steps)>& advance, SeriesClock& clock) const {
+  const StepLayout step_layout = layout(tile);
+  const auto stream_of = [&](const Device& device) { return own_stream ? device.stream() : Stream{}; };
+  std::optional<TileResult> computed;
+  SkyPart stored;
+  SkyTile sky{tile.row, tile.col, tile.rows, tile.cols, {}, nullptr};
+  if (inputs_.sky) {
+    stored = cut_sky(*inputs_.sky, inputs_.city, tile);
+    for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = stored.grids[g].data();
+    sky.states = stored.states.empty() ? nullptr : stored.states.data();
+  } else {
+    computed.emplace(context.stage(kSkyStage, [&](const Device& device) {
+      TileResult result(tile, kSkyViewGrids, plan_.words());
+      compute_sky_tile(device, stream_of(device), inputs_.city, plan_, tile, result, [](int) {});
+      return result;
+    }));
+    for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = computed->plane(g);
+    sky.states = computed->words();
+  }
+
+  int counted = 0;
+  context.run_stage(kStepStage, [&](const Device& device) {
+    advance(-counted);  // a fallback starts the tile again
+    counted = 0;
+    const Stream stream = stream_of(device);
+    const RadiationScene scene{&inputs_.city, &walls_,
+                               inputs_.land_cover.empty() ? nullptr : &inputs_.land_cover, tile, &sky};
+    RadiationModel model(device, scene, inputs_.radiation, stream);
+    TileRun run(inputs_, device, stream, model, tile, step_layout);
+    Buffer utci_plane, pet_plane;
+    if (!comfort_->utci.empty())
+      utci_plane = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
+    if (!comfort_->pet.empty())
+      pet_plane = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
+    for (size_t k = 0; k < inputs_.steps.size(); ++k) {
+      const auto begin = StepClock::now();
+      model.step(inputs_.steps[k].forcing);
+      const Buffer tmrt = model.output(RadiationOutput::tmrt);
+      if (!comfort_->utci.empty()) utci_grid(device, stream, comfort_->utci[k], tmrt, utci_plane);
+      if (!comfort_->pet.empty()) pet_grid(device, stream, comfort_->pet[k], tmrt, pet_plane);
+      float* const step = sink.begin(k);
+      const auto copying = StepClock::now();
+      for (size_t o = 0; o < outputs_.size(); ++o) {
+        const auto plane = radiation_output(outputs_[o]);
+        run.read_plane(plane                               ? model.output(*plane)
+                       : outputs_[o] == SeriesOutput::utci ? utci_plane
+                                                           : pet_plane,
+                       step_layout.plane(step, o));
+      }
+      run.read_points(step, inputs_.steps[k].forcing, comfort_->wind_10m[k], comfort_->wind_1m1[k]);
+      const double copied = seconds_from(copying);
+      sink.end(k);
+      ++counted;
+      advance(1);
+      const std::lock_guard lock(clock.mutex);
+      clock.step_seconds.push_back(seconds_from(begin));
+      clock.copy_seconds += copied;
+    }
+  });
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,72 @@
+// The whole time series of one tile: stages "urban.svf" and "urban.step".
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "urban/run/series_inputs.hpp"
+#include "urban/sky/sky_plan.hpp"
+#include "urban/tiles/run_tiles.hpp"
+
+namespace lockstep::urban {
+
+inline constexpr char kStepStage[] = "urban.step";
+
+/// What a point gets a step, beside the weather.
+enum class PointValue { kdown, kup, kside, ldown, lup, lside, tmrt, utci, pet, shadow, gvf, svf, svf_veg };
+inline constexpr size_t kPointValues = 13;
+std::string_view name(PointValue value);  ///< as in poi.csv: "Kdown"
+
+/// A step of a tile: a plane of the core an output, then kPointValues for each point in the core.
+class StepLayout {
+ public:
+  StepLayout(const Tile& tile, size_t outputs, const std::vector<SeriesPoint>& points);
+  size_t pixels() const { return pixels_; }
+  size_t floats() const { return outputs_ * pixels_ + points_.size() * kPointValues; }
+  float* plane(float* step, size_t output) const { return step + output * pixels_; }
+  float* point(float* step, size_t k) const { return step + outputs_ * pixels_ + k * kPointValues; }
+  /// Places in the list of all points.
+  const std::vector<size_t>& points() const { return points_; }
+
+ private:
+  size_t pixels_, outputs_;
+  std::vector<size_t> points_;
+};
+
+/// Gives memory for a step of a tile, and takes it back filled. Steps come in order of time; after a fallback they
+/// begin anew.
+struct StepSink {
+  std::function<float*(size_t step)> begin;
+  std::function<void(size_t step)> end;
+};
+
+/// What was timed, over all tiles.
+struct SeriesClock {
+  std::mutex mutex;
+  std::vector<double> step_seconds;
+  double copy_seconds = 0;
+};
+
+class SeriesTiles {
+ public:
+  SeriesTiles(const SeriesInputs& inputs, const Walls& walls, std::vector<SeriesOutput> outputs);
+
+  /// For plan_tiles and tile_key; its `compute` is not set.
+  TileJob job() const;
+  StepLayout layout(const Tile& tile) const { return {tile, outputs_.size(), inputs_.points}; }
+  void compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
+               const std::function<void(int steps)>& advance, SeriesClock& clock) const;
+
+ private:
+  struct Comfort;
+  const SeriesInputs& inputs_;
+  const Walls& walls_;
+  const std::vector<SeriesOutput> outputs_;
+  SkyPlan plan_;
+  std::shared_ptr<const Comfort> comfort_;
+};
+
+}  // namespace lockstep::urban
