@@ -73,7 +73,7 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
              {0, 1e7, true});
   add_wall_options(app, a.walls);
   add_flag(app, "--no-pictures", a.no_pictures, "no PNG a step");
-  add_flag(app, "--no-video", a.no_video, "no film of the day");
+  add_flag(app, "--no-video", a.no_video, "no film of the day (this version writes none)");
   add_flag(app, "--no-resume", a.no_resume, "do not take over finished tiles of a killed run");
   add_text(app, "--out", a.out, "folder for the results; it is made if missing", "DIR");
   if (required) require(app, "--out");

@@ -47,7 +47,8 @@ struct SeriesOptions {
   std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
   std::filesystem::path folder;  ///< of results
-  bool pictures = true, video = true;
+  bool pictures = true;          ///< a PNG a step
+  bool video = true;             ///< reserved: films are not written yet
 
   std::string preset = "umep";      ///< umep, solweig, corrected
   std::string sky = "anisotropic";  ///< or isotropic
