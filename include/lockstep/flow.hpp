@@ -17,6 +17,7 @@
 #include <numbers>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/array.hpp"
@@ -118,6 +119,67 @@ Array initial_field(const BoxGrid& grid, Initial which, uint64_t seed = 0);
 /// Domain means: E = <|u|^2> / 2, Z = <w^2> / 2, P = <|grad w|^2> / 2.
 struct Budget {
   double energy = 0, enstrophy = 0, palinstrophy = 0;
+};
+
+/// Sums over rings |k| = (j +- 1/2) 2 pi / max(Lx, Ly); fluxes through |k| = j + 1/2, by advection alone, out of
+/// the larger scales where positive.
+struct Spectra {
+  std::vector<double> energy, enstrophy, energy_flux, enstrophy_flux;
+};
+
+/// A member that blew up: a speed that is not finite, or beyond twice cfl_limit.
+struct BlowUp {
+  int64_t member = 0;
+  int64_t step = 0;  // at which it was found, at most ten steps late
+};
+
+/// Flows of one model on a device, advanced together; a member has the same bits as by itself. The state stays
+/// on the device. Members differ by their initial fields and, with stochastic forcing, by seed + member.
+class Solver {
+ public:
+  /// `precision`: f32 or f64. Throws InputError as check() does, UnsupportedError for f64 where the device has
+  /// none.
+  Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision = Storage::f64,
+         int64_t members = 1);
+
+  /// (ny, nx) for all members, or (members, ny, nx); the mean and modes that are not kept are dropped. Time
+  /// starts anew. Throws InputError for other shapes and values that are not finite.
+  void set_vorticity(const Array& w);
+  /// Puts `steps` steps on the device's queue; returns before they are done.
+  void advance(int64_t steps);
+  /// With cfl: the time at which members stop; steps beyond change nothing and are not counted.
+  void set_end(double time);
+
+  /// (members, ny, nx) in the solver's precision; these wait.
+  Array vorticity() const;
+  /// The same of the last state found sound: at most ten steps before a blow-up.
+  Array last_sound_vorticity() const;
+  std::vector<Budget> budget() const;
+  std::vector<Spectra> spectra() const;
+  std::vector<double> times() const;
+  std::vector<int64_t> steps() const;
+  /// The smallest dt of any step and member so far.
+  double smallest_dt() const;
+  /// (max|u| / dx + max|v| / dy) dt, now.
+  std::vector<double> courant() const;
+  std::vector<BlowUp> blown_up() const;
+  /// Puts one right-hand side on the queue.
+  void evaluate();
+  /// Time derivative of the present state but for stochastic forcing: spectra (members, rows, columns, 2).
+  Array right_hand_side();
+  /// The state in the order of Modes (src/flow/modes.hpp): (members, rows, columns, 2).
+  Array spectrum() const;
+
+  /// Everything that the steps to come depend on, and back; the solver must have the same settings. Both solvers
+  /// then go on with the same bits.
+  std::vector<std::pair<std::string, Array>> state() const;
+  void set_state(const std::vector<std::pair<std::string, Array>>& state);
+
+  std::vector<Kernel> kernels() const;
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace lockstep::flow

@@ -1,0 +1,76 @@
+// `lockstep flow`: run and compare.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "core/progress.hpp"
+#include "flow_options.hpp"
+#include "lockstep/error.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+std::string summary(const flow::RunResult& r) {
+  std::string text;
+  for (size_t m = 0; m < r.budget.size(); ++m)
+    text += fmt::format(
+        "member {:<4} t {:<10.6g} steps {:<9} energy {:<12.6g} enstrophy {:<12.6g} palinstrophy {:.6g}\n", m,
+        r.time[m], r.steps[m], r.budget[m].energy, r.budget[m].enstrophy, r.budget[m].palinstrophy);
+  text += fmt::format("{:.4g} steps a second, smallest dt {:.4g}, {} fields in {}\n", r.steps_per_second,
+                      r.dt_min, r.frames, r.files.front().string());
+  if (r.resumed_at >= 0) text += fmt::format("went on from step {} of the checkpoint\n", r.resumed_at);
+  return text;
+}
+
+int run_flow(const CommonOptions& common, const FlowArguments& arguments) {
+  flow::RunOptions options = flow_run_options(arguments);
+  Session session(common);
+  const auto progress = std::make_shared<Progress>("steps", 1000);
+  options.on_progress = [progress](int64_t done, int64_t) { progress->set(done); };
+  const flow::RunResult result = flow::run(session.context(), options);
+  session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), summary(result));
+  return 0;
+}
+
+int compare(const CommonOptions& common, const std::vector<std::string>& files) {
+  if (files.size() != 2) throw InputError(fmt::format("{} files", files.size()), "flow compare", "two: A B");
+  Session session(common);
+  const flow::Comparison2d c =
+      session.host_stage("flow.compare", [&] { return flow::compare_runs(files[0], files[1]); });
+  std::string text = fmt::format("{:>12} {:>12} {:>12} {:>12} {:>12}\n", "time", "relative L2", "correlation",
+                                 "dE / E", "dZ / Z");
+  for (const auto& row : c.rows)
+    text += fmt::format("{:>12.6g} {:>12.4g} {:>12.6f} {:>12.4g} {:>12.4g}\n", row.time, row.relative_l2,
+                        row.correlation, row.energy_a != 0 ? row.energy_b / row.energy_a - 1 : row.energy_b,
+                        row.enstrophy_a != 0 ? row.enstrophy_b / row.enstrophy_a - 1 : row.enstrophy_b);
+  text += fmt::format("energy spectra differ by at most {:.4g} decades\n", c.spectrum_error);
+  session.finish(nlohmann::ordered_json::parse(flow::to_json(c)), text);
+  return 0;
+}
+
+}  // namespace
+
+void add_flow(CommandList& commands, CLI::App& root) {
+  Command& flow = add_command(commands, root, "flow", "two-dimensional turbulence");
+  set_footer(*flow.app,
+             "Example:\n  lockstep flow run --n 512 --closure smagorinsky --time 10 --cfl 0.5 --out out");
+
+  Command& run = add_command(commands, *flow.app, "run", "simulate a flow on a doubly periodic box");
+  auto arguments = std::make_shared<FlowArguments>();
+  add_flow_options(*run.app, *arguments);
+  add_common(run,
+             "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
+             "--save-every 200 --pictures --out out");
+  run.run = [&run, arguments] { return run_flow(run.common, *arguments); };
+
+  Command& both = add_command(commands, *flow.app, "compare", "how two saved runs differ");
+  auto files = std::make_shared<std::vector<std::string>>();
+  add_positional(*both.app, "files", *files, "run.npz of both, or single fields (.npz, .npy, .mat)");
+  add_common(both, "lockstep flow compare coarse/run.npz fine/run.npz");
+  both.run = [&both, files] { return compare(both.common, *files); };
+}
+
+}  // namespace lockstep::cli

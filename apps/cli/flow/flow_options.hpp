@@ -1,0 +1,26 @@
+// Options of `lockstep flow run` as texts, and the run that they mean.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/flow/run.hpp"
+#include "options.hpp"
+
+namespace lockstep::cli {
+
+struct FlowArguments {
+  std::string n, initial = "mcwilliams", closure = "none", closure_form, averaging, forcing = "none", hyper,
+                 hypo, box, integrator = "rk4", dealias = "two-thirds", advection = "stress",
+                 precision = "f32", checkpoint, out;
+  std::optional<double> dt, cfl, time;
+  double nu = 1e-4, drag = 0, beta = 0;
+  int64_t seed = 0, steps = 0, members = 1, save_every = 0;
+  bool pictures = false;
+};
+
+void add_flow_options(CLI::App& app, FlowArguments& arguments);
+/// Throws InputError for texts that mean nothing and options that contradict each other.
+flow::RunOptions flow_run_options(const FlowArguments& arguments);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,76 @@
+// A whole simulation, as `lockstep flow run` does it: initial field, steps, diagnostics, files; stages, CPU
+// fallback and telemetry inside. For programs that hold their own data there is flow::Solver.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/flow.hpp"
+
+namespace lockstep::flow {
+
+struct RunOptions {
+  /// The grid is the file's where the initial field comes from one and `grid_given` is off.
+  Model model;
+  bool grid_given = false;
+  Stepping stepping;
+  Storage precision = Storage::f32;
+  int64_t members = 1;
+  /// Name of an Initial, or a file: .npz with `omega`, .npy, MAT5 with `Omega`. Of more axes than two the last
+  /// field in time counts; a leading axis of as many fields as members gives each its own.
+  std::string initial = "mcwilliams";
+  uint64_t seed = 0;  // of initial field and forcing; member m has seed + m
+
+  int64_t steps = 1000;
+  double time = 0;         // above 0: instead of `steps`; a fixed dt is made smaller to end there
+  int64_t save_every = 0;  // steps between saved fields; 0: first and last only
+
+  std::filesystem::path folder;
+  bool pictures = false;
+  /// Written whenever a field is saved; a run that finds one goes on from there. Empty: none.
+  std::filesystem::path checkpoint;
+  std::function<void(int64_t done, int64_t total)> on_progress;  // in thousandths
+};
+
+struct RunResult {
+  BoxGrid grid;
+  Storage precision = Storage::f32;
+  std::vector<Budget> budget;  // of each member at the end
+  std::vector<double> time;
+  std::vector<int64_t> steps;
+  double dt_min = 0, step_seconds = 0, steps_per_second = 0;  // of this process's steps
+  int64_t frames = 0, resumed_at = -1;                        // step of the checkpoint, or -1
+  std::vector<std::filesystem::path> files;
+};
+
+/// Stages "flow.initial", "flow.steps", "flow.diagnostics". Throws InputError for bad options and files, a dt
+/// beyond the limit of stability for the initial field, a checkpoint of other settings, and for a flow that
+/// blew up: its last sound field is then in `blow_up.npz`.
+RunResult run(Context& context, const RunOptions& options);
+
+/// Initial fields of a run: (ny, nx), or (members, ny, nx) where they differ. Sets the grid from a file.
+Array load_initial(RunOptions& options);
+
+/// How two saved runs differ, field by field at the times that both have.
+struct Comparison2d {
+  struct Row {
+    double time = 0, relative_l2 = 0, correlation = 0, energy_a = 0, energy_b = 0, enstrophy_a = 0,
+           enstrophy_b = 0;
+  };
+  std::vector<Row> rows;
+  double energy_drift = 0, enstrophy_drift = 0;  // of B against A at the last time, relative
+  std::vector<double> spectrum_a, spectrum_b;    // of energy, at the last time
+  double spectrum_error = 0;                     // largest |log10(B / A)| where A holds 1e-12 of its sum
+};
+/// Of two files that runs wrote (or two single fields). Throws InputError for other contents and shapes.
+Comparison2d compare_runs(const std::filesystem::path& a, const std::filesystem::path& b);
+
+/// Members of the program's JSON, in one object.
+std::string to_json(const RunResult& result);
+std::string to_json(const Comparison2d& comparison);
+
+}  // namespace lockstep::flow

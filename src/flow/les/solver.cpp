@@ -1,0 +1,349 @@
+#include "flow/les/solver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include "flow/etd.hpp"
+#include "flow/random.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+
+namespace {
+
+/// Numbers as the solver's type.
+Array as_storage(std::vector<double> values, Sizes shape, Storage storage) {
+  return Array::of(std::move(values), std::move(shape)).to(storage);
+}
+
+std::vector<double> as_doubles(const Array& array) {
+  const Array numbers = array.to(Storage::f64).packed();
+  const auto span = numbers.as<double>();
+  return {span.begin(), span.end()};
+}
+
+Fft grid_plan(const Device& device, const Solver::State& s, FftKind kind) {
+  FftOptions options;
+  options.kind = kind;
+  options.type = s.storage;
+  options.lengths = {s.model.grid.ny, s.model.grid.nx};
+  options.batch = s.members;
+  options.kept = {s.modes.kept_y, s.modes.kept_x};
+  return Fft(device, options);
+}
+
+}  // namespace
+
+Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storage type, int64_t count)
+    : device(d),
+      model(m),
+      stepping(st),
+      modes(modes_of(m)),
+      storage(type),
+      members(count),
+      adaptive(st.cfl > 0),
+      evaluation(d, m, form_of(m, st.cfl > 0), type, count) {
+  w = spectrum_buffer();
+  y = spectrum_buffer();
+  good = spectrum_buffer();
+  const bool etd = st.integrator == Integrator::etdrk4, history = etd || st.integrator == Integrator::ab3;
+  one = spectrum_buffer();
+  two = history ? spectrum_buffer() : device.allocate(storage, {1, 1, 1, 2});
+  if (etd) sum = spectrum_buffer();
+  for (const Buffer& b : {w, y, good, one, two}) device.clear(b);
+  const int64_t points = modes.points_x * modes.points_y;
+  clock = device.allocate(storage, {members, kClockColumns});
+  status = device.allocate(Storage::i32, {members, kStatusColumns});
+  speeds = device.allocate(storage, {members, chunks_of(points), 2});
+  std::vector<uint32_t> seeds;
+  for (int64_t k = 0; k < members; ++k) seeds.push_back(random_key(m.forcing.seed + uint64_t(k)));
+  keys = device.upload(seeds);
+  to_grid = grid_plan(device, *this, FftKind::c2r);
+  from_grid = grid_plan(device, *this, FftKind::r2c);
+  grid_field = device.allocate(storage, {members, m.grid.ny, m.grid.nx});
+  if (etd) make_weights();
+  make_launches();
+}
+
+Buffer Solver::State::spectrum_buffer() const {
+  return device.allocate(storage, {members, modes.rows(), modes.columns(), 2});
+}
+
+Launch Solver::State::bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const {
+  return {kernel, domain, arguments.bind_known(kernel)};
+}
+
+void Solver::State::make_weights() {
+  std::vector<double> table;
+  for (int64_t row = 0; row < modes.rows(); ++row)
+    for (int64_t ix = 0; ix < modes.columns(); ++ix) {
+      const double kx = 2 * kPi / model.grid.lx * double(ix),
+                   ky = 2 * kPi / model.grid.ly * double(modes.iy(row));
+      const double k2 = kx * kx + ky * ky;
+      std::complex<double> linear;
+      if (k2 > 0)
+        linear = {
+            -(model.viscosity * k2 + model.drag + model.hyper_viscosity * std::pow(k2, model.hyper_power) +
+              model.hypo_viscosity * std::pow(k2, -model.hypo_power)),
+            model.beta * kx / k2};
+      const EtdWeights e = etd_weights(linear * stepping.dt);
+      for (const auto& part : {e.whole, e.half, e.stage, e.first, e.middle, e.last})
+        table.insert(table.end(), {part.real(), part.imag()});
+    }
+  weights = device.upload(as_storage(std::move(table), {modes.rows(), modes.columns(), 12}, storage));
+}
+
+void Solver::State::make_launches() {
+  const int64_t points = modes.points_x * modes.points_y;
+  Arguments a = evaluation.numbers();
+  a.set("w", w).set("y", y).set("one", one).set("two", two).set("good", good);
+  if (sum) a.set("sum", sum).set("weights", weights);
+  a.set("products", evaluation.product_spectra()).set("fields", evaluation.field_spectra());
+  a.set("clock", clock).set("status", status).set("keys", keys).set("speeds", speeds);
+  a.set("velocity", evaluation.fields().reshape({evaluation.fields().shape()[0], points}));
+  a.set("largest_dt", stepping.dt).set("cfl", stepping.cfl);
+  a.set("blow_up", 2 * cfl_limit(model, stepping.integrator));
+  Arguments one_step = a, block_steps = a;
+  one_step.set("by", 1);
+  block_steps.set("by", kBlock);
+  with_precision(storage, [&]<class T>(T) {
+    for (int s = 0; s < stages_of(stepping.integrator); ++s)
+      advances.push_back(bound(LesKernels<T>::advance(evaluation.form(), {stepping.integrator, s}),
+                               evaluation.mode_domain(), a));
+    measure = bound(ClockKernels<T>::speeds(), {members, chunks_of(points)}, a);
+    look = bound(ClockKernels<T>::look(adaptive), {members}, a);
+    const Kernel tick = ClockKernels<T>::tick();
+    tick_one = bound(tick, {members}, one_step);
+    tick_block = bound(tick, {members}, block_steps);
+    keep = bound(ClockKernels<T>::keep(), evaluation.mode_domain(), a);
+  });
+}
+
+void Solver::State::measure_now() const {
+  measure.run(device);
+  look.run(device);
+}
+
+void Solver::State::step(bool looking) const {
+  for (size_t s = 0; s < advances.size(); ++s) {
+    evaluation.to_points();
+    if (s == 0 && (looking || adaptive)) measure_now();
+    if (s == 0 && looking) keep.run(device);
+    evaluation.products(s == 0 ? w : y);
+    advances[s].run(device);
+  }
+}
+
+void Solver::State::run_block() const {
+  // A step's number matters to random forcing and to the first steps of ab3; else one tick does.
+  const bool counts = adaptive || evaluation.form().stochastic || stepping.integrator == Integrator::ab3;
+  for (int64_t s = 0; s < kBlock; ++s) {
+    step(s == 0);
+    if (counts) tick_one.run(device);
+  }
+  if (!counts) tick_block.run(device);
+}
+
+void Solver::State::restart_fields() const { evaluation.derive(w).run(device); }
+
+Array Solver::State::field_of(const Buffer& spectrum) const {
+  to_grid.execute(spectrum, grid_field);
+  return device.download(grid_field);
+}
+
+std::vector<double> Solver::State::clock_column(int column) const {
+  const std::vector<double> all = as_doubles(device.download(clock));
+  std::vector<double> values;
+  for (int64_t m = 0; m < members; ++m) values.push_back(all[size_t(m * kClockColumns + column)]);
+  return values;
+}
+
+Solver::Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision,
+               int64_t members) {
+  check(model, stepping);
+  if (precision != Storage::f32 && precision != Storage::f64)
+    throw InputError(fmt::format("precision {}", name(precision)), "flow solver", "f32 or f64");
+  if (members < 1) throw InputError(fmt::format("{} members", members), "flow solver", "1 or more");
+  if (precision == Storage::f64 && !device.info().limits.f64)
+    throw UnsupportedError(fmt::format("f64 on {}", device.info().name), "flow solver", "f32");
+  state_ = std::make_shared<State>(device, model, stepping, precision, members);
+}
+
+void Solver::set_vorticity(const Array& given) {
+  State& s = *state_;
+  const BoxGrid& grid = s.model.grid;
+  const bool shared = given.rank() == 2;
+  const Sizes expected = shared ? Sizes{grid.ny, grid.nx} : Sizes{s.members, grid.ny, grid.nx};
+  if (given.shape() != expected)
+    throw InputError(fmt::format("vorticity of shape {}", to_string(given.shape())), "flow solver",
+                     to_string(expected));
+  const Array packed = given.to(Storage::f64).packed();
+  if (const auto at = first_not_finite(packed))
+    throw InputError(fmt::format("vorticity is not finite at {}", index_text(packed.shape(), *at)),
+                     "flow solver", "finite numbers");
+  const Array one_field = packed.to(s.storage);
+  for (int64_t m = 0; m < s.members; ++m) {
+    const Array member = shared ? one_field : one_field[m].packed();
+    s.device.write(s.grid_field.rows(m, 1), member.data(), member.bytes());
+  }
+  const Buffer raw = s.spectrum_buffer();
+  s.from_grid.execute(s.grid_field, raw);
+  Arguments a;
+  a.set("unit_x", 0.0).set("unit_y", 0.0).set("kept_y", s.modes.kept_y);
+  a.set("scale", 1 / double(grid.points())).set("from", raw).set("w", s.w);
+  const Kernel take = with_precision(s.storage, [&]<class T>(T) { return LesKernels<T>::take_field(); });
+  s.device.launch_with(take, s.evaluation.mode_domain(), a.bind_known(take), {});
+  std::vector<double> clock;
+  std::vector<int32_t> status;
+  for (int64_t m = 0; m < s.members; ++m) {
+    clock.insert(clock.end(),
+                 {s.stepping.dt, 0, 0, 0, s.storage == Storage::f64 ? 1e300 : 1e30, s.stepping.dt});
+    status.insert(status.end(), {0, -1});
+  }
+  const Array clocks = as_storage(std::move(clock), {s.members, kClockColumns}, s.storage);
+  s.device.write(s.clock, clocks.data(), clocks.bytes());
+  s.device.write(s.status, status.data(), s.status.bytes());
+  s.device.copy(s.w, s.good);
+  s.restart_fields();
+}
+
+void Solver::advance(int64_t steps) {
+  State& s = *state_;
+  if (steps < 0) throw InputError(fmt::format("{} steps", steps), "flow solver", "0 or more");
+  for (; steps >= kBlock; steps -= kBlock) {
+    if (!s.block) s.block = s.device.record([&] { s.run_block(); });
+    s.device.replay(*s.block);
+  }
+  for (int64_t k = 0; k < steps; ++k) {
+    s.step(k == 0);
+    s.tick_one.run(s.device);
+  }
+}
+
+void Solver::set_end(double time) {
+  State& s = *state_;
+  if (!s.adaptive) throw InputError("a fixed dt", "flow end of time", "stepping by cfl");
+  std::vector<double> clock = as_doubles(s.device.download(s.clock));
+  for (int64_t m = 0; m < s.members; ++m) clock[size_t(m * kClockColumns + kClockEnd)] = time;
+  const Array clocks = as_storage(std::move(clock), {s.members, kClockColumns}, s.storage);
+  s.device.write(s.clock, clocks.data(), clocks.bytes());
+}
+
+Array Solver::vorticity() const { return state_->field_of(state_->w); }
+Array Solver::last_sound_vorticity() const { return state_->field_of(state_->good); }
+Array Solver::spectrum() const { return state_->device.download(state_->w); }
+
+std::vector<double> Solver::times() const {
+  std::vector<double> high = state_->clock_column(kClockTime), low = state_->clock_column(kClockTimeLow);
+  for (size_t m = 0; m < high.size(); ++m) high[m] += low[m];
+  return high;
+}
+double Solver::smallest_dt() const {
+  const std::vector<double> least = state_->clock_column(kClockLeast);
+  return *std::min_element(least.begin(), least.end());
+}
+std::vector<int64_t> Solver::steps() const {
+  const auto status = state_->device.download<int32_t>(state_->status);
+  std::vector<int64_t> steps;
+  for (int64_t m = 0; m < state_->members; ++m)
+    steps.push_back(status[size_t(m * kStatusColumns + kStatusSteps)]);
+  return steps;
+}
+std::vector<BlowUp> Solver::blown_up() const {
+  const auto status = state_->device.download<int32_t>(state_->status);
+  std::vector<BlowUp> found;
+  for (int64_t m = 0; m < state_->members; ++m)
+    if (const int32_t step = status[size_t(m * kStatusColumns + kStatusBlownUp)]; step >= 0)
+      found.push_back({m, step});
+  return found;
+}
+std::vector<double> Solver::courant() const {
+  const State& s = *state_;
+  const std::vector<double> dt = s.clock_column(kClockDt);
+  s.evaluation.to_points();
+  s.measure.run(s.device);
+  const std::vector<double> speeds = as_doubles(s.device.download(s.speeds));
+  const int64_t chunks = s.speeds.shape()[1];
+  std::vector<double> numbers;
+  for (int64_t m = 0; m < s.members; ++m) {
+    double most[2] = {0, 0};
+    for (int64_t c = 0; c < chunks; ++c)
+      for (int k = 0; k < 2; ++k) most[k] = std::max(most[k], speeds[size_t((m * chunks + c) * 2 + k)]);
+    numbers.push_back((most[0] / s.model.grid.dx() + most[1] / s.model.grid.dy()) * dt[size_t(m)]);
+  }
+  return numbers;
+}
+
+void Solver::evaluate() {
+  State& s = *state_;
+  if (!s.derivative) {
+    s.derivative = s.spectrum_buffer();
+    Arguments a = s.evaluation.numbers();
+    a.set("w", s.w).set("products", s.evaluation.product_spectra()).set("out", s.derivative);
+    with_precision(s.storage, [&]<class T>(T) {
+      s.right_hand_side =
+          s.bound(LesKernels<T>::right_hand_side(s.evaluation.form()), s.evaluation.mode_domain(), a);
+    });
+  }
+  s.evaluation.to_points();
+  s.evaluation.products(s.w);
+  s.right_hand_side.run(s.device);
+}
+
+Array Solver::right_hand_side() {
+  evaluate();
+  return state_->device.download(state_->derivative);
+}
+
+std::vector<std::pair<std::string, Array>> Solver::state() const {
+  const State& s = *state_;
+  std::vector<std::pair<std::string, Array>> all{{"w", s.device.download(s.w)},
+                                                 {"clock", s.device.download(s.clock)},
+                                                 {"status", s.device.download(s.status)}};
+  if (s.stepping.integrator == Integrator::ab3) {
+    all.emplace_back("one", s.device.download(s.one));
+    all.emplace_back("two", s.device.download(s.two));
+  }
+  s.restart_fields();  // as set_state does
+  return all;
+}
+
+void Solver::set_state(const std::vector<std::pair<std::string, Array>>& given) {
+  const State& s = *state_;
+  const auto restore = [&](const std::string& name, const Buffer& to) {
+    for (const auto& [key, array] : given) {
+      if (key != name) continue;
+      if (array.storage() != to.storage() || array.device_shape() != to.shape())
+        throw InputError(
+            fmt::format("{} of {} {}", name, lockstep::name(array.storage()), to_string(array.shape())),
+            "flow checkpoint",
+            fmt::format("{} {}", lockstep::name(to.storage()), to_string(Sizes(to.shape()))));
+      const Array packed = array.packed();
+      s.device.write(to, packed.data(), packed.bytes());
+      return;
+    }
+    throw InputError(fmt::format("no array {}", name), "flow checkpoint", "a checkpoint of this solver");
+  };
+  restore("w", s.w);
+  restore("clock", s.clock);
+  restore("status", s.status);
+  if (s.stepping.integrator == Integrator::ab3) {
+    restore("one", s.one);
+    restore("two", s.two);
+  }
+  s.device.copy(s.w, s.good);
+  s.restart_fields();
+}
+
+std::vector<Kernel> Solver::kernels() const {
+  const State& s = *state_;
+  std::vector<Kernel> all = s.evaluation.kernels();
+  for (const Launch& l : s.advances) all.push_back(l.kernel);
+  for (const Launch* l : {&s.measure, &s.look, &s.tick_one, &s.keep}) all.push_back(l->kernel);
+  return all;
+}
+
+}  // namespace lockstep::flow

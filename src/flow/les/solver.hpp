@@ -1,0 +1,55 @@
+// Buffers, kernels and the recorded block of steps of a Solver.
+#pragma once
+
+#include <optional>
+
+#include "flow/les/evaluation.hpp"
+
+namespace lockstep::flow {
+
+/// Steps of a recorded graph, and between two looks for a blow-up.
+inline constexpr int64_t kBlock = 10;
+
+struct Solver::State {
+  State(const Device& device, const Model& model, const Stepping& stepping, Storage storage, int64_t members);
+
+  Device device;
+  Model model;
+  Stepping stepping;
+  Modes modes;
+  Storage storage;
+  int64_t members;
+  bool adaptive;
+  Evaluation evaluation;
+
+  Buffer w, y, one, two, sum, weights,
+      good;           // spectra of the state, of stages, ETD's weights, the sound state
+  Buffer derivative;  // of w, where it was asked for
+  Buffer clock, status, keys, speeds;
+  std::vector<Launch> advances;  // one a stage
+  Launch measure, look, tick_one, tick_block, keep, right_hand_side;
+  Fft to_grid, from_grid;
+  Buffer grid_field;
+  std::optional<Graph> block;
+  std::optional<Evaluation> advection;  // for spectra
+  Buffer ring_first, ring_order, ring_share;
+  int64_t rings = 0;
+
+  Buffer spectrum_buffer() const;
+  Launch bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const;
+  void make_launches();
+  void make_weights();
+  /// `looking`: measures the speed first, as every adaptive step does.
+  void step(bool looking) const;
+  void run_block() const;
+  /// Fields of w, as each step expects them.
+  void restart_fields() const;
+  void measure_now() const;
+  Array field_of(const Buffer& spectrum) const;
+  std::vector<double> clock_column(int column) const;
+  void make_rings();
+  /// (members, rings, kRingColumns); transfers are 0 unless asked for.
+  std::vector<double> ring_sums(bool transfers);
+};
+
+}  // namespace lockstep::flow

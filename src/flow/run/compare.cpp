@@ -1,0 +1,120 @@
+// How two saved runs differ.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "flow/reference.hpp"
+#include "flow/run/fields.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+
+namespace {
+
+/// A run as saved: fields (time, ny, nx) and their times.
+struct Saved {
+  Array omega;
+  std::vector<double> time{0};
+  BoxGrid grid;
+};
+
+/// Spacing times the number of points; 2 pi where there is none.
+double length_of(const io::NpzArrays& arrays, const char* name, int64_t count) {
+  for (const auto& [key, array] : arrays)
+    if (key == name && array.rank() == 1 && array.elements() > 1) {
+      const Array at = array.to(Storage::f64).packed();
+      return (at.at<double>(1) - at.at<double>(0)) * double(count);
+    }
+  return 2 * kPi;
+}
+
+Saved read_saved(const std::filesystem::path& path) {
+  Saved s;
+  s.omega = read_vorticity(path).to(Storage::f64).packed();
+  if (s.omega.rank() == 2) s.omega = s.omega.reshape({1, s.omega.size(0), s.omega.size(1)});
+  if (s.omega.rank() == 4)
+    s.omega = s.omega.slice(1, 0, 1).packed().reshape({s.omega.size(0), s.omega.size(2), s.omega.size(3)});
+  if (s.omega.rank() != 3 || s.omega.size(0) < 1)
+    throw InputError(fmt::format("vorticity of shape {}", to_string(s.omega.shape())), path.string(),
+                     "(time, y, x) or (y, x)");
+  s.grid = {s.omega.size(2), s.omega.size(1)};
+  s.time.assign(size_t(s.omega.size(0)), 0);
+  if (path.extension() != ".npz") return s;
+  const io::NpzArrays arrays = io::read_npz(path);
+  s.grid.lx = length_of(arrays, "x", s.grid.nx);
+  s.grid.ly = length_of(arrays, "y", s.grid.ny);
+  for (const auto& [key, array] : arrays)
+    if (key == "time" && array.rank() >= 1 && array.size(0) == s.omega.size(0)) {
+      const Array times = array.to(Storage::f64);
+      for (int64_t k = 0; k < array.size(0); ++k)
+        s.time[size_t(k)] = times.rank() == 1 ? times.at<double>(k) : times.at<double>(k, 0);
+    }
+  return s;
+}
+
+reference::Flow flow_of(const Saved& s, int64_t moment) {
+  reference::Flow flow({.grid = s.grid, .dealias = Dealias::none}, {});
+  const Array one = s.omega[moment].packed();
+  flow.set_vorticity(one.as<double>());
+  return flow;
+}
+
+Comparison2d::Row row_of(const Saved& a, int64_t at_a, const Saved& b, int64_t at_b) {
+  const Array fa = a.omega[at_a].packed(), fb = b.omega[at_b].packed();
+  const auto x = fa.as<double>(), y = fb.as<double>();
+  double mean_x = 0, mean_y = 0, difference = 0, size = 0, xx = 0, yy = 0, xy = 0;
+  for (size_t k = 0; k < x.size(); ++k) mean_x += x[k] / double(x.size()), mean_y += y[k] / double(x.size());
+  for (size_t k = 0; k < x.size(); ++k) {
+    difference += (x[k] - y[k]) * (x[k] - y[k]);
+    size += x[k] * x[k];
+    xx += (x[k] - mean_x) * (x[k] - mean_x);
+    yy += (y[k] - mean_y) * (y[k] - mean_y);
+    xy += (x[k] - mean_x) * (y[k] - mean_y);
+  }
+  const Budget ba = flow_of(a, at_a).budget(), bb = flow_of(b, at_b).budget();
+  return {a.time[size_t(at_a)],
+          size > 0 ? std::sqrt(difference / size) : std::sqrt(difference),
+          xx * yy > 0 ? xy / std::sqrt(xx * yy) : 0,
+          ba.energy,
+          bb.energy,
+          ba.enstrophy,
+          bb.enstrophy};
+}
+
+double drift(double a, double b) { return a != 0 ? b / a - 1 : b; }
+
+}  // namespace
+
+Comparison2d compare_runs(const std::filesystem::path& path_a, const std::filesystem::path& path_b) {
+  const Saved a = read_saved(path_a), b = read_saved(path_b);
+  if (a.grid.nx != b.grid.nx || a.grid.ny != b.grid.ny)
+    throw InputError(fmt::format("{} x {} points", b.grid.ny, b.grid.nx), path_b.string(),
+                     fmt::format("{} x {} as in {}", a.grid.ny, a.grid.nx, path_a.string()));
+  Comparison2d c;
+  int64_t last_a = -1, last_b = -1;
+  for (int64_t k = 0; k < int64_t(a.time.size()); ++k)
+    for (int64_t l = 0; l < int64_t(b.time.size()); ++l) {
+      const double t = a.time[size_t(k)];
+      if (std::abs(t - b.time[size_t(l)]) > 1e-9 * std::max(1.0, std::abs(t)) || l <= last_b) continue;
+      c.rows.push_back(row_of(a, k, b, l));
+      last_a = k;
+      last_b = l;
+      break;
+    }
+  if (c.rows.empty())
+    throw InputError("no time that both runs saved", path_b.string(),
+                     fmt::format("times of {}", path_a.string()));
+  c.energy_drift = drift(c.rows.back().energy_a, c.rows.back().energy_b);
+  c.enstrophy_drift = drift(c.rows.back().enstrophy_a, c.rows.back().enstrophy_b);
+  c.spectrum_a = flow_of(a, last_a).spectra().energy;
+  c.spectrum_b = flow_of(b, last_b).spectra().energy;
+  double sum = 0;
+  for (const double e : c.spectrum_a) sum += e;
+  for (size_t j = 0; j < c.spectrum_a.size(); ++j)
+    if (c.spectrum_a[j] > 1e-12 * sum)
+      c.spectrum_error = std::max(c.spectrum_error, std::abs(std::log10(c.spectrum_b[j] / c.spectrum_a[j])));
+  return c;
+}
+
+}  // namespace lockstep::flow

@@ -1,0 +1,49 @@
+// What a run keeps of its flow: saved fields in files beside the result, and series in memory.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/arrays/npy.hpp"
+#include "lockstep/flow/run.hpp"
+
+namespace lockstep::flow {
+
+/// Vorticity of .npz, .npy or .mat, of any rank.
+Array read_vorticity(const std::filesystem::path& path);
+
+/// Saved moments of a run. Fields lie in files of their own until the run's result is put together; a run
+/// that was killed finds them again.
+class Series {
+ public:
+  /// `folder` is made where it is missing.
+  Series(std::filesystem::path folder, const BoxGrid& grid, Storage precision, int64_t members);
+
+  struct Moment {
+    std::vector<double> time;
+    std::vector<Budget> budget;
+    std::vector<Spectra> spectra;
+  };
+  void add(const Moment& moment, const Array& omega);
+  int64_t size() const { return int64_t(moments_.size()); }
+  const Moment& last() const { return moments_.back(); }
+  /// The series without the fields, for a checkpoint, and back; fields that a later moment wrote are dropped.
+  io::NpzArrays packed() const;
+  void restore(const io::NpzArrays& arrays);
+  Array field(int64_t moment) const;
+  /// Writes the result with all fields and removes their own files.
+  std::filesystem::path write_result() const;
+  void remove_fields() const;
+
+ private:
+  std::filesystem::path field_file(int64_t moment) const;
+  std::filesystem::path folder_;
+  BoxGrid grid_;
+  Storage precision_;
+  int64_t members_;
+  std::vector<Moment> moments_;
+};
+
+}  // namespace lockstep::flow

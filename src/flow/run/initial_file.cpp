@@ -1,0 +1,78 @@
+// The initial field of a run: by name, or from a file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "flow/run/fields.hpp"
+#include "io/arrays/mat5.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+
+namespace {
+
+std::optional<Initial> named(const std::string& text) {
+  for (const Initial i :
+       {Initial::mcwilliams, Initial::vortices, Initial::noise, Initial::taylor_green, Initial::shear})
+    if (text == name(i)) return i;
+  return std::nullopt;
+}
+
+bool is_random(Initial i) { return i == Initial::mcwilliams || i == Initial::noise; }
+
+/// All members' fields one behind the other.
+Array stacked(const RunOptions& options, Initial which) {
+  const BoxGrid& grid = options.model.grid;
+  if (options.members == 1 || !is_random(which)) return initial_field(grid, which, options.seed);
+  std::vector<double> all;
+  for (int64_t m = 0; m < options.members; ++m) {
+    const Array one = initial_field(grid, which, options.seed + uint64_t(m));
+    all.insert(all.end(), one.as<double>().begin(), one.as<double>().end());
+  }
+  return Array::of(std::move(all), {options.members, grid.ny, grid.nx});
+}
+
+}  // namespace
+
+Array read_vorticity(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  const auto extension = path.extension().string();
+  if (extension == ".npy") return io::read_npy(path);
+  if (extension == ".mat") {
+    const io::NpzArrays arrays = io::read_mat5(path);
+    return io::find_array(arrays, "Omega", where);
+  }
+  if (extension == ".npz") {
+    const io::NpzArrays arrays = io::read_npz(path);
+    return io::find_array(arrays, "omega", where);
+  }
+  throw InputError(fmt::format("a file of kind '{}'", extension), where,
+                   ".npz or .npy with omega, or .mat (version 5) with Omega");
+}
+
+Array load_initial(RunOptions& options) {
+  if (const auto which = named(options.initial)) return stacked(options, *which);
+  const std::filesystem::path path = options.initial;
+  if (!std::filesystem::exists(path))
+    throw InputError(fmt::format("no initial field or file '{}'", options.initial), "flow initial field",
+                     "mcwilliams, vortices, noise, taylor-green, shear or a file");
+  Array w = read_vorticity(path).to(Storage::f64).packed();
+  if (w.rank() < 2 || w.rank() > 4)
+    throw InputError(fmt::format("vorticity of shape {}", to_string(w.shape())), path.string(), "(ny, nx)");
+  const bool members = options.members > 1 && w.rank() > 2 && w.size(w.rank() - 3) == options.members;
+  while (w.rank() > (members ? 3 : 2)) w = w[w.size(0) - 1].packed();
+  const int64_t ny = w.size(-2), nx = w.size(-1);
+  BoxGrid& grid = options.model.grid;
+  if (options.grid_given && (grid.nx != nx || grid.ny != ny))
+    throw InputError(fmt::format("{} x {} points", grid.ny, grid.nx), path.string(),
+                     fmt::format("{} x {} as its field", ny, nx));
+  grid.nx = nx;
+  grid.ny = ny;
+  if (const auto at = first_not_finite(w))
+    throw InputError(fmt::format("vorticity is not finite at {}", index_text(w.shape(), *at)), path.string(),
+                     "finite numbers");
+  return w;
+}
+
+}  // namespace lockstep::flow

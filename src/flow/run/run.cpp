@@ -1,0 +1,218 @@
+#include "lockstep/flow/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/log.hpp"
+#include "flow/run/checkpoint.hpp"
+#include "flow/run/pictures.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+
+namespace {
+
+constexpr int64_t kSteps = 500;  // between two looks at the state from the host
+
+class Runner {
+ public:
+  Runner(Context& context, const RunOptions& options)
+      : context_(context), options_(options), initial_(load_initial(options_)) {
+    options_.model.forcing.seed = options_.seed;
+    plan_steps();
+    check(options_.model, options_.stepping);
+    series_.emplace(options_.folder, options_.model.grid, options_.precision, options_.members);
+    settings_ = settings_text(options_, interval_);
+  }
+
+  RunResult run() {
+    begin();
+    const int64_t first = done_;
+    while (!finished()) {
+      advance(std::min(interval_, total_ - done_));
+      save();
+    }
+    result_.step_seconds = step_seconds_;
+    if (step_seconds_ > 0) result_.steps_per_second = double(done_ - first) / step_seconds_;
+    finish();
+    return result_;
+  }
+
+ private:
+  bool adaptive() const { return options_.stepping.cfl > 0; }
+
+  void plan_steps() {
+    Stepping& s = options_.stepping;
+    if (options_.time < 0 || !std::isfinite(options_.time))
+      throw InputError(fmt::format("time {}", options_.time), "flow run", "a finite time above 0");
+    total_ = options_.steps;
+    if (options_.time > 0 && adaptive()) {
+      total_ = std::numeric_limits<int64_t>::max();
+    } else if (options_.time > 0 && s.dt > 0) {
+      const double count = std::ceil(options_.time / s.dt - 1e-9);
+      if (!(count < 1e15)) throw InputError(fmt::format("{} steps", count), "flow run", "fewer than 1e15");
+      total_ = std::max<int64_t>(1, int64_t(count));
+      s.dt = options_.time / double(total_);
+    }
+    if (total_ < 1) throw InputError(fmt::format("{} steps", total_), "flow run", "1 or more");
+    interval_ = options_.save_every > 0 ? options_.save_every : total_;
+  }
+
+  bool finished() const {
+    if (!adaptive() || options_.time == 0) return done_ >= total_;
+    for (const double t : times_)
+      if (options_.time - t > 1.5e-6 * options_.stepping.dt + 1e-6 * options_.time) return false;
+    return true;
+  }
+
+  /// The stage on the device, or on the CPU once a stage fell back to it.
+  template <class F>
+  void stage(const char* name, F work) {
+    const auto with_solver = [&](const Device& device) {
+      if (!solver_ || !device_.same_as(device)) {
+        solver_.reset();
+        solver_ = std::make_unique<Solver>(device, options_.model, options_.stepping, options_.precision,
+                                           options_.members);
+        device_ = device;
+        if (!state_.empty()) solver_->set_state(state_);
+      }
+      work(*solver_);
+    };
+    if (context_.fallbacks().empty())
+      context_.run_stage(name, with_solver);
+    else
+      context_.run_stage_on_cpu(name, with_solver);
+  }
+
+  void begin() {
+    if (!options_.checkpoint.empty())
+      if (auto state = read_checkpoint(options_.checkpoint, settings_, *series_)) {
+        state_ = std::move(*state);
+        stage("flow.initial", [&](Solver& solver) {
+          if (adaptive() && options_.time > 0) solver.set_end(options_.time);
+          note_clock(solver);
+          state_ = solver.state();
+        });
+        result_.resumed_at = done_;
+        return;
+      }
+    std::vector<double> courant;
+    stage("flow.initial", [&](Solver& solver) {
+      solver.set_vorticity(initial_);
+      if (adaptive() && options_.time > 0) solver.set_end(options_.time);
+      courant = solver.courant();
+      note_clock(solver);
+      state_ = solver.state();
+    });
+    const double limit = cfl_limit(options_.model, options_.stepping.integrator);
+    const double most = *std::max_element(courant.begin(), courant.end());
+    if (!adaptive() && !(most <= limit))
+      throw InputError(fmt::format("dt = {} is cfl = {:.4g} at the start", options_.stepping.dt, most),
+                       "flow dt",
+                       fmt::format("at most {:.4g} (cfl {:.4g}) with {}", options_.stepping.dt * limit / most,
+                                   limit, name(options_.stepping.integrator)));
+    save();
+  }
+
+  void note_clock(const Solver& solver) {
+    times_ = solver.times();
+    steps_ = solver.steps();
+    done_ = *std::max_element(steps_.begin(), steps_.end());
+    result_.dt_min = solver.smallest_dt();
+  }
+
+  void advance(int64_t steps) {
+    for (int64_t left = steps; left > 0 && !finished();) {
+      const int64_t now = std::min(left, kSteps);
+      std::vector<BlowUp> blown;
+      Array sound;
+      stage("flow.steps", [&](Solver& solver) {
+        const auto start = std::chrono::steady_clock::now();
+        solver.advance(now);
+        blown = solver.blown_up();
+        step_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (!blown.empty()) sound = solver.last_sound_vorticity();
+        note_clock(solver);
+        if (now == left || finished()) state_ = solver.state();
+      });
+      if (!blown.empty()) refuse_blow_up(blown.front(), sound);
+      left -= now;
+      report_progress();
+    }
+  }
+
+  [[noreturn]] void refuse_blow_up(const BlowUp& found, const Array& sound) {
+    const auto file = options_.folder / "blow_up.npz";
+    io::write_npz(file, {{"omega", sound}});
+    throw InputError(
+        fmt::format("member {} of the flow blew up by step {}: a speed is not finite or beyond twice the "
+                    "limit of stability",
+                    found.member, found.step),
+        "flow.steps", "a smaller dt, more viscosity or a closure")
+        .with_hint(fmt::format("the last sound field is in {}", file.string()));
+  }
+
+  void report_progress() const {
+    if (!options_.on_progress) return;
+    const double share = adaptive() && options_.time > 0
+                             ? *std::min_element(times_.begin(), times_.end()) / options_.time
+                             : double(done_) / double(total_);
+    options_.on_progress(int64_t(1000 * std::min(share, 1.0)), 1000);
+  }
+
+  void save() {
+    Series::Moment moment;
+    Array omega;
+    stage("flow.diagnostics", [&](Solver& solver) {
+      moment.time = times_;
+      moment.budget = solver.budget();
+      moment.spectra = solver.spectra();
+      omega = solver.vorticity();
+    });
+    series_->add(moment, omega);
+    if (options_.pictures)
+      result_.files.push_back(
+          draw_vorticity(options_.folder, omega, series_->size() - 1, times_.front(), range_));
+    if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, settings_, state_, *series_);
+  }
+
+  void finish() {
+    result_.grid = options_.model.grid;
+    result_.precision = options_.precision;
+    result_.budget = series_->last().budget;
+    result_.time = times_;
+    result_.steps = steps_;
+    result_.frames = series_->size();
+    result_.files.insert(result_.files.begin(), series_->write_result());
+    if (options_.checkpoint.empty()) series_->remove_fields();
+  }
+
+  Context& context_;
+  RunOptions options_;
+  Array initial_;
+  std::string settings_;
+  std::optional<Series> series_;
+  std::unique_ptr<Solver> solver_;  // on device_, at state_ between stages
+  Device device_;
+  SolverState state_;
+  int64_t total_ = 0, interval_ = 0, done_ = 0;
+  std::vector<double> times_;
+  std::vector<int64_t> steps_;
+  double step_seconds_ = 0, range_ = 0;
+  RunResult result_;
+};
+
+}  // namespace
+
+RunResult run(Context& context, const RunOptions& options) {
+  if (options.folder.empty()) throw InputError("no folder for the results", "flow run", "a folder");
+  if (options.members < 1)
+    throw InputError(fmt::format("{} members", options.members), "flow run", "1 or more");
+  return Runner(context, options).run();
+}
+
+}  // namespace lockstep::flow

@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "flow/modes.hpp"
+#include "flow/run/fields.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kNumbers = 4;  // time, energy, enstrophy, palinstrophy of a member at a moment
+
+using Ring = std::vector<double> Spectra::*;
+constexpr std::pair<const char*, Ring> kRings[] = {{"energy_spectrum", &Spectra::energy},
+                                                   {"enstrophy_spectrum", &Spectra::enstrophy},
+                                                   {"energy_flux", &Spectra::energy_flux},
+                                                   {"enstrophy_flux", &Spectra::enstrophy_flux}};
+
+Array points(int64_t count, double spacing) {
+  std::vector<double> at;
+  for (int64_t k = 0; k < count; ++k) at.push_back(double(k) * spacing);
+  return Array::of(std::move(at));
+}
+
+}  // namespace
+
+Series::Series(fs::path folder, const BoxGrid& grid, Storage precision, int64_t members)
+    : folder_(std::move(folder)), grid_(grid), precision_(precision), members_(members) {
+  std::error_code error;
+  fs::create_directories(folder_ / "fields", error);
+  if (error) throw InputError(error.message(), folder_.string(), "a folder that can be made");
+}
+
+fs::path Series::field_file(int64_t moment) const {
+  return folder_ / "fields" / fmt::format("omega_{:06}.npy", moment);
+}
+
+void Series::add(const Moment& moment, const Array& omega) {
+  io::write_npy(field_file(size()), omega);
+  moments_.push_back(moment);
+}
+
+Array Series::field(int64_t moment) const {
+  const Array field = io::read_npy(field_file(moment));
+  if (field.shape() != Sizes{members_, grid_.ny, grid_.nx} || field.storage() != precision_)
+    throw InputError(fmt::format("a field of shape {}", to_string(field.shape())),
+                     field_file(moment).string(), "the field that this run wrote");
+  return field;
+}
+
+io::NpzArrays Series::packed() const {
+  io::NpzArrays arrays;
+  std::vector<double> numbers;
+  for (const Moment& m : moments_)
+    for (size_t k = 0; k < size_t(members_); ++k)
+      numbers.insert(numbers.end(),
+                     {m.time[k], m.budget[k].energy, m.budget[k].enstrophy, m.budget[k].palinstrophy});
+  arrays.emplace_back("series", Array::of(std::move(numbers), {size(), members_, kNumbers}));
+  for (const auto& [name, ring] : kRings) {
+    std::vector<double> all;
+    for (const Moment& m : moments_)
+      for (const Spectra& s : m.spectra) all.insert(all.end(), (s.*ring).begin(), (s.*ring).end());
+    const int64_t rings = int64_t(all.size()) / std::max<int64_t>(1, size() * members_);
+    arrays.emplace_back(name, Array::of(std::move(all), {size(), members_, rings}));
+  }
+  return arrays;
+}
+
+void Series::restore(const io::NpzArrays& arrays) {
+  const Array numbers = io::find_array(arrays, "series", "flow checkpoint");
+  if (numbers.rank() != 3 || numbers.size(1) != members_ || numbers.size(2) != kNumbers)
+    throw InputError(fmt::format("a series of shape {}", to_string(numbers.shape())), "flow checkpoint",
+                     "one of this run");
+  moments_.assign(size_t(numbers.size(0)), {});
+  for (int64_t k = 0; k < size(); ++k)
+    for (int64_t m = 0; m < members_; ++m) {
+      Moment& moment = moments_[size_t(k)];
+      moment.time.push_back(numbers.at<double>(k, m, 0));
+      moment.budget.push_back(
+          {numbers.at<double>(k, m, 1), numbers.at<double>(k, m, 2), numbers.at<double>(k, m, 3)});
+      moment.spectra.emplace_back();
+      for (const auto& [name, ring] : kRings) {
+        const Array& all = io::find_array(arrays, name, "flow checkpoint");
+        for (int64_t j = 0; j < all.size(2); ++j)
+          (moment.spectra.back().*ring).push_back(all.at<double>(k, m, j));
+      }
+    }
+}
+
+fs::path Series::write_result() const {
+  const bool several = members_ > 1;
+  const int64_t count = size(), bytes = members_ * grid_.points() * int64_t(size_of(precision_));
+  Array omega(precision_, {count, members_, grid_.ny, grid_.nx});
+  std::byte* to = omega.mutate_raw().data();
+  for (int64_t k = 0; k < count; ++k) {
+    const Array one = field(k);
+    std::copy_n(one.data(), bytes, to + k * bytes);
+  }
+  io::NpzArrays arrays;
+  arrays.emplace_back("omega", several ? omega : omega.reshape({count, grid_.ny, grid_.nx}));
+  const io::NpzArrays series = packed();
+  const Array& numbers = io::find_array(series, "series", "flow result");
+  constexpr const char* kNames[] = {"time", "energy", "enstrophy", "palinstrophy"};
+  bool one_clock = true;
+  for (int64_t k = 0; k < count; ++k)
+    for (int64_t m = 0; m < members_; ++m)
+      one_clock = one_clock && numbers.at<double>(k, m, 0) == numbers.at<double>(k, 0, 0);
+  for (int n = 0; n < kNumbers; ++n) {
+    std::vector<double> values;
+    const bool each = several && (n > 0 || !one_clock);
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t m = 0; m < (each ? members_ : 1); ++m) values.push_back(numbers.at<double>(k, m, n));
+    arrays.emplace_back(kNames[n],
+                        Array::of(std::move(values), each ? Sizes{count, members_} : Sizes{count}));
+  }
+  int64_t rings = 0;
+  for (const auto& [name, ring] : kRings) {
+    const Array& all = io::find_array(series, name, "flow result");
+    rings = all.size(2);
+    arrays.emplace_back(name, several ? all : all.reshape({count, rings}));
+  }
+  arrays.emplace_back("x", points(grid_.nx, grid_.dx()));
+  arrays.emplace_back("y", points(grid_.ny, grid_.dy()));
+  arrays.emplace_back("k", points(rings, 2 * kPi / std::max(grid_.lx, grid_.ly)));
+  const fs::path file = folder_ / "run.npz";
+  io::write_npz(file, arrays);
+  return file;
+}
+
+void Series::remove_fields() const {
+  std::error_code ignored;
+  for (int64_t k = 0; k < size(); ++k) fs::remove(field_file(k), ignored);
+  fs::remove(folder_ / "fields", ignored);
+}
+
+}  // namespace lockstep::flow

@@ -1,0 +1,141 @@
+// Whole runs: files, checkpoints, fallback, refusals, comparison.
+#include "lockstep/flow/run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/temporary_folder.hpp"
+#include "io/arrays/npy.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunOptions small(const fs::path& folder) {
+  RunOptions o;
+  o.model.grid = {16, 16};
+  o.model.viscosity = 1e-3;
+  o.grid_given = true;
+  o.stepping = {Integrator::rk2, 0.01};
+  o.steps = 20;
+  o.save_every = 10;
+  o.seed = 3;
+  o.folder = folder;
+  return o;
+}
+
+Context cpu_context() {
+  ContextOptions options;
+  options.device = "cpu";
+  options.on_fallback = [](const std::string&) {};
+  return Context(options);
+}
+
+Array omega_of(const fs::path& file) { return io::find_array(io::read_npz(file), "omega", file.string()); }
+
+std::string refusal(const RunOptions& options) {
+  try {
+    Context context = cpu_context();
+    run(context, options);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(FlowRun, WritesFieldsAndSeries) {
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path());
+  o.members = 2;
+  o.pictures = true;
+  Context context = cpu_context();
+  const RunResult r = run(context, o);
+  const io::NpzArrays arrays = io::read_npz(folder.path() / "run.npz");
+  EXPECT_EQ(io::find_array(arrays, "omega", "").shape(), (Sizes{3, 2, 16, 16}));
+  EXPECT_EQ(io::find_array(arrays, "time", "").shape(), (Sizes{3}));
+  const Array& energy = io::find_array(arrays, "energy", "");
+  EXPECT_EQ(energy.shape(), (Sizes{3, 2}));
+  EXPECT_EQ(energy.at<double>(2, 1), r.budget[1].energy);
+  EXPECT_LT(energy.at<double>(2, 0), energy.at<double>(0, 0));
+  EXPECT_EQ(io::find_array(arrays, "energy_flux", "").rank(), 3);
+  EXPECT_TRUE(fs::exists(folder.path() / "omega_000002.png"));
+  EXPECT_FALSE(fs::exists(folder.path() / "fields"));
+  EXPECT_EQ(r.steps[0], 20);
+  const auto stages = context.stages();
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_EQ(stages[0].stage, "flow.initial");
+  EXPECT_EQ(stages[1].stage, "flow.diagnostics");
+  EXPECT_EQ(stages[2].stage, "flow.steps");
+}
+
+TEST(FlowRun, ResumedIsAsUninterrupted) {
+  const test::TemporaryFolder whole, cut;
+  Context context = cpu_context();
+  RunOptions a = small(whole.path()), b = small(cut.path());
+  a.steps = 30;
+  run(context, a);
+  b.steps = 10;
+  b.checkpoint = cut.path() / "state.npz";
+  run(context, b);
+  b.steps = 30;
+  const RunResult r = run(context, b);
+  EXPECT_EQ(r.resumed_at, 10);
+  const Array x = omega_of(whole.path() / "run.npz"), y = omega_of(cut.path() / "run.npz");
+  ASSERT_EQ(x.bytes(), y.bytes());
+  EXPECT_EQ(std::memcmp(x.data(), y.data(), size_t(x.bytes())), 0);
+  b.model.viscosity = 2e-3;
+  EXPECT_NE(refusal(b).find("nu=0.001"), std::string::npos) << refusal(b);
+  const Comparison2d c = compare_runs(whole.path() / "run.npz", cut.path() / "run.npz");
+  EXPECT_EQ(c.rows.size(), 4u);
+  EXPECT_EQ(c.rows.back().relative_l2, 0);
+  EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
+}
+
+TEST(FlowRun, AFaultGoesOnOnTheCpu) {
+  const test::TemporaryFolder first, second;
+  ContextOptions options;
+  options.device = "interp";
+  options.on_fallback = [](const std::string&) {};
+  RunOptions o = small(first.path());
+  o.steps = 2;
+  o.save_every = 1;
+  o.model.grid = {8, 8};
+  {
+    Context context(options);
+    set_fault("flow.steps:launch:3");
+    run(context, o);
+    set_fault("");
+    EXPECT_EQ(context.fallbacks().at("flow.steps"), 1);
+  }
+  o.folder = second.path();
+  Context context = cpu_context();
+  run(context, o);
+  const Array x = omega_of(first.path() / "run.npz"), y = omega_of(second.path() / "run.npz");
+  EXPECT_EQ(std::memcmp(x.data(), y.data(), size_t(x.bytes())), 0);
+}
+
+TEST(FlowRun, BlowUpsAndBadInputAreNamed) {
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path());
+  o.stepping.dt = 1;
+  o.model.viscosity = 0;
+  EXPECT_NE(refusal(o).find("at the start"), std::string::npos) << refusal(o);
+  o = small(folder.path());
+  o.model.forcing = {ForcingKind::kolmogorov, 2, 1e5};
+  EXPECT_NE(refusal(o).find("blew up by step"), std::string::npos) << refusal(o);
+  EXPECT_TRUE(fs::exists(folder.path() / "blow_up.npz"));
+  o = small(folder.path());
+  o.initial = "nothing.npz";
+  EXPECT_NE(refusal(o).find("nothing.npz"), std::string::npos);
+  io::write_npz(folder.path() / "in.npz", {{"omega", Array(Storage::f64, {12, 16})}});
+  o.initial = folder.path() / "in.npz";
+  EXPECT_NE(refusal(o).find("12 x 16"), std::string::npos) << refusal(o);
+  io::write_npz(folder.path() / "in.npz", {{"psi", Array(Storage::f64, {16, 16})}});
+  EXPECT_NE(refusal(o).find("omega"), std::string::npos) << refusal(o);
+}
+
+}  // namespace
+}  // namespace lockstep::flow

@@ -1,0 +1,157 @@
+// The device solver: against the reference beyond the cases, ensembles, graphs, clocks, blow-ups, states.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "flows.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/flow.hpp"
+
+namespace lockstep::flow {
+namespace {
+
+const Device& cpu() {
+  static const Device device = Device::open("cpu");
+  return device;
+}
+
+Model turbulent() {
+  return {.grid = {32, 24},
+          .viscosity = 1e-3,
+          .closure = Closure::smagorinsky,
+          .forcing = {ForcingKind::stochastic, 4, 0.1, 3},
+          .drag = 0.1};
+}
+
+Array members_of(const Model& model, int64_t members, uint64_t seed) {
+  std::vector<double> all;
+  for (int64_t m = 0; m < members; ++m) {
+    const Array one = initial_field(model.grid, Initial::mcwilliams, seed + uint64_t(m));
+    all.insert(all.end(), one.as<double>().begin(), one.as<double>().end());
+  }
+  return Array::of(std::move(all), {members, model.grid.ny, model.grid.nx});
+}
+
+void expect_same_bits(const Array& a, const Array& b) {
+  ASSERT_EQ(a.bytes(), b.bytes());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), size_t(a.bytes())), 0);
+}
+
+// 23 steps are two recorded blocks and three steps.
+TEST(FlowSolver, FollowsTheReference) {
+  const Model model = turbulent();
+  const Array field = initial_field(model.grid, Initial::mcwilliams, 1);
+  Solver solver(cpu(), model, {Integrator::rk4, 5e-3});
+  solver.set_vorticity(field);
+  solver.advance(23);
+  auto flow = test::started(model, {Integrator::rk4, 5e-3}, field.as<double>());
+  test::run(flow, 23);
+  EXPECT_LT(test::relative_l2(solver.vorticity().as<double>(), flow.vorticity()), 1e-12);
+  EXPECT_EQ(solver.steps()[0], 23);
+  EXPECT_NEAR(solver.times()[0], 23 * 5e-3, 1e-15);
+  const Budget got = solver.budget()[0], want = flow.budget();
+  EXPECT_NEAR(got.energy / want.energy, 1, 1e-12);
+  EXPECT_NEAR(got.enstrophy / want.enstrophy, 1, 1e-12);
+  EXPECT_NEAR(got.palinstrophy / want.palinstrophy, 1, 1e-12);
+  const Spectra s = solver.spectra()[0];
+  const reference::Spectra r = flow.spectra();
+  ASSERT_EQ(s.energy.size(), r.energy.size());
+  EXPECT_LT(test::relative_l2(s.energy, r.energy), 1e-12);
+  EXPECT_LT(test::relative_l2(s.energy_flux, r.energy_flux), 1e-10);
+  EXPECT_LT(test::relative_l2(s.enstrophy_flux, r.enstrophy_flux), 1e-10);
+  EXPECT_NEAR(solver.courant()[0], flow.courant(), 1e-12);
+}
+
+TEST(FlowSolver, MembersAreAsByThemselves) {
+  for (const double cfl : {0.0, 0.4}) {
+    Model model = turbulent();
+    const Stepping stepping{Integrator::rk2, 1e-2, cfl};
+    const Array fields = members_of(model, 3, 5);
+    Solver all(cpu(), model, stepping, Storage::f32, 3);
+    all.set_vorticity(fields);
+    if (cfl > 0) all.set_end(0.2);
+    all.advance(34);
+    const Array together = all.vorticity();
+    for (int64_t m = 0; m < 3; ++m) {
+      Model own = model;
+      own.forcing.seed += uint64_t(m);
+      Solver one(cpu(), own, stepping, Storage::f32, 1);
+      one.set_vorticity(fields[m].packed());
+      if (cfl > 0) one.set_end(0.2);
+      one.advance(17);
+      one.advance(17);
+      expect_same_bits(one.vorticity()[0].packed(), together[m].packed());
+    }
+  }
+}
+
+TEST(FlowSolver, StatesGoOnWithTheSameBits) {
+  for (const Integrator integrator : {Integrator::ab3, Integrator::etdrk4}) {
+    const Model model = turbulent();
+    const Stepping stepping{integrator, 2e-3};
+    Solver whole(cpu(), model, stepping), first(cpu(), model, stepping), second(cpu(), model, stepping);
+    const Array field = initial_field(model.grid, Initial::noise, 2);
+    for (Solver* s : {&whole, &first}) s->set_vorticity(field);
+    whole.advance(24);
+    first.advance(11);
+    second.set_state(first.state());
+    second.advance(13);
+    first.advance(13);
+    expect_same_bits(second.vorticity(), first.vorticity());
+    expect_same_bits(second.vorticity(), whole.vorticity());
+    EXPECT_EQ(second.steps()[0], 24);
+  }
+}
+
+TEST(FlowSolver, CflSetsTheStepAndTheEnd) {
+  const Model model{.grid = {32, 32}, .viscosity = 1e-3};
+  Solver solver(cpu(), model, {Integrator::rk4, 0.1, 0.5}, Storage::f32);
+  const Array field = initial_field(model.grid, Initial::mcwilliams, 1);
+  solver.set_vorticity(field);
+  solver.set_end(0.5);
+  solver.advance(60);
+  EXPECT_NEAR(solver.times()[0], 0.5, 1e-6);
+  const int64_t steps = solver.steps()[0];
+  EXPECT_LT(steps, 60);
+  EXPECT_LT(solver.smallest_dt(), 0.1);
+  const Array ended = solver.vorticity();
+  solver.advance(10);
+  EXPECT_EQ(solver.steps()[0], steps);
+  expect_same_bits(solver.vorticity(), ended);
+  reference::Flow flow(model, {Integrator::rk4, 0.1, 0.5});
+  flow.set_vorticity(field.as<double>());
+  for (int64_t s = 1; s < steps; ++s) flow.step();
+  EXPECT_LT(flow.time(), 0.5);
+  flow.step();
+  EXPECT_GE(flow.time(), 0.5 - 1e-5);
+}
+
+TEST(FlowSolver, BlowUpsAreFoundWithinTenSteps) {
+  const Model model{.grid = {32, 32}, .viscosity = 0};
+  Solver solver(cpu(), model, {Integrator::rk2, 0.2}, Storage::f32, 2);
+  Array fields = members_of(model, 2, 1);
+  for (int64_t k = 0; k < 1024; ++k) fields.mutate<double>()[size_t(k)] *= 0.01;  // member 0 is slow
+  solver.set_vorticity(fields);
+  solver.advance(400);
+  const auto found = solver.blown_up();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].member, 1);
+  EXPECT_GE(found[0].step, 0);
+  EXPECT_LT(found[0].step, 400);
+  EXPECT_FALSE(first_not_finite(solver.last_sound_vorticity()));
+}
+
+TEST(FlowSolver, BadInputIsNamed) {
+  Solver solver(cpu(), {.grid = {16, 16}}, {});
+  EXPECT_THROW(solver.set_vorticity(Array(Storage::f64, {16, 8})), InputError);
+  Array nan(Storage::f64, {16, 16});
+  nan.mutate<double>()[5] = std::nan("");
+  EXPECT_THROW(solver.set_vorticity(nan), InputError);
+  EXPECT_THROW(Solver(cpu(), {.grid = {16, 16}}, {}, Storage::i32), InputError);
+  EXPECT_THROW(Solver(cpu(), {.grid = {16, 16}}, {}, Storage::f32, 0), InputError);
+  EXPECT_THROW(solver.set_state({}), InputError);
+  EXPECT_THROW(solver.set_end(1), InputError);
+}
+
+}  // namespace
+}  // namespace lockstep::flow
