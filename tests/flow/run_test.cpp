@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/temporary_folder.hpp"
-#include "io/arrays/npy.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
@@ -24,6 +24,7 @@ RunOptions small(const fs::path& folder) {
   o.save_every = 10;
   o.seed = 3;
   o.folder = folder;
+  o.format = RunOptions::Format::npz;
   return o;
 }
 
@@ -40,9 +41,7 @@ std::string refusal(const RunOptions& options) {
   try {
     Context context = cpu_context();
     run(context, options);
-  } catch (const InputError& e) {
-    return e.what();
-  }
+  } catch (const InputError& e) { return e.what(); }
   return "";
 }
 
@@ -69,6 +68,25 @@ TEST(FlowRun, WritesFieldsAndSeries) {
   EXPECT_EQ(stages[0].stage, "flow.initial");
   EXPECT_EQ(stages[1].stage, "flow.diagnostics");
   EXPECT_EQ(stages[2].stage, "flow.steps");
+}
+
+TEST(FlowRun, NetcdfHoldsTheSame) {
+  if (!io::netcdf_missing().empty()) GTEST_SKIP() << "netCDF: " << io::netcdf_missing();
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path());
+  Context context = cpu_context();
+  run(context, o);
+  o.format = RunOptions::Format::nc;
+  const RunResult r = run(context, o);
+  EXPECT_EQ(r.files.front().filename(), "run.nc");
+  const Comparison2d c = compare_runs(folder.path() / "run.npz", folder.path() / "run.nc");
+  ASSERT_EQ(c.rows.size(), 3u);
+  for (const auto& row : c.rows) EXPECT_EQ(row.relative_l2, 0);
+  o.initial = folder.path() / "run.nc";
+  o.save_every = 0;
+  o.steps = 1;
+  Context again = cpu_context();
+  EXPECT_NEAR(run(again, o).budget[0].energy, r.budget[0].energy, 1e-3);
 }
 
 TEST(FlowRun, ResumedIsAsUninterrupted) {

@@ -120,10 +120,10 @@ void take_steps(const FlowArguments& a, flow::RunOptions& o) {
 void add_flow_options(CLI::App& app, FlowArguments& a) {
   add_text(app, "--n", a.n, "points along each axis, even; NYxNX for others (default 256, or the file's)",
            "N");
-  add_text(
-      app, "--ic", a.initial,
-      "mcwilliams, vortices, noise, taylor-green, shear, or a file: .npz with omega, .npy, .mat with Omega",
-      "NAME|FILE");
+  add_text(app, "--ic", a.initial,
+           "mcwilliams, vortices, noise, taylor-green, shear, or a file: .npz or .nc with omega, .npy, .mat "
+           "with Omega",
+           "NAME|FILE");
   add_integer(app, "--seed", a.seed, "of random fields and forcing; member m of an ensemble has seed + m",
               "S", 0, INT64_MAX);
   add_number(app, "--nu", a.nu, "viscosity (default 1e-4)", "V");
@@ -164,6 +164,7 @@ void add_flow_options(CLI::App& app, FlowArguments& a) {
   add_text(app, "--checkpoint", a.checkpoint,
            "written with each saved field; a run that finds it goes on from there with the same bits",
            "FILE");
+  add_choice(app, "--format", a.format, "of the result: run.nc (default) or run.npz", {"nc", "npz"});
   add_text(app, "--out", a.out, "folder for the results; it is made if missing", "DIR");
   require(app, "--out");
 }
@@ -187,6 +188,7 @@ flow::RunOptions flow_run_options(const FlowArguments& a) {
   o.members = a.members;
   o.pictures = a.pictures;
   o.checkpoint = a.checkpoint;
+  if (a.format == "npz") o.format = flow::RunOptions::Format::npz;
   o.folder = a.out;
   return o;
 }

@@ -20,7 +20,7 @@ struct RunOptions {
   Stepping stepping;
   Storage precision = Storage::f32;
   int64_t members = 1;
-  /// Name of an Initial, or a file: .npz with `omega`, .npy, MAT5 with `Omega`. Of more axes than two the last
+  /// Name of an Initial, or a file: .npz or .nc with `omega`, .npy, MAT5 with `Omega`. Of more axes than two the last
   /// field in time counts; a leading axis of as many fields as members gives each its own.
   std::string initial = "mcwilliams";
   uint64_t seed = 0;  // of initial field and forcing; member m has seed + m
@@ -30,6 +30,9 @@ struct RunOptions {
   int64_t save_every = 0;  // steps between saved fields; 0: first and last only
 
   std::filesystem::path folder;
+  /// The result as NetCDF (`run.nc`) where that can be loaded, else, with a line on stderr, `run.npz`.
+  enum class Format : uint8_t { nc, npz };
+  Format format = Format::nc;
   bool pictures = false;
   /// Written whenever a field is saved; a run that finds one goes on from there. Empty: none.
   std::filesystem::path checkpoint;

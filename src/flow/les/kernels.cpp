@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "flow/les/mode.hpp"
 
 namespace lockstep::flow {
@@ -126,87 +130,104 @@ Val<T> spectral_filter(Parameters& p, const Mode<T>& mode) {
   return select(beyond > T(0), exp(T(-23.6) * powi(beyond, 4)), Val<T>(T(1)));
 }
 
-/// State and scratch spectra of a member's mode.
+/// State and scratch spectra at a member's mode; a buffer becomes a parameter when it is first used.
 template <class T>
-struct States {
-  InOut<T, 4> w, y, one, two;
-  Val<i32> m, row, ix;
-  ComplexVal<T> load(const InOut<T, 4>& from) const { return {from(m, row, ix, 0), from(m, row, ix, 1)}; }
-  void store(const InOut<T, 4>& to, const ComplexVal<T>& value) const {
-    store_complex<T>(to, value, m, row, ix);
+class States {
+ public:
+  States(Parameters& p, const Val<i32>& m, const Val<i32>& row, const Val<i32>& ix)
+      : parameters_(p), m_(m), row_(row), ix_(ix) {}
+  ComplexVal<T> load(const char* name) {
+    const InOut<T, 4>& from = buffer(name);
+    return {from(m_, row_, ix_, 0), from(m_, row_, ix_, 1)};
   }
+  void store(const char* name, const ComplexVal<T>& value) {
+    store_complex<T>(buffer(name), value, m_, row_, ix_);
+  }
+  /// Part of the exponential integrator's weights.
+  ComplexVal<T> weight(int part) {
+    if (!weights_) weights_ = parameters_.read<T, 3>("weights");
+    return {(*weights_)(row_, ix_, 2 * part), (*weights_)(row_, ix_, 2 * part + 1)};
+  }
+
+ private:
+  const InOut<T, 4>& buffer(const char* name) {
+    const auto found = buffers_.find(name);
+    if (found != buffers_.end()) return found->second;
+    return buffers_.emplace(name, parameters_.read_write<T, 4>(name)).first->second;
+  }
+  Parameters& parameters_;
+  Val<i32> m_, row_, ix_;
+  std::map<std::string, InOut<T, 4>> buffers_;
+  std::optional<Grid<T, 3>> weights_;
 };
 
 /// Runge-Kutta stages: gives the next state. `f` is the right-hand side at the present one.
 template <class T>
-ComplexVal<T> runge_kutta(StageKind kind, const States<T>& s, const ComplexVal<T>& w,
-                          const ComplexVal<T>& present, const ComplexVal<T>& f, const Val<T>& h) {
+ComplexVal<T> runge_kutta(StageKind kind, States<T>& s, const ComplexVal<T>& w, const ComplexVal<T>& present,
+                          const ComplexVal<T>& f, const Val<T>& h) {
   const auto staged = [&](const ComplexVal<T>& sum, const ComplexVal<T>& next) {
-    s.store(s.one, sum);
+    s.store("one", sum);
     return next;
   };
   switch (kind.integrator) {
     case Integrator::rk2:
       return kind.stage == 0 ? staged(plus(w, T(0.5) * h, f), plus(w, h, f))
-                             : plus(s.load(s.one), T(0.5) * h, f);
+                             : plus(s.load("one"), T(0.5) * h, f);
     case Integrator::ssprk3:
       if (kind.stage == 0) return plus(w, h, f);
       if (kind.stage == 1) return plus(T(0.75) * w, T(0.25), plus(present, h, f));
       return plus(T(1.0 / 3) * w, T(2.0 / 3), plus(present, h, f));
     default:
       if (kind.stage == 0) return staged(plus(w, h * T(1.0 / 6), f), plus(w, T(0.5) * h, f));
-      if (kind.stage == 1) return staged(plus(s.load(s.one), h * T(1.0 / 3), f), plus(w, T(0.5) * h, f));
-      if (kind.stage == 2) return staged(plus(s.load(s.one), h * T(1.0 / 3), f), plus(w, h, f));
-      return plus(s.load(s.one), h * T(1.0 / 6), f);
+      if (kind.stage == 1) return staged(plus(s.load("one"), h * T(1.0 / 3), f), plus(w, T(0.5) * h, f));
+      if (kind.stage == 2) return staged(plus(s.load("one"), h * T(1.0 / 3), f), plus(w, h, f));
+      return plus(s.load("one"), h * T(1.0 / 6), f);
   }
 }
 
 /// Adams-Bashforth of third order; Euler and second order for the first steps. `one`, `two`: derivatives
 /// before.
 template <class T>
-ComplexVal<T> adams_bashforth(const States<T>& s, const ComplexVal<T>& w, const ComplexVal<T>& f,
-                              const Val<T>& h, const Val<i32>& step) {
+ComplexVal<T> adams_bashforth(States<T>& s, const ComplexVal<T>& w, const ComplexVal<T>& f, const Val<T>& h,
+                              const Val<i32>& step) {
   const Val<bool> first = step == 0, second = step == 1;
   const auto by_step = [&](double a, double b, double c) {
     return select(first, Val<T>(T(a)), select(second, Val<T>(T(b)), Val<T>(T(c)))) * h;
   };
-  const ComplexVal<T> one = s.load(s.one), two = s.load(s.two);
+  const ComplexVal<T> one = s.load("one"), two = s.load("two");
   ComplexVal<T> next = plus(w, by_step(1, 1.5, 23.0 / 12), f);
   next = plus(next, by_step(0, -0.5, -16.0 / 12), one);
   next = plus(next, by_step(0, 0, 5.0 / 12), two);
-  s.store(s.two, one);
-  s.store(s.one, f);
+  s.store("two", one);
+  s.store("one", f);
   return next;
 }
 
 /// Stages of ETDRK4. `weights` holds EtdWeights of each mode; `one` the first stage's state, `two` n0 and, in
 /// `sum`, na + nb.
 template <class T>
-ComplexVal<T> exponential(StageKind kind, const States<T>& s, const InOut<T, 4>& sum,
-                          const Grid<T, 3>& weights, const ComplexVal<T>& w, const ComplexVal<T>& n,
+ComplexVal<T> exponential(StageKind kind, States<T>& s, const ComplexVal<T>& w, const ComplexVal<T>& n,
                           const Val<T>& h) {
-  const auto weight = [&](int part) {
-    return ComplexVal<T>{weights(s.row, s.ix, 2 * part), weights(s.row, s.ix, 2 * part + 1)};
-  };
+  const auto weight = [&](int part) { return s.weight(part); };
   const auto staged = [&](const ComplexVal<T>& from, const ComplexVal<T>& slope) {
     return plus(weight(1) * from, h, weight(2) * slope);
   };
   if (kind.stage == 0) {
     const ComplexVal<T> a = staged(w, n);
-    s.store(s.two, n);
-    s.store(s.one, a);
+    s.store("two", n);
+    s.store("one", a);
     return a;
   }
   if (kind.stage == 1) {
-    s.store(sum, n);
+    s.store("sum", n);
     return staged(w, n);
   }
   if (kind.stage == 2) {
-    s.store(sum, s.load(sum) + n);
-    return staged(s.load(s.one), plus(T(2) * n, T(-1), s.load(s.two)));
+    s.store("sum", s.load("sum") + n);
+    return staged(s.load("one"), plus(T(2) * n, T(-1), s.load("two")));
   }
-  ComplexVal<T> next = plus(weight(0) * w, h, weight(3) * s.load(s.two));
-  next = plus(next, T(2) * h, weight(4) * s.load(sum));
+  ComplexVal<T> next = plus(weight(0) * w, h, weight(3) * s.load("two"));
+  next = plus(next, T(2) * h, weight(4) * s.load("sum"));
   return plus(next, h, weight(5) * n);
 }
 
@@ -246,22 +267,16 @@ Kernel LesKernels<T>::advance(const KernelForm& form, StageKind kind) {
     const auto fields = p.write<T, 4>("fields");
     const Mode<T> mode(p, at.x, at.y);
     const Val<i32> m = at.z, row = at.y;
-    const States<T> s{p.read_write<T, 4>("w"),
-                      p.read_write<T, 4>("y"),
-                      p.read_write<T, 4>("one"),
-                      p.read_write<T, 4>("two"),
-                      m,
-                      row,
-                      mode.ix};
+    States<T> s(p, m, row, mode.ix);
     const RightHandSide<T> rhs(p, form, mode);
     const Val<T> h = p.read<T, 2>("clock")(m, kClockDt);
     const bool counts = form.stochastic || kind.integrator == Integrator::ab3;
     const Val<i32> step = counts ? p.read<i32, 2>("status")(m, kStatusSteps) : Val<i32>(0);
-    const ComplexVal<T> w = s.load(s.w), present = kind.stage == 0 ? w : s.load(s.y);
+    const ComplexVal<T> w = s.load("w"), present = kind.stage == 0 || etd ? w : s.load("y");
     const ComplexVal<T> n = rhs.nonlinear(products, at.extent(2), m, row);
     ComplexVal<T> next = w;
     if (etd)
-      next = exponential<T>(kind, s, p.read_write<T, 4>("sum"), p.read<T, 3>("weights"), w, n, h);
+      next = exponential<T>(kind, s, w, n, h);
     else if (kind.integrator == Integrator::ab3)
       next = adams_bashforth<T>(s, w, n + rhs.linear(present), h, step);
     else
@@ -269,7 +284,7 @@ Kernel LesKernels<T>::advance(const KernelForm& form, StageKind kind) {
     if (kind.last() && form.stochastic) next = next + random_kick<T>(p, mode, h, step, m);
     if (kind.last() && form.filter) next = spectral_filter<T>(p, mode) * next;
     if (form.adaptive) next = {select(h > T(0), next.re, w.re), select(h > T(0), next.im, w.im)};
-    s.store(kind.last() ? s.w : s.y, next);
+    s.store(kind.last() ? "w" : "y", next);
     store_fields<T>(form.terms, fields, mode, next, at.extent(2), m, row);
   });
 }

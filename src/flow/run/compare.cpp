@@ -40,8 +40,8 @@ Saved read_saved(const std::filesystem::path& path) {
                      "(time, y, x) or (y, x)");
   s.grid = {s.omega.size(2), s.omega.size(1)};
   s.time.assign(size_t(s.omega.size(0)), 0);
-  if (path.extension() != ".npz") return s;
-  const io::NpzArrays arrays = io::read_npz(path);
+  if (path.extension() != ".npz" && path.extension() != ".nc") return s;
+  const io::NpzArrays arrays = read_run(path);
   s.grid.lx = length_of(arrays, "x", s.grid.nx);
   s.grid.ly = length_of(arrays, "y", s.grid.ny);
   for (const auto& [key, array] : arrays)

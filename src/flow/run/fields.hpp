@@ -6,13 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "io/arrays/npy.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "lockstep/flow/run.hpp"
 
 namespace lockstep::flow {
 
-/// Vorticity of .npz, .npy or .mat, of any rank.
+/// Vorticity of .npz, .nc, .npy or .mat, of any rank.
 Array read_vorticity(const std::filesystem::path& path);
+/// Arrays of a saved run by name: `omega`, `time`, `x`, `y`.
+io::NpzArrays read_run(const std::filesystem::path& path);
 
 /// Saved moments of a run. Fields lie in files of their own until the run's result is put together; a run
 /// that was killed finds them again.
@@ -34,10 +36,12 @@ class Series {
   void restore(const io::NpzArrays& arrays);
   Array field(int64_t moment) const;
   /// Writes the result with all fields and removes their own files.
-  std::filesystem::path write_result() const;
+  std::filesystem::path write_result(RunOptions::Format format) const;
   void remove_fields() const;
 
  private:
+  Array all_fields() const;
+  std::vector<io::NetcdfVariable> variables() const;
   std::filesystem::path field_file(int64_t moment) const;
   std::filesystem::path folder_;
   BoxGrid grid_;

@@ -6,6 +6,7 @@
 
 #include "flow/run/fields.hpp"
 #include "io/arrays/mat5.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
@@ -35,6 +36,11 @@ Array stacked(const RunOptions& options, Initial which) {
 
 }  // namespace
 
+io::NpzArrays read_run(const std::filesystem::path& path) {
+  if (path.extension() == ".nc") return io::read_netcdf(path, {"omega", "time", "x", "y"});
+  return io::read_npz(path);
+}
+
 Array read_vorticity(const std::filesystem::path& path) {
   const std::string where = path.string();
   const auto extension = path.extension().string();
@@ -43,12 +49,12 @@ Array read_vorticity(const std::filesystem::path& path) {
     const io::NpzArrays arrays = io::read_mat5(path);
     return io::find_array(arrays, "Omega", where);
   }
-  if (extension == ".npz") {
-    const io::NpzArrays arrays = io::read_npz(path);
+  if (extension == ".npz" || extension == ".nc") {
+    const io::NpzArrays arrays = read_run(path);
     return io::find_array(arrays, "omega", where);
   }
   throw InputError(fmt::format("a file of kind '{}'", extension), where,
-                   ".npz or .npy with omega, or .mat (version 5) with Omega");
+                   ".npz, .nc or .npy with omega, or .mat (version 5) with Omega");
 }
 
 Array load_initial(RunOptions& options) {

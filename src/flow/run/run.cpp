@@ -187,7 +187,7 @@ class Runner {
     result_.time = times_;
     result_.steps = steps_;
     result_.frames = series_->size();
-    result_.files.insert(result_.files.begin(), series_->write_result());
+    result_.files.insert(result_.files.begin(), series_->write_result(options_.format));
     if (options_.checkpoint.empty()) series_->remove_fields();
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/log.hpp"
 #include "flow/modes.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/error.hpp"
@@ -91,8 +92,7 @@ void Series::restore(const io::NpzArrays& arrays) {
     }
 }
 
-fs::path Series::write_result() const {
-  const bool several = members_ > 1;
+Array Series::all_fields() const {
   const int64_t count = size(), bytes = members_ * grid_.points() * int64_t(size_of(precision_));
   Array omega(precision_, {count, members_, grid_.ny, grid_.nx});
   std::byte* to = omega.mutate_raw().data();
@@ -100,32 +100,70 @@ fs::path Series::write_result() const {
     const Array one = field(k);
     std::copy_n(one.data(), bytes, to + k * bytes);
   }
-  io::NpzArrays arrays;
-  arrays.emplace_back("omega", several ? omega : omega.reshape({count, grid_.ny, grid_.nx}));
+  return omega;
+}
+
+std::vector<io::NetcdfVariable> Series::variables() const {
+  std::vector<io::NetcdfVariable> all;
+  const int64_t count = size();
   const io::NpzArrays series = packed();
   const Array& numbers = io::find_array(series, "series", "flow result");
-  constexpr const char* kNames[] = {"time", "energy", "enstrophy", "palinstrophy"};
   bool one_clock = true;
   for (int64_t k = 0; k < count; ++k)
     for (int64_t m = 0; m < members_; ++m)
       one_clock = one_clock && numbers.at<double>(k, m, 0) == numbers.at<double>(k, 0, 0);
+  /// (time, member, …) without the axis of one member.
+  const auto put = [&](const std::string& name, const Array& values, std::vector<std::string> more,
+                       const std::string& long_name) {
+    std::vector<std::string> dimensions{"time"};
+    Sizes shape{count};
+    if (members_ > 1) dimensions.push_back("member"), shape.push_back(members_);
+    for (size_t a = 0; a < more.size(); ++a)
+      dimensions.push_back(more[a]), shape.push_back(values.size(int(a) + 2));
+    all.push_back({name, dimensions, values.reshape(shape), {{"long_name", long_name}}});
+  };
+  put("omega", all_fields(), {"y", "x"}, "vorticity v_x - u_y");
+  constexpr std::pair<const char*, const char*> kNames[] = {{"time", "time"},
+                                                            {"energy", "mean of |u|^2 / 2"},
+                                                            {"enstrophy", "mean of omega^2 / 2"},
+                                                            {"palinstrophy", "mean of |grad omega|^2 / 2"}};
   for (int n = 0; n < kNumbers; ++n) {
     std::vector<double> values;
-    const bool each = several && (n > 0 || !one_clock);
+    const bool shared = n == 0 && one_clock;
     for (int64_t k = 0; k < count; ++k)
-      for (int64_t m = 0; m < (each ? members_ : 1); ++m) values.push_back(numbers.at<double>(k, m, n));
-    arrays.emplace_back(kNames[n],
-                        Array::of(std::move(values), each ? Sizes{count, members_} : Sizes{count}));
+      for (int64_t m = 0; m < (shared ? 1 : members_); ++m) values.push_back(numbers.at<double>(k, m, n));
+    if (shared)
+      all.push_back({"time", {"time"}, Array::of(std::move(values)), {{"long_name", "time"}}});
+    else
+      put(n == 0 ? "member_time" : kNames[n].first, Array::of(std::move(values), {count, members_}), {},
+          kNames[n].second);
   }
   int64_t rings = 0;
   for (const auto& [name, ring] : kRings) {
-    const Array& all = io::find_array(series, name, "flow result");
-    rings = all.size(2);
-    arrays.emplace_back(name, several ? all : all.reshape({count, rings}));
+    const Array& values = io::find_array(series, name, "flow result");
+    rings = values.size(2);
+    put(name, values, {"k"}, std::string(name) + " of rings of wavenumbers");
   }
-  arrays.emplace_back("x", points(grid_.nx, grid_.dx()));
-  arrays.emplace_back("y", points(grid_.ny, grid_.dy()));
-  arrays.emplace_back("k", points(rings, 2 * kPi / std::max(grid_.lx, grid_.ly)));
+  all.push_back({"x", {"x"}, points(grid_.nx, grid_.dx()), {{"axis", "X"}}});
+  all.push_back({"y", {"y"}, points(grid_.ny, grid_.dy()), {{"axis", "Y"}}});
+  all.push_back(
+      {"k", {"k"}, points(rings, 2 * kPi / std::max(grid_.lx, grid_.ly)), {{"long_name", "wavenumber"}}});
+  return all;
+}
+
+fs::path Series::write_result(RunOptions::Format format) const {
+  const std::vector<io::NetcdfVariable> all = variables();
+  if (format == RunOptions::Format::nc) {
+    const std::string missing = io::netcdf_missing();
+    if (missing.empty()) {
+      const fs::path file = folder_ / "run.nc";
+      io::write_netcdf(file, all, {{"Conventions", "CF-1.8"}, {"title", "two-dimensional turbulence"}});
+      return file;
+    }
+    logging::warning("flow run: run.npz instead of run.nc: {}", missing);
+  }
+  io::NpzArrays arrays;
+  for (const io::NetcdfVariable& v : all) arrays.emplace_back(v.name, v.values);
   const fs::path file = folder_ / "run.npz";
   io::write_npz(file, arrays);
   return file;

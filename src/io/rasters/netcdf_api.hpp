@@ -29,6 +29,8 @@ namespace lockstep::io {
   F(nc_put_vara_float,                                                                                    \
     (int file, int variable, const size_t* first, const size_t* count, const float* values))              \
   F(nc_inq_varid, (int file, const char* name, int* variable))                                            \
+  F(nc_inq_varndims, (int file, int variable, int* rank))                                                 \
+  F(nc_inq_vardimid, (int file, int variable, int* dimensions))                                           \
   F(nc_inq_dimid, (int file, const char* name, int* dimension))                                           \
   F(nc_inq_dimlen, (int file, int dimension, size_t* length))                                             \
   F(nc_get_var_double, (int file, int variable, double* values))                                          \

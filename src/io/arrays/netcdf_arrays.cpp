@@ -1,0 +1,121 @@
+#include "io/arrays/netcdf_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/atomic_file.hpp"
+#include "io/rasters/netcdf_api.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace {
+
+constexpr int kNetcdf4 = 0x1000, kFloat = 5, kDouble = 6, kGlobal = -1, kMostRank = 16;
+constexpr int64_t kMostElements = int64_t{1} << 34;
+
+/// An open file whose calls are checked.
+class File {
+ public:
+  explicit File(std::string where) : api_(require_netcdf(where)), where_(std::move(where)) {}
+  ~File() {
+    if (id_ >= 0) api_.nc_close(id_);
+  }
+  File(const File&) = delete;
+  void create(const std::string& path) { check(api_.nc_create(path.c_str(), kNetcdf4, &id_)); }
+  void open(const std::string& path) { check(api_.nc_open(path.c_str(), 0, &id_)); }
+  void close() { check(api_.nc_close(std::exchange(id_, -1))); }
+  void check(int error) const {
+    if (error != 0)
+      throw InputError(api_.nc_strerror(error), where_, "a NetCDF file that can be read or written");
+  }
+  const NetcdfApi& api() const { return api_; }
+  int id() const { return id_; }
+
+ private:
+  const NetcdfApi& api_;
+  std::string where_;
+  int id_ = -1;
+};
+
+void put_attributes(const File& file, int variable,
+                    const std::vector<std::pair<std::string, std::string>>& attributes) {
+  for (const auto& [name, text] : attributes)
+    file.check(file.api().nc_put_att_text(file.id(), variable, name.c_str(), text.size(), text.c_str()));
+}
+
+}  // namespace
+
+std::string netcdf_missing() { return netcdf_unavailable_reason(); }
+
+void write_netcdf(const std::filesystem::path& path, const std::vector<NetcdfVariable>& variables,
+                  const std::vector<std::pair<std::string, std::string>>& attributes) {
+  AtomicPath target(path);
+  File file(path.string());
+  file.create(target.temporary().string());
+  std::map<std::string, int> dimensions;
+  std::vector<int> ids;
+  for (const NetcdfVariable& v : variables) {
+    std::vector<int> axes;
+    for (size_t a = 0; a < v.dimensions.size(); ++a) {
+      const auto [at, is_new] = dimensions.try_emplace(v.dimensions[a], 0);
+      if (is_new)
+        file.check(file.api().nc_def_dim(file.id(), v.dimensions[a].c_str(), size_t(v.values.size(int(a))),
+                                         &at->second));
+      axes.push_back(at->second);
+    }
+    int id = 0;
+    const bool single = v.values.storage() == Storage::f32;
+    file.check(file.api().nc_def_var(file.id(), v.name.c_str(), single ? kFloat : kDouble, int(axes.size()),
+                                     axes.data(), &id));
+    put_attributes(file, id, v.attributes);
+    ids.push_back(id);
+  }
+  put_attributes(file, kGlobal, attributes);
+  file.check(file.api().nc_enddef(file.id()));
+  for (size_t k = 0; k < variables.size(); ++k) {
+    const Array values = variables[k].values.packed();
+    if (values.storage() == Storage::f32) {
+      const std::vector<size_t> first(values.shape().size(), 0),
+          count(values.shape().begin(), values.shape().end());
+      file.check(file.api().nc_put_vara_float(file.id(), ids[k], first.data(), count.data(),
+                                              values.as<float>().data()));
+    } else {
+      const Array doubles = values.to(Storage::f64);
+      file.check(file.api().nc_put_var_double(file.id(), ids[k], doubles.as<double>().data()));
+    }
+  }
+  file.close();
+  target.commit();
+}
+
+NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::string>& names) {
+  File file(path.string());
+  file.open(path.string());
+  NpzArrays arrays;
+  for (const std::string& name : names) {
+    int id = 0, rank = 0;
+    if (file.api().nc_inq_varid(file.id(), name.c_str(), &id) != 0) continue;
+    file.check(file.api().nc_inq_varndims(file.id(), id, &rank));
+    if (rank > kMostRank)
+      throw InputError(fmt::format("{} of {} axes", name, rank), path.string(), "at most 16");
+    std::vector<int> axes(static_cast<size_t>(rank));
+    file.check(file.api().nc_inq_vardimid(file.id(), id, axes.data()));
+    Sizes shape;
+    int64_t count = 1;
+    for (const int axis : axes) {
+      size_t length = 0;
+      file.check(file.api().nc_inq_dimlen(file.id(), axis, &length));
+      if (length > size_t(kMostElements) || count * int64_t(length) > kMostElements)
+        throw InputError(fmt::format("{} of too many numbers", name), path.string(), "at most 2^34");
+      shape.push_back(int64_t(length));
+      count *= int64_t(length);
+    }
+    std::vector<double> values(static_cast<size_t>(count));
+    file.check(file.api().nc_get_var_double(file.id(), id, values.data()));
+    arrays.emplace_back(name, Array::of(std::move(values), shape));
+  }
+  return arrays;
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,29 @@
+// Named arrays with named dimensions in NetCDF-4 files; netCDF is loaded when a file needs it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/arrays/npy.hpp"
+
+namespace lockstep::io {
+
+struct NetcdfVariable {
+  std::string name;
+  std::vector<std::string> dimensions;  // one an axis; those of one name have one size
+  Array values;                         // f32 or f64
+  std::vector<std::pair<std::string, std::string>> attributes;
+};
+
+/// Empty if netCDF works here, else the reason why it does not.
+std::string netcdf_missing();
+/// Throws UnsupportedError, naming the package, where netCDF is absent; InputError where the disk refuses.
+void write_netcdf(const std::filesystem::path& path, const std::vector<NetcdfVariable>& variables,
+                  const std::vector<std::pair<std::string, std::string>>& attributes);
+/// The numeric variables of those names that the file has, as f64. Throws InputError for what is no NetCDF
+/// file.
+NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::string>& names);
+
+}  // namespace lockstep::io
