@@ -9,8 +9,7 @@
 
 namespace lockstep::flow {
 
-std::filesystem::path draw_vorticity(const std::filesystem::path& folder, const Array& omega, int64_t number,
-                                     double time, double& range) {
+io::Image picture_of(const Array& omega, double time, double& range) {
   const Array field = omega[0].to(Storage::f32).packed();
   const int64_t ny = field.size(0), nx = field.size(1);
   std::vector<float> values;
@@ -26,8 +25,13 @@ std::filesystem::path draw_vorticity(const std::filesystem::path& folder, const 
   options.maximum = range;
   options.pixel_size = 0;
   options.facts.date = fmt::format("t = {:.6g}", time);
+  return io::draw_map(values, ny, nx, options);
+}
+
+std::filesystem::path draw_vorticity(const std::filesystem::path& folder, const Array& omega, int64_t number,
+                                     double time, double& range) {
   const auto file = folder / fmt::format("omega_{:06}.png", number);
-  io::write_png(file, io::draw_map(values, ny, nx, options));
+  io::write_png(file, picture_of(omega, time, range));
   return file;
 }
 

@@ -3,12 +3,15 @@
 
 #include <filesystem>
 
+#include "io/pictures/png.hpp"
 #include "lockstep/array.hpp"
 
 namespace lockstep::flow {
 
-/// Member 0 of (members, ny, nx), y upwards, as `omega_NNNNNN.png` of the folder. `range` is that of the
-/// colours; 0 is set by this field, so that those after it share its scale.
+/// Member 0 of (members, ny, nx), y upwards. `range` is that of the colours; 0 is set by this field, so that
+/// those after it share its scale.
+io::Image picture_of(const Array& omega, double time, double& range);
+/// The same as `omega_NNNNNN.png` of the folder.
 std::filesystem::path draw_vorticity(const std::filesystem::path& folder, const Array& omega, int64_t number,
                                      double time, double& range);
 

@@ -16,7 +16,7 @@ namespace lockstep::flow {
 
 namespace {
 
-constexpr int64_t kSteps = 500;  // between two looks at the state from the host
+constexpr int64_t kSteps = 500;  // of one stage; a fallback goes back to its start
 
 class Runner {
  public:
@@ -137,7 +137,7 @@ class Runner {
         step_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         if (!blown.empty()) sound = solver.last_sound_vorticity();
         note_clock(solver);
-        if (now == left || finished()) state_ = solver.state();
+        state_ = solver.state();
       });
       if (!blown.empty()) refuse_blow_up(blown.front(), sound);
       left -= now;
