@@ -161,6 +161,7 @@ void add_flow_options(CLI::App& app, FlowArguments& a) {
   add_integer(app, "--save-every", a.save_every, "steps between saved fields (default: first and last)", "N",
               1, INT64_MAX / 2);
   add_flag(app, "--pictures", a.pictures, "a PNG of each saved field");
+  add_text(app, "--video", a.video, "a film of the saved fields", "FILE.mp4");
   add_text(app, "--checkpoint", a.checkpoint,
            "written with each saved field; a run that finds it goes on from there with the same bits",
            "FILE");
@@ -187,6 +188,7 @@ flow::RunOptions flow_run_options(const FlowArguments& a) {
   o.precision = a.precision == "f64" ? Storage::f64 : Storage::f32;
   o.members = a.members;
   o.pictures = a.pictures;
+  o.video = a.video;
   o.checkpoint = a.checkpoint;
   if (a.format == "npz") o.format = flow::RunOptions::Format::npz;
   o.folder = a.out;

@@ -12,7 +12,7 @@ namespace lockstep::cli {
 struct FlowArguments {
   std::string n, initial = "mcwilliams", closure = "none", closure_form, averaging, forcing = "none", hyper,
                  hypo, box, integrator = "rk4", dealias = "two-thirds", advection = "stress",
-                 precision = "f32", checkpoint, format = "nc", out;
+                 precision = "f32", checkpoint, format = "nc", video, out;
   std::optional<double> dt, cfl, time;
   double nu = 1e-4, drag = 0, beta = 0;
   int64_t seed = 0, steps = 0, members = 1, save_every = 0;

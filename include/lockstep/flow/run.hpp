@@ -34,6 +34,8 @@ struct RunOptions {
   enum class Format : uint8_t { nc, npz };
   Format format = Format::nc;
   bool pictures = false;
+  /// A film of the saved fields of member 0; empty: none.
+  std::filesystem::path video;
   /// Written whenever a field is saved; a run that finds one goes on from there. Empty: none.
   std::filesystem::path checkpoint;
   std::function<void(int64_t done, int64_t total)> on_progress;  // in thousandths

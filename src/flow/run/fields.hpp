@@ -31,6 +31,7 @@ class Series {
   void add(const Moment& moment, const Array& omega);
   int64_t size() const { return int64_t(moments_.size()); }
   const Moment& last() const { return moments_.back(); }
+  const Moment& moment(int64_t k) const { return moments_[size_t(k)]; }
   /// The series without the fields, for a checkpoint, and back; fields that a later moment wrote are dropped.
   io::NpzArrays packed() const;
   void restore(const io::NpzArrays& arrays);

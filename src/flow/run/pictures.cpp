@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "io/pictures/map_picture.hpp"
+#include "io/pictures/video.hpp"
 
 namespace lockstep::flow {
 
@@ -32,6 +34,19 @@ std::filesystem::path draw_vorticity(const std::filesystem::path& folder, const 
                                      double time, double& range) {
   const auto file = folder / fmt::format("omega_{:06}.png", number);
   io::write_png(file, picture_of(omega, time, range));
+  return file;
+}
+
+std::filesystem::path film(const Series& series, const std::filesystem::path& file) {
+  double range = 0;
+  std::optional<io::VideoWriter> writer;
+  for (int64_t k = 0; k < series.size(); ++k) {
+    const io::Image picture = picture_of(series.field(k), series.moment(k).time.front(), range);
+    if (!writer)
+      writer.emplace(file, picture.width, picture.height, std::clamp(double(series.size()) / 10, 2.0, 25.0));
+    writer->add(picture);
+  }
+  if (writer) writer->commit();
   return file;
 }
 

@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "flow/run/checkpoint.hpp"
 #include "flow/run/pictures.hpp"
+#include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
@@ -188,6 +189,7 @@ class Runner {
     result_.steps = steps_;
     result_.frames = series_->size();
     result_.files.insert(result_.files.begin(), series_->write_result(options_.format));
+    if (!options_.video.empty()) result_.files.push_back(film(*series_, options_.video));
     if (options_.checkpoint.empty()) series_->remove_fields();
   }
 
@@ -210,6 +212,9 @@ class Runner {
 
 RunResult run(Context& context, const RunOptions& options) {
   if (options.folder.empty()) throw InputError("no folder for the results", "flow run", "a folder");
+  if (!options.video.empty())
+    if (const std::string reason = io::video_unavailable_reason(); !reason.empty())
+      throw UnsupportedError(reason, "flow run --video", "a build with films, or --pictures");
   if (options.members < 1)
     throw InputError(fmt::format("{} members", options.members), "flow run", "1 or more");
   return Runner(context, options).run();
