@@ -112,16 +112,20 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
 }
 
+// A stage whose device fails goes on from its inputs on the CPU; what is left of the run stays there.
 TEST(FlowRun, AFaultGoesOnOnTheCpu) {
+  std::string gpu;
+  for (const DeviceStatus& status : Device::list())
+    if (gpu.empty() && status.available &&
+        (status.info.kind == DeviceKind::cuda || status.info.kind == DeviceKind::webgpu))
+      gpu = status.info.name;
+  if (gpu.empty()) GTEST_SKIP() << "no GPU and no software adapter";
   const test::TemporaryFolder first, second;
-  ContextOptions options;
-  options.device = "interp";
-  options.on_fallback = [](const std::string&) {};
   RunOptions o = small(first.path());
-  o.steps = 2;
-  o.save_every = 1;
-  o.model.grid = {8, 8};
   {
+    ContextOptions options;
+    options.device = gpu;
+    options.on_fallback = [](const std::string&) {};
     Context context(options);
     set_fault("flow.steps:launch:3");
     run(context, o);
@@ -131,8 +135,8 @@ TEST(FlowRun, AFaultGoesOnOnTheCpu) {
   o.folder = second.path();
   Context context = cpu_context();
   run(context, o);
-  const Array x = omega_of(first.path() / "run.npz"), y = omega_of(second.path() / "run.npz");
-  EXPECT_EQ(std::memcmp(x.data(), y.data(), size_t(x.bytes())), 0);
+  const Comparison2d c = compare_runs(first.path() / "run.npz", second.path() / "run.npz");
+  EXPECT_LT(c.rows.back().relative_l2, 1e-5);
 }
 
 TEST(FlowRun, BlowUpsAndBadInputAreNamed) {
