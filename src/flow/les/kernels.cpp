@@ -33,6 +33,7 @@ std::string text(const KernelForm& form) {
   if (form.terms.closure != Closure::none)
     t += fmt::format("{}{}", name(form.terms.closure),
                      form.terms.form == ClosureForm::simple ? ".simple" : "");
+  if (is_dynamic(form.terms.closure) && form.terms.averaging == Averaging::local) t += ".local";
   for (const auto& [on, word] : {std::pair{form.kolmogorov, ".kolmogorov"},
                                  {form.stochastic, ".stochastic"},
                                  {form.filter, ".filter"},
