@@ -229,6 +229,30 @@ std::string csv_section(const fs::path& file) {
   return body + html::table(table);
 }
 
+std::string pictures_section(const std::vector<fs::path>& files) {
+  if (files.empty()) return {};
+  // A year of hours would make a page that no reader opens: pictures at even distances stand for all.
+  constexpr size_t kMost = 96;
+  const size_t shown = std::min(files.size(), kMost);
+  std::string body = "<h2>Pictures</h2>\n";
+  if (shown < files.size()) body += fmt::format("<p>{} of {}, evenly chosen</p>\n", shown, files.size());
+  body += "<div class=\"maps\">\n";
+  for (size_t k = 0; k < shown; ++k) {
+    const fs::path& file = files[k * files.size() / shown];
+    body += html::picture(file, file.stem().string(), k + 1);
+  }
+  return body + "</div>\n";
+}
+
+std::string films_section(const std::vector<fs::path>& files) {
+  constexpr uintmax_t kLargest = uintmax_t{64} << 20;  // bytes inside of a page
+  std::string body;
+  for (const fs::path& file : files)
+    body += html::heading(file.filename().string(), 2) +
+            (fs::file_size(file) <= kLargest ? html::film(file) : "<p>too large for this page</p>\n");
+  return body;
+}
+
 int run(const CommonOptions& common, const std::string& folder, const std::string& out_option) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
@@ -236,19 +260,22 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
   Session session(common);
   const fs::path out = out_option.empty() ? fs::path(folder) / "report.html" : fs::path(out_option);
   std::map<std::string, std::vector<fs::path>> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file() && !entry.path().filename().string().starts_with("."))
-      files[entry.path().extension().string()].push_back(entry.path());
+  for (const fs::path& place :
+       {fs::path(folder), fs::path(folder) / "summary", fs::path(folder) / "pictures"}) {
+    if (!fs::is_directory(place, error)) continue;
+    std::map<std::string, std::vector<fs::path>> here;
+    for (const auto& entry : fs::directory_iterator(place)) {
+      if (entry.is_regular_file() && !entry.path().filename().string().starts_with("."))
+        here[entry.path().extension().string()].push_back(entry.path());
+    }
+    for (auto& [suffix, list] : here) {
+      if (place != fs::path(folder) && suffix != ".png") continue;
+      std::sort(list.begin(), list.end());
+      files[suffix].insert(files[suffix].end(), list.begin(), list.end());
+    }
   }
-  for (auto& [suffix, list] : files) std::sort(list.begin(), list.end());
-  std::string body;
-  if (!files[".png"].empty()) {
-    body += "<h2>Pictures</h2>\n<div class=\"maps\">\n";
-    size_t number = 0;
-    for (const fs::path& file : files[".png"]) body += html::picture(file, file.stem().string(), ++number);
-    body += "</div>\n";
-  }
-  int64_t sections = static_cast<int64_t>(files[".png"].size());
+  std::string body = films_section(files[".mp4"]) + pictures_section(files[".png"]);
+  int64_t sections = static_cast<int64_t>(files[".png"].size() + files[".mp4"].size());
   const std::pair<const char*, std::string (*)(const fs::path&)> kinds[] = {
       {".json", json_section}, {".jsonl", lines_section}, {".csv", csv_section}};
   for (const auto& [suffix, section] : kinds) {
@@ -261,7 +288,7 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
   }
   if (sections == 0) {
     throw InputError("nothing to report", folder,
-                     "pictures (.png), JSON (.json), telemetry (.jsonl) or tables (.csv)");
+                     "pictures (.png), films (.mp4), JSON (.json), telemetry (.jsonl) or tables (.csv)");
   }
   body += fmt::format("<p>lockstep {}</p>\n", kVersion);
   write_file(out, std::string_view(

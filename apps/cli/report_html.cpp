@@ -37,7 +37,7 @@ dt { color: #5b606c; } dd { margin: 0; overflow-wrap: anywhere; }
 .map input:focus-visible + label img { outline: 3px solid #4063a8; }
 .map input:checked + label { position: fixed; inset: 0; z-index: 2; overflow: auto; background: #fbfbfa; text-align: center; }
 .map input:checked + label img { width: auto; max-width: 100%; max-height: 100vh; cursor: zoom-out; }
-svg { max-width: 100%; height: auto; }
+svg, video { max-width: 100%; height: auto; }
 @media print { .map { break-inside: avoid; } }
 )";
 
@@ -83,6 +83,12 @@ std::string picture(const std::filesystem::path& file, const std::string& captio
       "<figure class=\"map\"><input type=\"checkbox\" id=\"picture{2}\"><label for=\"picture{2}\"><img "
       "alt=\"{0}\" src=\"data:image/png;base64,{1}\"></label><figcaption>{0}</figcaption></figure>\n",
       io::xml_escaped(caption), base64(io::read_text_file(file, "a PNG picture")), number);
+}
+
+std::string film(const std::filesystem::path& file) {
+  return fmt::format(
+      "<figure><video controls muted loop src=\"data:video/mp4;base64,{}\"></video></figure>\n",
+      base64(io::read_text_file(file, "a film")));
 }
 
 std::string page(const std::string& title, const std::string& body) {

@@ -29,6 +29,9 @@ std::string figure(const io::Drawing& drawing);
 /// An <img> that holds the file itself and fills the window when it is clicked; `number` is the picture's own.
 std::string picture(const std::filesystem::path& file, const std::string& caption, size_t number);
 
+/// A player that holds the film itself.
+std::string film(const std::filesystem::path& file);
+
 /// The whole page.
 std::string page(const std::string& title, const std::string& body);
 

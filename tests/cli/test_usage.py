@@ -110,10 +110,16 @@ class Report(ProgramTest):
                        "options": {"tile": 512, "outputs": ["svf", "walls"]}, "version": "1.2.3", "date": "2026-01-02T03:04:05Z"}, file)
         with open(self.path("r", "poi.csv"), "w") as file:
             file.write("id,time,Ta,utci\nsquare,2015-06-21T14:00,30,39.5\nsquare,2015-06-21T15:00,31,40\n")
+        # What `urban run` leaves in folders of its own: pictures of the steps, and a film beside them.
+        os.mkdir(self.path("r", "pictures"))
+        os.rename(self.path("r", "dem.png"), self.path("r", "pictures", "dem.png"))
+        with open(self.path("r", "day.mp4"), "wb") as file:
+            file.write(b"film")
         document = self.json_of("report", self.path("r"))
         with open(document["file"]) as file:
             page = file.read()
         self.assertIn("38 to 46, very strong heat stress: 2 h", page.split("poi.csv")[1])
+        self.assertIn('src="data:video/mp4;base64,ZmlsbQ=="', page)
         self.assertEqual(page.count("data:image/png;base64,"), 4)
         self.assertIn("a&lt;b", page)
         self.assertNotIn("a<b", page)
