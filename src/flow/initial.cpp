@@ -1,4 +1,6 @@
 // Initial vorticity. Formulas and sources: docs/flow.md.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -69,7 +71,8 @@ double shape(Initial which, double x, double y) {
 
 Array initial_field(const BoxGrid& grid, Initial which, uint64_t seed) {
   if (grid.nx < 4 || grid.ny < 4)
-    throw InputError("too few points", "flow grid", "4 or more along each axis");
+    throw InputError(fmt::format("{} x {} points", grid.ny, grid.nx), "flow grid",
+                     "4 or more along each axis");
   std::vector<double> w;
   if (which == Initial::mcwilliams || which == Initial::noise) {
     w = random_field(grid, which, seed);

@@ -47,7 +47,8 @@ void take_grid(const FlowArguments& a, flow::RunOptions& o) {
     o.model.grid.ly = ly;
   }
   if (a.n.empty()) return;
-  const std::vector<int64_t> n = parse_size(a.n);
+  std::vector<int64_t> n;
+  if (a.n.find_first_not_of("0123456789x") == a.n.npos) n = parse_size(a.n);
   if (n.empty() || n.size() > 2) throw InputError(fmt::format("'{}'", a.n), "--n", "N or NYxNX");
   o.model.grid.ny = n.front();
   o.model.grid.nx = n.back();
