@@ -72,8 +72,8 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
   add_number(app, "--max-reach", a.max_reach, "longest horizontal reach of a ray (default: no limit)", "M",
              {0, 1e7, true});
   add_wall_options(app, a.walls);
-  add_flag(app, "--no-pictures", a.no_pictures, "no PNG a step");
-  add_flag(app, "--no-video", a.no_video, "no film of the day (this version writes none)");
+  add_flag(app, "--no-pictures", a.no_pictures, "no PNG a step, and no film");
+  add_flag(app, "--no-video", a.no_video, "no film of the day (day.mp4)");
   add_flag(app, "--no-resume", a.no_resume, "do not take over finished tiles of a killed run");
   add_text(app, "--out", a.out, "folder for the results; it is made if missing", "DIR");
   if (required) require(app, "--out");
@@ -102,7 +102,7 @@ urban::SeriesOptions series_options(const SeriesArguments& a) {
   o.formats = formats_of(a.format);
   o.folder = a.out;
   o.pictures = !a.no_pictures;
-  o.video = !a.no_video;
+  o.video = !a.no_video && !a.no_pictures;  // a film is made of the pictures
   o.preset = a.preset;
   o.sky = a.sky;
   o.body = a.body;

@@ -48,7 +48,7 @@ struct SeriesOptions {
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
   std::filesystem::path folder;  ///< of results
   bool pictures = true;          ///< a PNG a step
-  bool video = true;             ///< reserved: films are not written yet
+  bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
 
   std::string preset = "umep";      ///< umep, solweig, corrected
   std::string sky = "anisotropic";  ///< or isotropic

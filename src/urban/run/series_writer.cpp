@@ -25,6 +25,7 @@ using WriteClock = std::chrono::steady_clock;
 
 /// Steps that wait for the writer or are being filled.
 constexpr size_t kStepsInFlight = 3;
+constexpr double kFramesPerSecond = 4;
 constexpr double kCoolestTmrt = -10, kHottestTmrt = 80;  // of pictures
 
 double seconds_of(WriteClock::time_point start) {
@@ -66,6 +67,15 @@ io::SeriesDescription description_of(const SeriesOptions& options, const SeriesI
                          options.weather.filename().string());
   d.history = fmt::format("computed by lockstep from {}", options.city.dsm.filename().string());
   return d;
+}
+
+/// The output that pictures show: the one that says most of those wanted.
+size_t shown_output(const std::vector<SeriesOutput>& outputs) {
+  size_t shown = 0;
+  for (const SeriesOutput best : {SeriesOutput::pet, SeriesOutput::tmrt, SeriesOutput::utci})
+    for (size_t o = 0; o < outputs.size(); ++o)
+      if (outputs[o] == best) shown = o;
+  return shown;
 }
 
 }  // namespace
@@ -191,17 +201,28 @@ void SeriesWriter::write(const Item& item) {
       write_grid(options_.folder / output / (output + "_" + stamp), item.planes[o].data(), format);
     });
   }
-  if (options_.pictures) draw(item);
+  if (options_.pictures || options_.video) add_picture(item);
   if (item.step == 0) summary_->clear();
   summary_->add(item.planes);
 }
 
-void SeriesWriter::draw(const Item& item) const {
-  // The picture of a step shows the index that says most of those wanted.
-  size_t shown = 0;
-  for (const SeriesOutput best : {SeriesOutput::pet, SeriesOutput::tmrt, SeriesOutput::utci})
-    for (size_t o = 0; o < options_.outputs.size(); ++o)
-      if (options_.outputs[o] == best) shown = o;
+/// A PNG of the step, and a frame of the film.
+void SeriesWriter::add_picture(const Item& item) {
+  const io::Image picture = draw(item);
+  if (options_.pictures) {
+    const SeriesOutput output = options_.outputs[shown_output(options_.outputs)];
+    const std::string file = fmt::format("{}_{}.png", name(output), stamp_of(inputs_.steps[item.step].time));
+    io::write_png(options_.folder / "pictures" / file, picture);
+  }
+  if (!options_.video || inputs_.steps.size() < 2 || !io::video_unavailable_reason().empty()) return;
+  if (item.step == 0)  // also after a fallback
+    film_ = std::make_unique<io::VideoWriter>(options_.folder / "day.mp4", int(picture.width),
+                                              int(picture.height), kFramesPerSecond);
+  film_->add(picture);
+}
+
+io::Image SeriesWriter::draw(const Item& item) const {
+  const size_t shown = shown_output(options_.outputs);
   const SeriesOutput output = options_.outputs[shown];
   const WeatherStep& step = inputs_.steps[item.step];
   StepPicture picture;
@@ -220,8 +241,7 @@ void SeriesWriter::draw(const Item& item) const {
     picture.minimum = kCoolestTmrt;
     picture.maximum = kHottestTmrt;
   }
-  const std::string file = fmt::format("{}_{}.png", name(output), stamp_of(step.time));
-  io::write_png(options_.folder / "pictures" / file, draw_step_picture(picture));
+  return draw_step_picture(picture);
 }
 
 void SeriesWriter::finish(SeriesResult& result) {
@@ -234,6 +254,13 @@ void SeriesWriter::finish(SeriesResult& result) {
   if (netcdf_) {
     netcdf_->commit();
     result.netcdf = options_.folder / "run.nc";
+  }
+  if (film_) {
+    film_->commit();
+    result.video = options_.folder / "day.mp4";
+  } else if (const std::string reason = io::video_unavailable_reason();
+             options_.video && inputs_.steps.size() > 1 && !reason.empty()) {
+    logging::warning("no film of the day: {}", reason);
   }
   const bool tif = writes(options_, SeriesFormat::tif) ||
                    (!writes(options_, SeriesFormat::npy) && io::gdal_unavailable_reason().empty());

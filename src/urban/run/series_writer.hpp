@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/folder_lock.hpp"
+#include "io/pictures/video.hpp"
 #include "io/rasters/grid_series.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/run/series_inputs.hpp"
@@ -56,7 +57,8 @@ class SeriesWriter {
   void work();
   void write(const Item& item);
   void write_grid(const std::filesystem::path& stem, const float* values, SeriesFormat format) const;
-  void draw(const Item& item) const;
+  io::Image draw(const Item& item) const;
+  void add_picture(const Item& item);
   void stop();
 
   const SeriesOptions& options_;
@@ -64,6 +66,7 @@ class SeriesWriter {
   FolderLock lock_;
   std::unique_ptr<io::GridSeriesWriter> netcdf_;
   std::unique_ptr<Summary> summary_;
+  std::unique_ptr<io::VideoWriter> film_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
