@@ -55,9 +55,10 @@ TEST(TwoSweep, IsTheSameBitsForEveryBoundaryAndOrder) {
   for (const Device& device : devices())
     for (const std::string& b : testing::boundaries())
       for (int order : {2, 8}) {
-        // Kernels of order 8 with many edge rows are large: mixed boundaries, on the last device.
-        const bool mixed = b.find("x=") == 0;
-        if (order == 8 && (!mixed || device.info().kind == DeviceKind::interp)) continue;
+        // Code of many edge rows takes the CPU's generator seconds: mixed boundaries there at order 8, all others by the
+        // interpreter.
+        const bool mixed = b.find("x=") == 0, interp = device.info().kind == DeviceKind::interp;
+        if (order == 8 ? !mixed || interp : !interp && b != "periodic") continue;
         const Mesh mesh = mesh_of({20, 13, 18}, b, order);
         const Loss loss(transport(3), mesh);
         expect_equal(device, loss, upload(device, mesh, random_state<float>(mesh, 5)),
@@ -74,8 +75,9 @@ TEST(TwoSweep, IsTheSameBitsForEveryTile) {
         std::vector<float> mask;
         for (int64_t i = 0; i < mesh.count(); ++i) mask.push_back(float(i % 3));
         const Loss loss(transport(3), mesh);
-        expect_equal(device, loss, upload(device, mesh, random_state<float>(mesh, 6), mask), b,
-                     {{16, 4, 1, 16}, {32, 2, 2, 5}, {4, 8, 1, 1}, {8, 2, 4, 3}});
+        std::vector<std::array<int, 4>> tiles{{16, 4, 1, 16}, {8, 2, 4, 3}};
+        if (order == 4) tiles.insert(tiles.end(), {{32, 2, 2, 5}, {4, 8, 1, 1}});
+        expect_equal(device, loss, upload(device, mesh, random_state<float>(mesh, 6), mask), b, tiles);
       }
 }
 
