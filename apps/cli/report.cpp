@@ -18,7 +18,7 @@
 #include "lockstep/error.hpp"
 #include "report_html.hpp"
 #include "session.hpp"
-#include "urban/run/stress_clock.hpp"
+#include "urban/pictures/stress_clock.hpp"
 #include "version.hpp"
 
 namespace lockstep::cli {

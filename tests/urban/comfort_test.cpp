@@ -9,7 +9,7 @@
 #include <random>
 
 #include "lockstep/error.hpp"
-#include "urban/run/run_stage.hpp"
+#include "urban/stages/run_stage.hpp"
 
 namespace lockstep::urban {
 namespace {

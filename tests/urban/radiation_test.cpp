@@ -10,7 +10,7 @@
 #include "urban/athens.hpp"
 #include "urban/radiation/perez.hpp"
 #include "urban/radiation/reference.hpp"
-#include "urban/run/run_stage.hpp"
+#include "urban/stages/run_stage.hpp"
 
 namespace lockstep::urban {
 namespace {

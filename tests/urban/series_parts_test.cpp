@@ -10,9 +10,9 @@
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/athens.hpp"
-#include "urban/run/points.hpp"
-#include "urban/run/series_measured.hpp"
-#include "urban/run/series_summary.hpp"
+#include "urban/series/measured.hpp"
+#include "urban/series/points.hpp"
+#include "urban/series/summary.hpp"
 #include "urban/weather/parameters.hpp"
 
 namespace lockstep::urban {

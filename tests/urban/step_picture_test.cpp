@@ -1,5 +1,5 @@
 // Maps of the outputs of `urban run`: classes of stress in their colours, states of shade, missing pixels.
-#include "urban/run/step_picture.hpp"
+#include "urban/pictures/step_picture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "io/pictures/drawing.hpp"
 #include "lockstep/error.hpp"
-#include "urban/run/stress_clock.hpp"
+#include "urban/pictures/stress_clock.hpp"
 
 namespace lockstep::urban {
 namespace {

@@ -9,7 +9,7 @@
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"
-#include "urban/run/run_stage.hpp"
+#include "urban/stages/run_stage.hpp"
 
 namespace lockstep::cli {
 namespace {

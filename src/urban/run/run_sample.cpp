@@ -1,7 +1,7 @@
 // A whole run: the sample city as files.
+#include "core/host_stage.hpp"
 #include "urban/city/sample_city.hpp"
-#include "urban/run/host_stages.hpp"
-#include "urban/run/looks.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/run/outputs.hpp"
 
 namespace lockstep::urban {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "core/host_stage.hpp"
 #include "core/log.hpp"
 #include "lockstep/error.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/run/city_files.hpp"
-#include "urban/run/host_stages.hpp"
-#include "urban/run/looks.hpp"
 #include "urban/run/outputs.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/walls/walls.hpp"

@@ -1,11 +1,11 @@
 // A whole run: the 15 grids of sky view factors, written tile by tile.
 #include <algorithm>
 
+#include "core/host_stage.hpp"
 #include "core/platform/mapped_file.hpp"
 #include "io/arrays/npy.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/run/city_files.hpp"
-#include "urban/run/host_stages.hpp"
-#include "urban/run/looks.hpp"
 #include "urban/run/outputs.hpp"
 #include "urban/sky/sky.hpp"
 

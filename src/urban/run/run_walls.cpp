@@ -1,7 +1,7 @@
 // A whole run: heights and directions of walls.
+#include "core/host_stage.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/run/city_files.hpp"
-#include "urban/run/host_stages.hpp"
-#include "urban/run/looks.hpp"
 #include "urban/run/outputs.hpp"
 #include "urban/walls/walls.hpp"
 

@@ -1,4 +1,4 @@
-#include "urban/run/series_summary.hpp"
+#include "urban/series/summary.hpp"
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "urban/comfort/comfort.hpp"
-#include "urban/run/series_writer.hpp"
+#include "urban/series/writer.hpp"
 
 namespace lockstep::urban {
 

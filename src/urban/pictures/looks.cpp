@@ -1,4 +1,4 @@
-#include "urban/run/looks.hpp"
+#include "urban/pictures/looks.hpp"
 
 #include <fmt/format.h>
 

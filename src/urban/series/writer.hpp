@@ -15,7 +15,7 @@
 #include "io/pictures/video.hpp"
 #include "io/rasters/grid_series.hpp"
 #include "lockstep/urban/series.hpp"
-#include "urban/run/series_inputs.hpp"
+#include "urban/series/inputs.hpp"
 
 namespace lockstep::urban {
 

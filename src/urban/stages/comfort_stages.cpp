@@ -3,7 +3,7 @@
 
 #include "lockstep/error.hpp"
 #include "urban/comfort/comfort.hpp"
-#include "urban/run/run_stage.hpp"
+#include "urban/stages/run_stage.hpp"
 
 namespace lockstep::urban {
 namespace {

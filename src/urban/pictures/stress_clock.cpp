@@ -1,4 +1,4 @@
-#include "urban/run/stress_clock.hpp"
+#include "urban/pictures/stress_clock.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <numbers>
 #include <optional>
 
-#include "urban/run/step_picture.hpp"
+#include "urban/pictures/step_picture.hpp"
 
 namespace lockstep::urban {
 namespace {

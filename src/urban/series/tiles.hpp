@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/context.hpp"
-#include "urban/run/series_inputs.hpp"
+#include "urban/series/inputs.hpp"
 #include "urban/sky/sky_plan.hpp"
 #include "urban/tiles/run_tiles.hpp"
 

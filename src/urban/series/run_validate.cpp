@@ -14,7 +14,7 @@
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
-#include "urban/run/series_measured.hpp"
+#include "urban/series/measured.hpp"
 
 namespace lockstep::urban {
 namespace {

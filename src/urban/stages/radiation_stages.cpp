@@ -5,7 +5,7 @@
 
 #include "lockstep/error.hpp"
 #include "urban/radiation/reference.hpp"
-#include "urban/run/run_stage.hpp"
+#include "urban/stages/run_stage.hpp"
 
 namespace lockstep::urban {
 namespace {

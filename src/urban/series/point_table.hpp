@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "urban/run/series_inputs.hpp"
+#include "urban/series/inputs.hpp"
 
 namespace lockstep::urban {
 

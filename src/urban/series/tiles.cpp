@@ -1,4 +1,4 @@
-#include "urban/run/series_tiles.hpp"
+#include "urban/series/tiles.hpp"
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>

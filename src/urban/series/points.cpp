@@ -1,4 +1,4 @@
-#include "urban/run/points.hpp"
+#include "urban/series/points.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "urban/run/series_writer.hpp"
+#include "urban/series/writer.hpp"
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
@@ -14,8 +14,8 @@
 #include "io/rasters/cog.hpp"
 #include "io/rasters/netcdf_api.hpp"
 #include "lockstep/error.hpp"
-#include "urban/run/series_summary.hpp"
-#include "urban/run/step_picture.hpp"
+#include "urban/pictures/step_picture.hpp"
+#include "urban/series/summary.hpp"
 
 namespace lockstep::urban {
 namespace {

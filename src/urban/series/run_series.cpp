@@ -10,17 +10,17 @@
 #include <numeric>
 
 #include "core/atomic_file.hpp"
+#include "core/host_stage.hpp"
 #include "core/log.hpp"
 #include "core/platform/mapped_file.hpp"
 #include "core/platform/process.hpp"
 #include "core/statistics.hpp"
 #include "core/telemetry.hpp"
 #include "lockstep/error.hpp"
-#include "urban/run/host_stages.hpp"
 #include "urban/run/report.hpp"
-#include "urban/run/series_points.hpp"
-#include "urban/run/series_tiles.hpp"
-#include "urban/run/series_writer.hpp"
+#include "urban/series/point_table.hpp"
+#include "urban/series/tiles.hpp"
+#include "urban/series/writer.hpp"
 #include "urban/tiles/tile_store.hpp"
 #include "urban/walls/walls.hpp"
 

@@ -1,4 +1,4 @@
-#include "urban/run/run_stage.hpp"
+#include "urban/stages/run_stage.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "urban/run/series_inputs.hpp"
+#include "urban/series/inputs.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include "core/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
-#include "urban/run/looks.hpp"
-#include "urban/run/points.hpp"
+#include "urban/pictures/looks.hpp"
+#include "urban/series/points.hpp"
 #include "urban/sky/patches.hpp"
 
 namespace lockstep::urban {

@@ -11,7 +11,7 @@
 #include "core/atomic_file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
-#include "urban/run/series_tiles.hpp"
+#include "urban/series/tiles.hpp"
 #include "urban/walls/walls.hpp"
 
 namespace lockstep::urban {

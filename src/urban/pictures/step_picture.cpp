@@ -1,4 +1,4 @@
-#include "urban/run/step_picture.hpp"
+#include "urban/pictures/step_picture.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "lockstep/error.hpp"
-#include "urban/run/looks.hpp"
+#include "urban/pictures/looks.hpp"
 
 namespace lockstep::urban {
 namespace {

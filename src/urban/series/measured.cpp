@@ -1,4 +1,4 @@
-#include "urban/run/series_measured.hpp"
+#include "urban/series/measured.hpp"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "urban/run/series_points.hpp"
+#include "urban/series/point_table.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "core/atomic_file.hpp"
-#include "urban/run/series_tiles.hpp"
+#include "urban/series/tiles.hpp"
 
 namespace lockstep::urban {
 namespace {
