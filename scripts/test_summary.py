@@ -27,7 +27,7 @@ NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|
 # What a device cannot do by its nature (docs/support.md lists it), and what another test of the same case holds.
 CANNOT = re.compile(r"has no f64|no 64-bit integers|bytes of shared (memory|arrays)|no plain reference"
                     r"|the interpreter (takes too long|alone is too slow)|no CPU back end|without LLVM"
-                    r"|run by \S+ only|may not mount", re.I)
+                    r"|run by \S+ only|may not mount|too quick to be killed|every kind of device is there", re.I)
 # Frameworks that the Python module works with and that Debian does not have, or not new enough.
 FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op) is not installed", re.I)
 NEEDS_DATA = re.compile(r"is absent|is not here|test data|no /", re.I)
