@@ -154,7 +154,7 @@ Example gray_scott(int64_t n) {
           {{"feed", 0.0367}, {"kill", 0.0649}, {"da", 0.16}, {"db", 0.08}},
           {{"a", Advance::forward}, {"b", Advance::forward}},
           "b",
-          500,
+          300,
           [](const std::string& f, int, double x, double y, double) {
             const double seed = bump(x, y, 0.5, 0.5, 0.05) + bump(x, y, 0.3, 0.62, 0.04);
             return f == "a" ? 1 - 0.5 * seed : 0.25 * seed;
@@ -191,7 +191,7 @@ constexpr Entry kExamples[] = {{"heat", heat, 96},
                                {"wave", wave, 96},
                                {"navier_stokes", navier_stokes, 64},
                                {"maxwell", maxwell, 96},
-                               {"gray_scott", gray_scott, 128},
+                               {"gray_scott", gray_scott, 64},
                                {"shallow_water", shallow_water, 96}};
 
 }  // namespace

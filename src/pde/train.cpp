@@ -168,6 +168,21 @@ void move_on(const Device& device, const Unknown& u, size_t end) {
   device.copy(u.levels[end], u.levels[1]);
 }
 
+double value_at(WindowLoss&& loss) {
+  loss.launch_at(loss.point(), loss.gradient(), loss.value());
+  return loss.device().download<double>(loss.value())[0];
+}
+
+/// All rates start as the last ones that the window before kept.
+void carry_rates(const Device& device, const std::vector<Unknown>& unknowns, const Buffer& last, int end,
+                 const Buffer& start) {
+  for (const Unknown& u : unknowns)
+    if (u.advance != Advance::diagnostic)
+      for (int k = 0; k < u.count(); ++k)
+        device.copy(last.rows(u.first + (end - 2) * u.cells(), u.cells()),
+                    start.rows(u.first + k * u.cells(), u.cells()));
+}
+
 }  // namespace
 
 TrainResult train(const Device& device, const Example& example, const TrainOptions& options,
@@ -193,26 +208,26 @@ TrainResult train(const Device& device, const Example& example, const TrainOptio
   TrainResult result;
   result.windows = options.windows ? options.windows : example.windows;
   const Vector zeros(size_t(count), 0.0);
+  Buffer last;  // the point of the window before
   for (int window = 0; window < result.windows; ++window) {
     const Buffer start = device.upload(zeros);
     for (const Unknown& u : unknowns)
       if (u.advance == Advance::diagnostic)
         for (int k = 0; k < u.count(); ++k)
           scale(device, u.levels[1], start.rows(u.first + k * u.cells(), u.cells()), 1 / kDiagnosticScale);
+    const double at_rest = value_at(WindowLoss(device, start, bound, unknowns, example.mesh.dt));
+    if (last) carry_rates(device, unknowns, last, end, start);
     WindowLoss objective(device, start, bound, unknowns, example.mesh.dt);
-    double first = 0;
     optimize::Options search;
     search.max_iterations = options.iterations;
     search.value_tolerance = search.gradient_tolerance = search.step_tolerance = 0;
-    search.callback = [&](const optimize::Iteration& row) {
-      if (row.iteration == 1) first = row.value + row.value_change;
-      return row.value > options.tolerance * first;
-    };
+    search.callback = [&](const optimize::Iteration& row) { return row.value > options.tolerance * at_rest; };
     const optimize::Result found = optimize::minimize(objective, search);
     result.iterations += found.iterations;
-    result.losses_first.push_back(found.first_value);
+    result.losses_first.push_back(at_rest);
     result.losses_last.push_back(found.value);
-    result.converged += found.value <= options.tolerance * found.first_value;
+    result.converged += found.value <= options.tolerance * at_rest;
+    last = objective.point();
     objective.take();
     for (const Unknown& u : unknowns) move_on(device, u, size_t(end));
     if (progress) progress();

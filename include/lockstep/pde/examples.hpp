@@ -42,10 +42,10 @@ struct TrainOptions {
   int levels = 8;           // of a window, 4 or more
   int windows = 0;          // 0: as many as the example has
   int iterations = 500;     // of L-BFGS for a window, at most
-  double tolerance = 1e-6;  // a window has converged when its loss has fallen by this factor
+  double tolerance = 1e-6;  // a window has converged when its loss is this share of that at rest
 };
 struct TrainResult {
-  std::vector<double> losses_first, losses_last;  // of each window, before and after
+  std::vector<double> losses_first, losses_last;  // of each window, with all rates 0 and at the end
   int iterations = 0;
   int windows = 0, converged = 0;
   std::map<std::string, std::vector<double>> fields;  // at the end, component by component
