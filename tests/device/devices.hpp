@@ -19,6 +19,15 @@ inline std::vector<std::string> test_devices() {
   return names;
 }
 
+/// The interpreter, and the CPU where this build has its code generator.
+inline std::vector<std::string> host_devices() {
+  std::vector<std::string> found;
+  for (const DeviceStatus& status : Device::list())
+    if (status.available && (status.info.kind == DeviceKind::interp || status.info.kind == DeviceKind::cpu))
+      found.push_back(status.info.name);
+  return found;
+}
+
 /// One open device per name for the whole test program.
 inline const Device& test_device(const std::string& name) {
   static std::map<std::string, Device> open;

@@ -22,21 +22,13 @@ std::string error_of(F f) {
   return "";
 }
 
-/// The interpreter, and the CPU where this build has its code generator.
-std::vector<Device> host_devices() {
-  std::vector<Device> all;
-  for (const DeviceStatus& status : Device::list())
-    if (status.available && (status.info.kind == DeviceKind::interp || status.info.kind == DeviceKind::cpu))
-      all.push_back(Device::open(status.info.name));
-  return all;
-}
-
 /// The numbers that `body(lane, out)` writes for lanes 0 to count - 1, the same on both devices.
 template <class T, class Body>
 std::vector<T> lanes(int64_t count, Body body) {
   const Kernel k = kernel("test.words", [&](At<1> at, Out<T, 1> out) { body(at, out); });
   std::vector<std::vector<T>> results;
-  for (const Device& device : host_devices()) {
+  for (const std::string& name : host_devices()) {
+    const Device& device = test_device(name);
     const Buffer out = device.allocate<T>({count});
     device.launch(k, {count}, out);
     results.push_back(device.download<T>(out));
@@ -118,16 +110,16 @@ TEST(Words, BoundaryRulesHoldForCoordinates) {
   std::vector<f32> in(6);
   std::iota(in.begin(), in.end(), 1.0f);  // 2 rows of 3
   const auto at = [&](int y, int x) { return in[size_t(y * 3 + x)]; };
-  for (const Device& device : host_devices()) {
+  for (const std::string& name : host_devices()) {
+    const Device& device = test_device(name);
     const Buffer a = device.upload(std::span<const f32>(in), {2, 3}), b = device.allocate<f32>({3, 9});
     device.launch(k, {9}, a, b);
     const std::vector<f32> got = device.download<f32>(b);
     for (int n = 0; n < 9; ++n) {
       const int y = n - 4, x = 3 - n;
-      EXPECT_EQ(got[size_t(n)], at(std::clamp(y, 0, 1), std::clamp(x, 0, 2))) << device.info().name << n;
-      EXPECT_EQ(got[size_t(9 + n)], at((y + 8) % 2, (x + 9) % 3)) << device.info().name << n;
-      EXPECT_EQ(got[size_t(18 + n)], y >= 0 && y < 2 && x >= 0 && x < 3 ? at(y, x) : 0)
-          << device.info().name << n;
+      EXPECT_EQ(got[size_t(n)], at(std::clamp(y, 0, 1), std::clamp(x, 0, 2))) << name << n;
+      EXPECT_EQ(got[size_t(9 + n)], at((y + 8) % 2, (x + 9) % 3)) << name << n;
+      EXPECT_EQ(got[size_t(18 + n)], y >= 0 && y < 2 && x >= 0 && x < 3 ? at(y, x) : 0) << name << n;
     }
   }
 }
@@ -170,14 +162,15 @@ TEST(Words, ChecksAndPrints) {
   EXPECT_EQ(k.parameters().size(), 3u);
   std::vector<f32> values(12);
   std::iota(values.begin(), values.end(), 0.0f);
-  for (const Device& device : host_devices()) {
+  for (const std::string& name : host_devices()) {
+    const Device& device = test_device(name);
     const Buffer in = device.upload(std::span<const f32>(values), {3, 4}), out = device.allocate<f32>({3, 4});
     testing::internal::CaptureStderr();
     device.launch(k, {3, 4}, in, out, 100.0f);
     EXPECT_THAT(testing::internal::GetCapturedStderr(),
                 AllOf(HasSubstr("words_test.cpp:"), HasSubstr("test.checks"), HasSubstr("point (1, 1)"),
                       HasSubstr("here is 1")));
-    EXPECT_EQ(device.download<f32>(out), values) << device.info().name;
+    EXPECT_EQ(device.download<f32>(out), values) << name;
     testing::internal::CaptureStderr();
     const std::string said = error_of([&] { device.launch(k, {3, 4}, in, out, 8.5f); });
     testing::internal::GetCapturedStderr();
