@@ -117,6 +117,10 @@ SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inp
         std::make_unique<io::GridSeriesWriter>(options.folder / "run.nc", description_of(options, inputs));
   summary_ = std::make_unique<Summary>(options.outputs, static_cast<size_t>(inputs.city.pixels()),
                                        static_cast<double>(inputs.weather.step_min) / 60);
+  if (options.video && inputs.steps.size() > 1) {
+    no_film_why_ = io::video_unavailable_reason();
+    films_ = no_film_why_.empty();
+  }
   thread_ = std::thread([this] { work(); });
 }
 
@@ -201,7 +205,7 @@ void SeriesWriter::write(const Item& item) {
       write_grid(options_.folder / output / (output + "_" + stamp), item.planes[o].data(), format);
     });
   }
-  if (options_.pictures || options_.video) add_picture(item);
+  if (options_.pictures || films_) add_picture(item);
   if (item.step == 0) summary_->clear();
   summary_->add(item.planes);
 }
@@ -214,7 +218,7 @@ void SeriesWriter::add_picture(const Item& item) {
     const std::string file = fmt::format("{}_{}.png", name(output), stamp_of(inputs_.steps[item.step].time));
     io::write_png(options_.folder / "pictures" / file, picture);
   }
-  if (!options_.video || inputs_.steps.size() < 2 || !io::video_unavailable_reason().empty()) return;
+  if (!films_) return;
   if (item.step == 0)  // also after a fallback
     film_ = std::make_unique<io::VideoWriter>(options_.folder / "day.mp4", int(picture.width),
                                               int(picture.height), kFramesPerSecond);
@@ -258,9 +262,8 @@ void SeriesWriter::finish(SeriesResult& result) {
   if (film_) {
     film_->commit();
     result.video = options_.folder / "day.mp4";
-  } else if (const std::string reason = io::video_unavailable_reason();
-             options_.video && inputs_.steps.size() > 1 && !reason.empty()) {
-    logging::warning("no film of the day: {}", reason);
+  } else if (!no_film_why_.empty()) {
+    logging::warning("no film of the day: {}", no_film_why_);
   }
   const bool tif = writes(options_, SeriesFormat::tif) ||
                    (!writes(options_, SeriesFormat::npy) && io::gdal_unavailable_reason().empty());

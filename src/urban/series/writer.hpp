@@ -67,6 +67,8 @@ class SeriesWriter {
   std::unique_ptr<io::GridSeriesWriter> netcdf_;
   std::unique_ptr<Summary> summary_;
   std::unique_ptr<io::VideoWriter> film_;
+  bool films_ = false;       // a film is wanted and can be made
+  std::string no_film_why_;  // where it is wanted and cannot
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
