@@ -65,8 +65,8 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
   std::call_once(initialised, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    // A third of the compile time of large kernels, and nothing measurable of theirs: processors that run vector code
-    // reorder it themselves.
+    // Up to a third of the compile time of large kernels goes there; what it does for their speed stands in
+    // docs/design/cpu.md.
     if (llvm::cl::Option* scheduler = llvm::cl::getRegisteredOptions().lookup("post-RA-scheduler"))
       scheduler->addOccurrence(1, "post-RA-scheduler", "false");
   });
