@@ -6,11 +6,13 @@ usage: check_house.py include-direction|platform|file-size|format|tidy [ROOT]
 tidy checks .clang-tidy itself and, by it, the lowest layer; $LOCKSTEP_BUILD (default build) holds compile_commands.json.
 """
 import concurrent.futures
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 SKIPPED_EXIT_CODE = 77
 LINE_LIMIT = 600
@@ -139,6 +141,22 @@ def check_format(root):
     return findings
 
 
+def write_file_commands(build, folder):
+    """compile_commands.json in the folder, with an entry for each source that a unity file of the build includes."""
+    with open(os.path.join(build, "compile_commands.json")) as file:
+        commands = json.load(file)
+    included = re.compile(r'^#include "(.+\.cpp)"', re.M)
+    entries = []
+    for entry in commands:
+        sources = [entry["file"]]
+        if "/Unity/" in entry["file"]:
+            with open(entry["file"]) as file:
+                sources = included.findall(file.read())
+        entries += [{**entry, "file": source, "command": entry["command"].replace(entry["file"], source)} for source in sources]
+    with open(os.path.join(folder, "compile_commands.json"), "w") as file:
+        json.dump(entries, file)
+
+
 def check_tidy(root):
     tool = shutil.which("clang-tidy-19")
     build = os.environ.get("LOCKSTEP_BUILD", os.path.join(root, "build"))
@@ -148,12 +166,14 @@ def check_tidy(root):
     verified = subprocess.run([tool, "--verify-config"], cwd=root, capture_output=True, text=True)
     findings = [] if verified.returncode == 0 and "No config errors" in verified.stdout + verified.stderr else [
         ".clang-tidy: " + (verified.stdout + verified.stderr).strip()]
+    database = tempfile.TemporaryDirectory()
+    write_file_commands(build, database.name)
     # The web's files are compiled by another compiler, with its own built-in functions and reserved names.
     sources = [name for name in files_of(root)
                if name.startswith("src/core/") and "/platform/web/" not in name and name.endswith(".cpp")]
 
     def lint(name):
-        done = subprocess.run([tool, "-p", build, "--quiet", name], cwd=root, capture_output=True, text=True)
+        done = subprocess.run([tool, "-p", database.name, "--quiet", name], cwd=root, capture_output=True, text=True)
         lines = [line for line in done.stdout.splitlines() if " warning: " in line or " error: " in line]
         return lines or ([f"{name}: {done.stderr.strip()[-300:]}"] if done.returncode else [])
 
