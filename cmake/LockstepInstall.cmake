@@ -32,7 +32,7 @@ endif()
 # --- devel: every library in one, for users of the C++ interface.
 get_property(applications GLOBAL PROPERTY LOCKSTEP_APPLICATIONS)
 set(LOCKSTEP_PUBLIC_PARTS core ir math autodiff compile clike llvm device device_interp device_cpu device_cuda
-  device_webgpu verify math_cases primitives primitives_cases optimize io ${applications})
+  device_webgpu verify math_cases primitives primitives_cases optimize io nn ${applications})
 foreach(part IN LISTS LOCKSTEP_PUBLIC_PARTS)
   if(TARGET lockstep_${part})
     get_target_property(kind lockstep_${part} TYPE)

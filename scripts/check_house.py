@@ -22,7 +22,7 @@ EXTENSIONLESS = ("run", "test", ".ci/run")
 
 # Height of each layer: an include may only point to a lower one, or stay in its folder.
 LAYERS = {
-    "core": 0, "ir": 1, "math": 2, "compile": 4, "device": 5, "verify": 6, "primitives": 7, "autodiff": 8, "optimize": 9, "io": 10,
+    "core": 0, "ir": 1, "math": 2, "compile": 4, "device": 5, "verify": 6, "primitives": 7, "autodiff": 8, "optimize": 9, "io": 10, "nn": 10,
     "urban": 11, "pde": 11, "flow": 11, "forecast": 11, "solve": 11,
 }
 # Public headers belong to the layer that implements them; all others are open to every layer.

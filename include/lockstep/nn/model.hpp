@@ -1,0 +1,48 @@
+// What trains: a loss of parameters that are one flat buffer on a device, with the gradient beside it.
+//
+//   nn::TrainableModel& model = …;
+//   model.launch_gradient(batch, loss);                  // gradient() and loss[0]; launches only
+//   device.download<float>(loss);
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/device.hpp"
+
+namespace lockstep::nn {
+
+/// A named tensor inside the flat buffer of parameters, row-major.
+struct ParameterTensor {
+  std::string name;            // "dense1.weight"
+  std::vector<int64_t> shape;  // slowest first
+  int64_t offset = 0, size = 0;
+};
+
+/// Examples on the device: inputs (B, …) and targets (B, …), whose meaning is the model's.
+struct Batch {
+  Buffer inputs, targets;
+  int64_t size = 0;  // B
+};
+
+/// Launches are put on the default stream and return before they are done; buffers stay the same ones.
+class TrainableModel {
+ public:
+  virtual ~TrainableModel() = default;
+  virtual const Device& device() const = 0;
+  /// Tensors in the order of their offsets, without gaps.
+  virtual std::span<const ParameterTensor> tensors() const = 0;
+  virtual Buffer parameters() const = 0;  // (n) f32 or f64
+  virtual Buffer gradient() const = 0;    // (n) of the parameters' storage
+  /// loss[0] = mean loss of the batch at parameters(); forward only, no dropout.
+  virtual void launch_loss(const Batch& batch, const Buffer& loss) = 0;
+  /// The same with dropout, and its gradient. `step` numbers the random draws: the same step gives the same bits.
+  virtual void launch_gradient(const Batch& batch, const Buffer& loss, uint64_t step) = 0;
+};
+
+/// Elements of all tensors. Throws InputError where offsets overlap, leave gaps or do not fit the shapes.
+int64_t parameter_count(std::span<const ParameterTensor> tensors);
+
+}  // namespace lockstep::nn
