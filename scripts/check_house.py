@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks of the source tree: include direction, file sizes, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|platform|file-size|format|tidy [ROOT]
+usage: check_house.py include-direction|platform|language|file-size|format|tidy [ROOT]
 
-tidy checks .clang-tidy itself and, by it, the lowest layer; $LOCKSTEP_BUILD (default build) holds compile_commands.json.
+tidy checks .clang-tidy itself and, by it, the folder $LOCKSTEP_TIDY (default src/core, the lowest layer; src is all); $LOCKSTEP_BUILD
+(default build) holds compile_commands.json.
 """
 import concurrent.futures
 import json
@@ -12,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 SKIPPED_EXIT_CODE = 77
 LINE_LIMIT = 600
@@ -34,6 +34,8 @@ CASE_FILES = ("cases.cpp", "cases.hpp")
 # back ends.
 PORTABLE_LAYERS = ("core", "ir", "math", "compile", "device", "verify", "primitives", "autodiff")
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:unistd|fcntl|dlfcn|pthread|signal|termios|sys/\w+)\.h|tbb/[^>]+)>")
+# Above autodiff kernels are written in the kernel language: no instruction is built by hand.
+HAND_BUILT = re.compile(r'\bir::|^\s*#\s*include\s+"(?:lockstep/)?ir/[^"]+\.hpp"')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
@@ -109,6 +111,22 @@ def check_platform(root):
     return findings
 
 
+def check_language(root):
+    findings, checked = [], 0
+    for name in files_of(root):
+        parts = name.split("/")
+        above = parts[0] == "apps" or parts[0] == "src" and LAYERS.get(parts[1], 0) > LAYERS["autodiff"]
+        if not (above and name.endswith(SOURCE_SUFFIXES)):
+            continue
+        checked += 1
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if HAND_BUILT.search(line.split("//")[0]):
+                    findings.append(f"{name}:{number}: builds instructions; only autodiff and what is below it may")
+    print(f"language: {checked} files checked, {len(findings)} findings")
+    return findings
+
+
 def check_file_size(root):
     findings, checked = [], 0
     for name in files_of(root):
@@ -141,50 +159,37 @@ def check_format(root):
     return findings
 
 
-def write_file_commands(build, folder):
-    """compile_commands.json in the folder, with an entry for each source that a unity file of the build includes."""
-    with open(os.path.join(build, "compile_commands.json")) as file:
-        commands = json.load(file)
-    included = re.compile(r'^#include "(.+\.cpp)"', re.M)
-    entries = []
-    for entry in commands:
-        sources = [entry["file"]]
-        if "/Unity/" in entry["file"]:
-            with open(entry["file"]) as file:
-                sources = included.findall(file.read())
-        entries += [{**entry, "file": source, "command": entry["command"].replace(entry["file"], source)} for source in sources]
-    with open(os.path.join(folder, "compile_commands.json"), "w") as file:
-        json.dump(entries, file)
-
-
 def check_tidy(root):
+    """Lints the build's files, unity files where it has such: their sources are what the header filter lets through."""
     tool = shutil.which("clang-tidy-19")
     build = os.environ.get("LOCKSTEP_BUILD", os.path.join(root, "build"))
-    if not tool or not os.path.exists(os.path.join(build, "compile_commands.json")):
+    commands = os.path.join(build, "compile_commands.json")
+    if not tool or not os.path.exists(commands):
         print("tidy: clang-tidy-19 or compile_commands.json is missing: SKIPPED")
         sys.exit(SKIPPED_EXIT_CODE)
     verified = subprocess.run([tool, "--verify-config"], cwd=root, capture_output=True, text=True)
     findings = [] if verified.returncode == 0 and "No config errors" in verified.stdout + verified.stderr else [
         ".clang-tidy: " + (verified.stdout + verified.stderr).strip()]
-    database = tempfile.TemporaryDirectory()
-    write_file_commands(build, database.name)
-    # The web's files are compiled by another compiler, with its own built-in functions and reserved names.
-    sources = [name for name in files_of(root)
-               if name.startswith("src/core/") and "/platform/web/" not in name and name.endswith(".cpp")]
+    folder = os.environ.get("LOCKSTEP_TIDY", "src/core") + "/"
+    with open(commands) as file:
+        names = [entry["file"] for entry in json.load(file)]
+    sources = [name for name in names if os.path.relpath(name, build).startswith(folder) or os.path.relpath(name, root).startswith(folder)]
+    if not sources:
+        findings.append(f"tidy: no file of {folder} in {commands}")
 
     def lint(name):
-        done = subprocess.run([tool, "-p", database.name, "--quiet", name], cwd=root, capture_output=True, text=True)
+        done = subprocess.run([tool, "-p", build, "--quiet", name], cwd=root, capture_output=True, text=True)
         lines = [line for line in done.stdout.splitlines() if " warning: " in line or " error: " in line]
         return lines or ([f"{name}: {done.stderr.strip()[-300:]}"] if done.returncode else [])
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for lines in pool.map(lint, sources):
             findings += lines
-    print(f"tidy: {len(sources)} files checked, {len(findings)} findings")
+    print(f"tidy: {len(sources)} files of {folder} checked, {len(findings)} findings")
     return sorted(set(findings))
 
 
-CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "file-size": check_file_size, "format": check_format, "tidy": check_tidy}
+CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "language": check_language, "file-size": check_file_size, "format": check_format, "tidy": check_tidy}
 
 
 def main():

@@ -51,6 +51,18 @@ class CheckHouse(unittest.TestCase):
             self.assertEqual(code, 1, (name, include))
             self.assertIn(f"{name}:1: <{include}>", text)
 
+    def test_instructions_built_above_autodiff_are_found(self):
+        good = {"src/autodiff/a.cpp": "ir::Function f;\n", "src/verify/a.cpp": '#include "lockstep/ir/types.hpp"\n',
+                "src/solve/a.cpp": '#include "lockstep/ir/ops.def"\n// ir::Function\nstd::dir::x();\n'}
+        code, text = run("language", good)
+        self.assertEqual(code, 0, text)
+        self.assertIn("1 files checked", text)
+        for name, line in (("src/pde/a.cpp", "ir::Builder b;"), ("apps/cli/a.cpp", '#include "lockstep/ir/builder.hpp"'),
+                           ("src/optimize/a.hpp", '#include "ir/verify.hpp"')):
+            code, text = run("language", {name: line + "\n"})
+            self.assertEqual(code, 1, name)
+            self.assertIn(f"{name}:1", text)
+
     def test_long_files_are_found(self):
         self.assertEqual(run("file-size", {"src/core/a.cpp": "\n" * 600})[0], 0)
         code, text = run("file-size", {"src/core/a.cpp": "\n" * 601})
