@@ -1,0 +1,83 @@
+// First-order optimisers over a flat buffer of parameters: SGD with momentum, Adam, AdamW; learning rates that follow
+// a schedule; clipping by the global norm.
+//
+//   nn::Optimizer adam(device, model.parameters(), {.method = optimize::Method::adam});
+//   model.launch_gradient(batch, loss, adam.steps());
+//   adam.launch_step(model.gradient());
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lockstep/device.hpp"
+#include "lockstep/optimize.hpp"
+
+namespace lockstep::nn {
+
+/// A learning rate by the number of the step, 0 for the first. Over the first `warmup` steps it rises linearly,
+/// rate (step + 1) / warmup; then `decay` counts from there.
+struct Schedule {
+  enum class Decay : uint8_t {
+    constant,
+    cosine,  // to rate * final_share at `total` steps (Loshchilov and Hutter 2017, without restarts)
+    linear,  // to the same along a line
+    step,    // times `factor` every `every` steps
+  };
+  double rate = 1e-3;
+  int64_t warmup = 0;
+  Decay decay = Decay::constant;
+  int64_t total = 0;  // steps, warm-up among them, of cosine and linear
+  double final_share = 0;
+  int64_t every = 0;
+  double factor = 0.1;
+
+  double at(int64_t step) const;
+  /// Throws InputError for numbers out of range.
+  void check() const;
+};
+std::string_view name(Schedule::Decay decay);
+/// Throws InputError for an unknown name.
+Schedule::Decay parse_decay(std::string_view text);
+
+struct OptimizerOptions {
+  optimize::Method method = optimize::Method::adam;  // or sgd, adamw
+  Schedule schedule;
+  double momentum = 0;      // sgd
+  double weight_decay = 0;  // adamw: decoupled (Loshchilov and Hutter 2019), times the rate of the step
+  double clip_norm = 0;     // gradients beyond this 2-norm are scaled down to it; 0: none
+};
+
+/// Launches only; one thread at a time.
+class Optimizer {
+ public:
+  /// `parameters` (n), f32 or f64, are what steps move. Throws InputError for options out of range.
+  Optimizer(const Device& device, const Buffer& parameters, const OptimizerOptions& options);
+
+  /// Moves the parameters by the step that belongs to `gradient` (n), which clipping scales in place. A NaN in it
+  /// stays one.
+  void launch_step(const Buffer& gradient);
+  /// The same at a learning rate of the caller's.
+  void launch_step(const Buffer& gradient, double rate);
+
+  const OptimizerOptions& options() const { return options_; }
+  double next_rate() const { return options_.schedule.at(steps_); }
+  /// Steps so far: they decide on the rate and on Adam's bias corrections.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+  /// (n) each, of the parameters' storage: Adam's mean of gradients or the velocity; Adam's mean of squares (SGD:
+  /// zeros); the last move. With the parameters and steps() they are all that decides on the next step.
+  const Buffer& first() const { return first_; }
+  const Buffer& second() const { return second_; }
+  const Buffer& move() const { return move_; }
+  /// 2-norm of the last gradient before clipping, one element; empty without clipping.
+  const Buffer& gradient_norm() const { return norm_; }
+
+ private:
+  Device device_;
+  Buffer parameters_, first_, second_, move_, norm_;
+  OptimizerOptions options_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace lockstep::nn

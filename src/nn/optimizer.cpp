@@ -1,0 +1,113 @@
+#include "lockstep/nn/optimizer.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "lockstep/kernel/kernel.hpp"
+#include "lockstep/primitives.hpp"
+#include "nn/layers/common.hpp"
+#include "nn/optimizer_kernels.hpp"
+#include "optimize/vectors.hpp"
+
+namespace lockstep::nn {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kDecays{"constant", "cosine", "linear", "step"};
+
+void expect(bool good, const std::string& what, const char* expected) {
+  if (!good) throw InputError(what, "optimizer", expected);
+}
+
+}  // namespace
+
+std::string_view name(Schedule::Decay decay) { return kDecays[size_t(decay)]; }
+Schedule::Decay parse_decay(std::string_view text) {
+  for (size_t k = 0; k < kDecays.size(); ++k)
+    if (kDecays[k] == text) return Schedule::Decay(k);
+  throw InputError(fmt::format("schedule '{}'", text), "optimizer", "constant, cosine, linear or step");
+}
+
+void Schedule::check() const {
+  expect(rate >= 0 && std::isfinite(rate), fmt::format("rate {}", rate), "0 or more");
+  expect(warmup >= 0, fmt::format("warmup {}", warmup), "0 or more steps");
+  expect(final_share >= 0 && final_share <= 1, fmt::format("final_share {}", final_share), "0 to 1");
+  if (decay == Decay::cosine || decay == Decay::linear)
+    expect(total > warmup, fmt::format("total {}", total), "more steps than warmup");
+  if (decay == Decay::step) {
+    expect(every >= 1, fmt::format("every {}", every), "1 or more steps");
+    expect(factor > 0 && factor <= 1, fmt::format("factor {}", factor), "above 0, to 1");
+  }
+}
+
+double Schedule::at(int64_t step) const {
+  if (step < warmup) return rate * double(step + 1) / double(warmup);
+  const double past = double(step - warmup);
+  const double share = std::min(past / double(std::max<int64_t>(total - warmup, 1)), 1.0);
+  switch (decay) {
+    case Decay::cosine:
+      return rate * (final_share + (1 - final_share) * 0.5 * (1 + std::cos(3.14159265358979323846 * share)));
+    case Decay::linear: return rate * (1 - (1 - final_share) * share);
+    case Decay::step: return rate * std::pow(factor, std::floor(past / double(every)));
+    case Decay::constant: break;
+  }
+  return rate;
+}
+
+template <class T>
+const Kernel& clip_kernel() {
+  static const Kernel k =
+      kernel(nn_kernel_name<T>("clip"), [](At<1> at, InOut<T, 1> g, Grid<T, 1> norm, Param<T> most) {
+        const Val<T> size = norm[Val<i32>(0)];
+        if_(size > most, [&] { g[at] = g[at] * (most / size); });
+      });
+  return k;
+}
+template const Kernel& clip_kernel<f32>();
+template const Kernel& clip_kernel<f64>();
+
+Optimizer::Optimizer(const Device& device, const Buffer& parameters, const OptimizerOptions& options)
+    : device_(device), parameters_(parameters), options_(options) {
+  using optimize::Method;
+  expect(parameters && parameters.shape().rank() == 1 &&
+             (parameters.storage() == Storage::f32 || parameters.storage() == Storage::f64),
+         "parameters", "one axis of f32 or f64");
+  expect(options.method == Method::sgd || options.method == Method::adam || options.method == Method::adamw,
+         fmt::format("method {}", optimize::name(options.method)), "sgd, adam or adamw");
+  expect(options.momentum >= 0 && options.momentum < 1, fmt::format("momentum {}", options.momentum),
+         "0 or more, below 1");
+  expect(options.weight_decay >= 0, fmt::format("weight_decay {}", options.weight_decay), "0 or more");
+  expect(options.clip_norm >= 0, fmt::format("clip_norm {}", options.clip_norm), "0 or more");
+  options.schedule.check();
+  for (Buffer* b : {&first_, &second_, &move_}) {
+    *b = device.allocate(parameters.storage(), parameters.shape());
+    device.clear(*b);
+  }
+  if (options.clip_norm > 0) norm_ = device.allocate(parameters.storage(), {1});
+}
+
+void Optimizer::launch_step(const Buffer& gradient) { launch_step(gradient, next_rate()); }
+
+void Optimizer::launch_step(const Buffer& gradient, double rate) {
+  if (options_.clip_norm > 0) {
+    primitives::norm(device_, gradient, norm_);
+    by_type(gradient.storage(), [&]<class T>(T) {
+      device_.launch(clip_kernel<T>(), {gradient.elements()}, gradient, norm_, double(T(options_.clip_norm)));
+    });
+  }
+  const double t = double(++steps_);
+  if (options_.method == optimize::Method::sgd) {
+    optimize::momentum_step(device_, gradient, first_, move_, options_.momentum, rate);
+    primitives::axpy(device_, 1, move_, parameters_);
+    return;
+  }
+  const double decay = options_.method == optimize::Method::adamw ? rate * options_.weight_decay : 0;
+  optimize::adam_step(device_, gradient, first_, second_, parameters_, move_, rate,
+                      1 / (1 - std::pow(optimize::kBeta1, t)), 1 / (1 - std::pow(optimize::kBeta2, t)),
+                      decay);
+}
+
+}  // namespace lockstep::nn
