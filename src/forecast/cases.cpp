@@ -1,8 +1,10 @@
 // The cases of forecast, folder by folder.
+#include "forecast/predict/cases.hpp"
+
 #include "lockstep/verify.hpp"
 
 namespace lockstep {
 
-void add_forecast_cases(CaseRegistry&) {}
+void add_forecast_cases(CaseRegistry& registry) { forecast::add_jump_cases(registry); }
 
 }  // namespace lockstep

@@ -1,0 +1,29 @@
+// Jumps in plain C++, in the order of sums that jump_kernels.hpp tells. T: float or double.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lockstep/nn/model.hpp"
+
+namespace lockstep::forecast::reference {
+
+/// Snapshots in rows, newest first.
+template <class T>
+using Path = std::vector<std::vector<T>>;
+
+/// Parts of the Gram matrices, a row of upper triangles for each chunk.
+template <class T>
+std::vector<T> gram(const Path<T>& path, std::span<const nn::ParameterTensor> tensors);
+/// base + sum over j of factors[tensor][j] d_j.
+template <class T>
+std::vector<T> move(const Path<T>& path, std::span<const nn::ParameterTensor> tensors,
+                    std::span<const T> base, std::span<const T> factors);
+template <class T>
+std::vector<T> scatter(std::span<const nn::ParameterTensor> tensors, std::span<const T> base,
+                       std::span<const T> lengths, uint32_t draw, uint32_t key);
+template <class T>
+std::vector<T> average(const Path<T>& path);
+
+}  // namespace lockstep::forecast::reference
