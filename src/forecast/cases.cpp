@@ -1,10 +1,13 @@
 // The cases of forecast, folder by folder.
 #include "forecast/predict/cases.hpp"
-
+#include "forecast/rollout/cases.hpp"
 #include "lockstep/verify.hpp"
 
 namespace lockstep {
 
-void add_forecast_cases(CaseRegistry& registry) { forecast::add_jump_cases(registry); }
+void add_forecast_cases(CaseRegistry& registry) {
+  forecast::add_jump_cases(registry);
+  forecast::add_rollout_cases(registry);
+}
 
 }  // namespace lockstep

@@ -3,4 +3,8 @@
 
 #include "commands.hpp"
 
-namespace lockstep::cli {}  // namespace lockstep::cli
+namespace lockstep::cli {
+
+void add_forecast_rollout(CommandList& commands, CLI::App& forecast);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,160 @@
+// Rollouts of an ensemble of GRUs that forecast a loss: all steps of all members in one launch.
+//
+//   forecast::RolloutModel model = forecast::random_rollout_model({.hidden = 256, .members = 5});
+//   forecast::Rollout rollout(device, model, {.steps = 50});
+//   rollout.launch();
+//   rollout.result().front().final;
+//
+// D hidden, I features, S entries of the state softmax, M members, B batch entries, Y steps. Source: the RSSM-lite of
+// the crate hybrid-predict-trainer-rs; its formulas are repeated below.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/device.hpp"
+
+namespace lockstep::forecast {
+
+/// Gates z (update), r (reset) and the candidate n, of W x + b and U h:
+/// reset_before: n = tanh(W_h x + U_h (r h) + b_h), h' = (1 - z) h + z n (Cho et al. 2014, first form);
+/// reset_after:  n = tanh(W_h x + b_h + r (U_h h + rb_h)), h' = (1 - z) n + z h (PyTorch, cuDNN).
+enum class GruForm : uint8_t { reset_before, reset_after };
+/// classic: s = softmax of h[floor(i D / S)], L = max(exp(clip(w [h; s], -10, 10)), 1e-6).
+/// two_hot: s = one sampled class of each categorical, of logits P h + P_b mixed with 1 % of the uniform distribution;
+/// L = the mean of symexp(bin) under softmax(V [h; s] + V_b), bins evenly from -20 to 20.
+enum class Heads : uint8_t { classic, two_hot };
+std::string_view name(GruForm form);
+std::string_view name(Heads heads);
+
+/// Weights on the host, all f32 or all f64; gates in the order z, r, h.
+struct RolloutModel {
+  std::array<Array, 3> w;   // (M, D, I)
+  std::array<Array, 3> u;   // (M, D, D)
+  std::array<Array, 3> b;   // (M, D)
+  std::array<Array, 3> rb;  // (M, D) recurrent biases, of reset_after; empty: 0
+  Array head;               // (D + S), shared by the members; heads classic
+  Array features;           // (I) or (B, I); feature 0 is the loss L
+  Array h0;                 // (M, D); empty: 0
+  // Heads two_hot: C categoricals of K classes, N bins; shared by the members.
+  Array projection, projection_bias;  // (C, K, D), (C, K)
+  Array bins, bins_bias;              // (N, D + C K), (N)
+
+  Storage storage() const { return u[0].storage(); }
+  int64_t members() const { return u[0].size(0); }
+  int64_t hidden() const { return u[0].size(1); }
+  int64_t inputs() const { return w[0].size(2); }
+  int64_t batch() const { return features.rank() == 2 ? features.size(0) : 1; }
+};
+
+struct RandomModelOptions {
+  int64_t hidden = 256, members = 5, features = 64, batch = 1, states = 32;
+  uint64_t seed = 0;
+  Storage storage = Storage::f32;
+  int64_t categoricals = 8, classes = 8, bins = 63;  // of the two-hot heads
+};
+/// Matrices uniform in ±sqrt(2 / (I + D)), biases 0, the loss head uniform in ±0.01, h0 = 0; features of a training run
+/// in its middle: feature 0 (the loss) in [1, 3), the others in [-1, 1). Counter-based: the same for every machine.
+RolloutModel random_rollout_model(const RandomModelOptions& options);
+/// MODEL.npz by the names W_z W_r W_h, U_…, b_…, w, features, and optionally h0, rb_z rb_r rb_h, P P_b V V_b. Throws
+/// InputError, naming file and array, for one that is missing, of another shape or type, or not finite.
+RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads = Heads::classic);
+/// A GRU of PyTorch (weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0; gates r, z, n) as one member of form
+/// reset_after; `features` and `head` come from the caller.
+RolloutModel model_of_torch(const Array& weight_ih, const Array& weight_hh, const Array& bias_ih,
+                            const Array& bias_hh);
+/// Throws InputError, naming `where` and the array, where shapes or types disagree or a value is not finite.
+void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where);
+
+/// How the steps reach the device. Both give the same bits.
+enum class RolloutPath : uint8_t {
+  automatic,   // one_launch on GPUs; on the CPU what was measured to be faster
+  one_launch,  // a group for each member and batch entry, steps and barriers inside
+  by_steps,    // points over rows, three launches a step
+};
+
+struct RolloutOptions {
+  GruForm form = GruForm::reset_before;
+  Heads heads = Heads::classic;
+  int64_t steps = 50;
+  uint64_t seed = 0;  // of the sampled categoricals
+  RolloutPath path = RolloutPath::automatic;
+};
+
+/// One member's forecast. With d_t = L_t - L_(t-1), L_0 = L:
+struct MemberForecast {
+  std::vector<double> trajectory;    // L_1 … L_Y
+  std::vector<double> step_deltas;   // d_1 … d_Y
+  std::vector<double> hidden_norms;  // |h| after each step
+  double loss_variance = 0;          // population variance of the trajectory
+  /// 1 / (1 + mean |d_(t+1) - d_t| / mean |d_t|): 1 for a straight line, 1/3 for a pure zigzag; 1 with fewer than two
+  /// deltas or none that differs from 0.
+  double trajectory_smoothness = 1;
+};
+
+/// One batch entry's forecast. `final` = mean of the members' L_Y, or L where there are no steps.
+struct Forecast {
+  std::vector<double> trajectory;  // mean over the members
+  double final = 0;
+  /// classic: sqrt(population variance of the members' L_Y) (1 + 0.1 sqrt(Y)), split in halves into aleatoric and
+  /// epistemic. two_hot: epistemic = standard deviation of the members' L_Y, aleatoric = root of the mean variance of
+  /// the head's own distribution at the last step, sigma² = the sum of their squares.
+  double sigma = 0, aleatoric = 0, epistemic = 0;
+  double entropy = 0;     // of the state, mean over members and steps
+  double confidence = 1;  // 1 / (1 + sigma)
+  std::vector<MemberForecast> members;
+};
+
+/// Bytes on the device, known before anything is allocated.
+struct RolloutMemory {
+  int64_t weights = 0, state = 0, outputs = 0;
+  int64_t shared_per_group = 0;  // of one_launch; 0 where the state stands in buffers
+  int64_t total() const { return weights + state + outputs; }
+};
+
+class Rollout {
+ public:
+  /// Uploads the weights. Throws InputError as check() does, and for steps outside of 0 … 2^20.
+  Rollout(const Device& device, const RolloutModel& model, const RolloutOptions& options);
+  ~Rollout();
+  Rollout(Rollout&&) noexcept;
+  Rollout& operator=(Rollout&&) noexcept;
+
+  /// All steps from features and h0; nothing where there are none.
+  void launch();
+  /// Waits; one forecast a batch entry.
+  std::vector<Forecast> result() const;
+  /// Losses, norms of h and entropies (M, B, Y each), and the states after the last step (M, B, D).
+  std::vector<Array> raw() const;
+  const RolloutMemory& memory() const;  // predicted; allocations are the same bytes
+  RolloutPath path() const;             // the one in use
+  /// "shared memory" or "buffers": where h stands between the steps. Buffers where a group's shared memory cannot hold it.
+  std::string state_place() const;
+  std::vector<Kernel> kernels() const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+struct RolloutRun {
+  std::vector<Forecast> forecasts;
+  RolloutMemory memory;
+  int64_t used_bytes = 0;  // allocated on the device
+  std::string path, state_place;
+};
+/// Stage "forecast.rollout".
+RolloutRun run_rollout(Context& context, const RolloutModel& model, const RolloutOptions& options);
+/// The forecasts of raw outputs; what Rollout::result does.
+std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutModel& model,
+                                   const RolloutOptions& options);
+/// Members of the program's JSON.
+std::string to_json(const RolloutRun& run);
+
+}  // namespace lockstep::forecast

@@ -1,0 +1,84 @@
+// Cases of rollouts: sizes are members x batch x hidden x steps, 64 features, 32 states.
+#include "forecast/rollout/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "forecast/rollout/reference.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+struct RolloutCase {
+  GruForm form = GruForm::reset_before;
+  RolloutPath path = RolloutPath::one_launch;
+  Storage storage = Storage::f32;
+};
+
+RolloutModel case_model(const std::string& size, uint64_t seed, Storage storage) {
+  const std::vector<int64_t> n = parse_size(size);
+  return random_rollout_model(
+      {.hidden = n[2], .members = n[0], .batch = n[1], .seed = seed, .storage = storage});
+}
+
+template <class T>
+std::vector<Array> reference_arrays(const RolloutModel& model, GruForm form, int64_t steps) {
+  reference::Raw<T> raw = reference::classic_rollout<T>(model, form, steps);
+  const int64_t m = model.members(), b = model.batch();
+  return {Array::of(std::move(raw.losses), {m, b, steps}), Array::of(std::move(raw.norms), {m, b, steps}),
+          Array::of(std::move(raw.entropies), {m, b, steps}),
+          Array::of(std::move(raw.states), {m, b, model.hidden()})};
+}
+
+Case rollout_case(const RolloutCase& r) {
+  const bool f64 = r.storage == Storage::f64;
+  Case c;
+  c.name = fmt::format("forecast.rollout.{}{}{}", r.path == RolloutPath::by_steps ? "by_steps" : "one_launch",
+                       r.form == GruForm::reset_after ? ".reset_after" : "", f64 ? ".f64" : "");
+  c.dtype = f64 ? "f64" : "f32";
+  c.needs_f64 = f64;
+  c.small = {"1x1x1x1", "2x1x3x3", "1x3x33x5", "2x1x70x2"};
+  c.full = {"5x1x256x3", "1x1x1024x1", "2x2x1100x1"};
+  c.bench = {"5x1x256x50", "5x1x512x50", "5x1x1024x50", "5x16x256x50"};
+  c.reference = Bound::relative(f64 ? 1e-12 : 1e-6);
+  c.webgpu = Bound::relative(1e-5);
+  c.fast = Bound::relative(f64 ? 1e-11 : 1e-4);
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const std::vector<int64_t> n = parse_size(size);
+    const auto model = std::make_shared<const RolloutModel>(case_model(size, seed, r.storage));
+    const RolloutOptions options{.form = r.form, .steps = n[3], .path = r.path};
+    const double word = f64 ? 8 : 4, rows = double(n[0]) * double(n[2]);
+    CaseProblem p;
+    // The weights once, whatever stays on the chip; inputs and outputs.
+    p.bytes = word * (3 * rows * double(n[2] + 64) + double(n[0] * n[1] * n[3]) * 3);
+    p.flops = 2.0 * double(n[1]) * rows * (double(n[3]) * 3 * double(n[2]) + 3 * 64);
+    p.reference = [=] {
+      return f64 ? reference_arrays<double>(*model, r.form, n[3])
+                 : reference_arrays<float>(*model, r.form, n[3]);
+    };
+    p.bind = [=](const Device& device) {
+      const auto rollout = std::make_shared<Rollout>(device, *model, options);
+      return CaseRun{[=] { rollout->launch(); }, [=] { return rollout->raw(); }};
+    };
+    return p;
+  };
+  c.kernels = [=] {
+    return Rollout(Device::open("interp"), case_model("1x1x256x1", 1, r.storage),
+                   {.form = r.form, .steps = 1, .path = r.path})
+        .kernels();
+  };
+  return c;
+}
+
+}  // namespace
+
+void add_rollout_cases(CaseRegistry& registry) {
+  for (const Storage storage : {Storage::f32, Storage::f64})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
+        registry.add(rollout_case({form, path, storage}));
+}
+
+}  // namespace lockstep::forecast

@@ -1,0 +1,111 @@
+// What a rollout says: statistics over members and steps, in f64.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/forecast/rollout.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+double mean(const std::vector<double>& v) {
+  double sum = 0;
+  for (const double x : v) sum += x;
+  return v.empty() ? 0 : sum / double(v.size());
+}
+
+double variance(const std::vector<double>& v) {
+  const double m = mean(v);
+  double sum = 0;
+  for (const double x : v) sum += (x - m) * (x - m);
+  return v.empty() ? 0 : sum / double(v.size());
+}
+
+double smoothness(const std::vector<double>& deltas) {
+  std::vector<double> sizes, turns;
+  for (size_t t = 0; t < deltas.size(); ++t) {
+    sizes.push_back(std::abs(deltas[t]));
+    if (t > 0) turns.push_back(std::abs(deltas[t] - deltas[t - 1]));
+  }
+  const double size = mean(sizes);
+  return turns.empty() || !(size > 0) ? 1 : 1 / (1 + mean(turns) / size);
+}
+
+std::vector<double> row_of(const Array& all, int64_t m, int64_t b) {
+  const Array row = all[m][b].packed().to(Storage::f64);
+  return {row.as<double>().begin(), row.as<double>().end()};
+}
+
+nlohmann::ordered_json json_of(const Forecast& f) {
+  nlohmann::ordered_json j{{"trajectory", f.trajectory}, {"final", f.final},
+                           {"sigma", f.sigma},           {"aleatoric", f.aleatoric},
+                           {"epistemic", f.epistemic},   {"entropy", f.entropy},
+                           {"confidence", f.confidence}, {"members", nlohmann::ordered_json::array()}};
+  for (const MemberForecast& m : f.members)
+    j["members"].push_back({{"trajectory", m.trajectory},
+                            {"step_deltas", m.step_deltas},
+                            {"hidden_norms", m.hidden_norms},
+                            {"loss_variance", m.loss_variance},
+                            {"trajectory_smoothness", m.trajectory_smoothness}});
+  return j;
+}
+
+}  // namespace
+
+std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutModel& model,
+                                   const RolloutOptions& options) {
+  const int64_t members = model.members(), batch = model.batch(), steps = options.steps;
+  const Array features = model.features.packed().reshape({batch, model.inputs()}).to(Storage::f64);
+  std::vector<Forecast> forecasts(static_cast<size_t>(batch));
+  for (int64_t b = 0; b < batch; ++b) {
+    Forecast& f = forecasts[size_t(b)];
+    f.trajectory.assign(size_t(steps), 0);
+    std::vector<double> finals, entropies, variances;
+    for (int64_t m = 0; m < members; ++m) {
+      MemberForecast one;
+      one.trajectory = row_of(raw[0], m, b);
+      one.hidden_norms = row_of(raw[1], m, b);
+      double before = features.at<double>(b, 0);
+      for (size_t t = 0; t < one.trajectory.size(); ++t) {
+        one.step_deltas.push_back(one.trajectory[t] - before);
+        before = one.trajectory[t];
+        f.trajectory[t] += one.trajectory[t] / double(members);
+      }
+      finals.push_back(before);
+      one.loss_variance = variance(one.trajectory);
+      one.trajectory_smoothness = smoothness(one.step_deltas);
+      entropies.push_back(mean(row_of(raw[2], m, b)));
+      if (options.heads == Heads::two_hot && steps > 0) variances.push_back(row_of(raw[4], m, b).back());
+      f.members.push_back(std::move(one));
+    }
+    f.final = mean(finals);
+    f.entropy = mean(entropies);
+    if (options.heads == Heads::two_hot) {
+      f.epistemic = std::sqrt(variance(finals));
+      f.aleatoric = std::sqrt(mean(variances));
+      f.sigma = std::hypot(f.epistemic, f.aleatoric);
+    } else {
+      f.sigma = std::sqrt(variance(finals)) * (1 + 0.1 * std::sqrt(double(steps)));
+      f.aleatoric = f.epistemic = f.sigma / 2;
+    }
+    f.confidence = 1 / (1 + f.sigma);
+  }
+  return forecasts;
+}
+
+std::string to_json(const RolloutRun& run) {
+  nlohmann::ordered_json j = json_of(run.forecasts.front());
+  if (run.forecasts.size() > 1) {
+    j["batch"] = nlohmann::ordered_json::array();
+    for (const Forecast& f : run.forecasts) j["batch"].push_back(json_of(f));
+  }
+  j["path"] = run.path;
+  j["state"] = run.state_place;
+  j["memory"] = {{"weights", run.memory.weights}, {"state", run.memory.state},
+                 {"outputs", run.memory.outputs}, {"predicted", run.memory.total()},
+                 {"used", run.used_bytes},        {"shared_per_group", run.memory.shared_per_group}};
+  return j.dump();
+}
+
+}  // namespace lockstep::forecast

@@ -1,0 +1,331 @@
+#include "forecast/rollout/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "lockstep/kernel/vec.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+template <class T>
+std::string rollout_name(const std::string& what) {
+  return fmt::format("forecast.rollout.{}.{}", what, name(detail::kType<T>));
+}
+
+/// An element of h, r h or z by its row.
+template <class T>
+using Read = std::function<Val<T>(const Val<i32>& row)>;
+
+/// Rows of `count` matrices side by side times a vector, in kRowChains chains each.
+template <class T>
+std::vector<Val<T>> row_products(const Grid<T, 3>& u, const Val<i32>& block, const Val<i32>& lane,
+                                 const Val<i32>& p, int count, const Read<T>& x) {
+  VarArray<T, 2 * kRowChains> sum(T(0));
+  for_(0, u.size(1), kRowChains, [&](Val<i32> k) {
+    for (int j = 0; j < kRowChains; ++j) {
+      const Val<T> v = x(k + j);
+      for (int c = 0; c < count; ++c)
+        sum[c * kRowChains + j] = fma(u(block, k + j, p * c + lane), v, Val<T>(sum[c * kRowChains + j]));
+    }
+  });
+  std::vector<Val<T>> products;
+  for (int c = 0; c < count; ++c)
+    products.push_back((sum[c * kRowChains] + sum[c * kRowChains + 1]) +
+                       (sum[c * kRowChains + 2] + sum[c * kRowChains + 3]));
+  return products;
+}
+
+/// What a lane needs to know of one row.
+template <class T>
+struct Place {
+  Val<i32> weights, scratch, lane, p;  // blocks of the member's weights and of the group's `pre`; P
+  Val<T> loss;                         // of the step before
+};
+
+template <class T>
+struct Weights {
+  const Grid<T, 3>&zr, &n, &input, &bias;
+};
+
+/// W x + b, feature 0 left out.
+template <class T, class Pre>
+void input_products(const Weights<T>& w, const Place<T>& at, const Grid<T, 2>& features,
+                    const Val<i32>& entry, const Pre& pre) {
+  VarArray<T, 3> sum(T(0));
+  for (int g = 0; g < 3; ++g) sum[g] = w.bias(at.weights, g, at.lane);
+  for_(1, features.size(1), [&](Val<i32> i) {
+    const Val<T> x = features(entry, i);
+    for (int g = 0; g < 3; ++g) sum[g] = fma(w.input(at.weights, i, at.p * g + at.lane), x, Val<T>(sum[g]));
+  });
+  for (int g = 0; g < 3; ++g) pre(at.scratch, g, at.lane) = Val<T>(sum[g]);
+}
+
+template <class T, class Pre>
+Val<T> input_sum(const Weights<T>& w, const Place<T>& at, const Pre& pre, int gate) {
+  return fma(w.input(at.weights, 0, at.p * gate + at.lane), at.loss, Val<T>(pre(at.scratch, gate, at.lane)));
+}
+
+template <class T>
+struct Gates {
+  Val<T> z, second;  // second: r h, or the next h of reset_after
+};
+
+template <class T, class Pre>
+Gates<T> gates_of(GruForm form, const Weights<T>& w, const Place<T>& at, const Pre& pre, const Read<T>& h,
+                  const Val<T>& own) {
+  const auto zr = row_products<T>(w.zr, at.weights, at.lane, at.p, 2, h);
+  const Val<T> z = sigmoid(input_sum<T>(w, at, pre, 0) + zr[0]),
+               r = sigmoid(input_sum<T>(w, at, pre, 1) + zr[1]);
+  if (form == GruForm::reset_before) return {z, r * own};
+  const Val<T> a = row_products<T>(w.n, at.weights, at.lane, at.p, 1, h)[0] + w.bias(at.weights, 3, at.lane);
+  const Val<T> n = tanh(fma(r, a, input_sum<T>(w, at, pre, 2)));
+  return {z, fma(z, own - n, n)};
+}
+
+/// The next h of reset_before.
+template <class T, class Pre>
+Val<T> candidate_of(const Weights<T>& w, const Place<T>& at, const Pre& pre, const Read<T>& rh,
+                    const Val<T>& own, const Val<T>& z) {
+  const Val<T> product = row_products<T>(w.n, at.weights, at.lane, at.p, 1, rh)[0];
+  return fma(z, tanh(input_sum<T>(w, at, pre, 2) + product) - own, own);
+}
+
+/// Of the values at `first` … `first` + 31, all lanes alike.
+template <class T, class Combine>
+Val<T> tree(const SharedArray<T>& s, int first, Combine combine) {
+  std::vector<Val<T>> v;
+  for (int k = 0; k < kHeadChains; ++k) v.push_back(s[first + k]);
+  for (size_t half = kHeadChains / 2; half > 0; half /= 2) {
+    for (size_t k = 0; k < half; ++k) v[k] = combine(v[k], v[k + half]);
+    v.erase(v.begin() + int64_t(half), v.end());
+  }
+  return v[0];
+}
+
+template <class T>
+struct HeadValues {
+  Val<T> loss, norm, entropy;
+};
+
+/// Softmax state, loss, norm of h and entropy. `rows` is a multiple of 32; h is visible to all lanes. Ends with a
+/// barrier before what it wrote to `s` is read, none after.
+template <class T>
+HeadValues<T> head_of(const SharedArray<T>& s, const Val<i32>& lane, const Read<T>& h, const Val<i32>& hidden,
+                      const Val<i32>& states, const Val<i32>& rows, const Grid<T, 1>& head) {
+  const auto logit = [&](const Val<i32>& i) { return h(i * hidden / states); };
+  const auto add = [](const Val<T>& a, const Val<T>& b) { return a + b; };
+  if_(lane < kHeadChains, [&] {
+    Var<T> dot = T(0), square = T(0), top = logit(0);
+    for_(0, rows, kHeadChains, [&](Val<i32> first) {
+      const Val<i32> i = first + lane;
+      const Val<T> v = h(i);
+      dot = fma(v, head[i], Val<T>(dot));
+      square = fma(v, v, Val<T>(square));
+    });
+    for_(0, states, kHeadChains,
+         [&](Val<i32> first) { top = max(top, logit(min(first + lane, states - 1))); });
+    s[lane] = Val<T>(dot);
+    s[lane + kHeadChains] = Val<T>(square);
+    s[lane + 2 * kHeadChains] = Val<T>(top);
+  });
+  barrier();
+  const Val<T> top = tree<T>(s, 2 * kHeadChains, [](const Val<T>& a, const Val<T>& b) { return max(a, b); });
+  if_(lane < kHeadChains, [&] {
+    Var<T> sum = T(0), weighted = T(0), logs = T(0);
+    for_(0, states, kHeadChains, [&](Val<i32> first) {
+      const Val<i32> i = first + lane;
+      if_(i < states, [&] {
+        const Val<T> below = logit(i) - top, e = exp(below);
+        sum += e;
+        weighted = fma(e, head[rows + i], Val<T>(weighted));
+        logs = fma(e, below, Val<T>(logs));
+      });
+    });
+    s[lane + 3 * kHeadChains] = Val<T>(sum);
+    s[lane + 4 * kHeadChains] = Val<T>(weighted);
+    s[lane + 5 * kHeadChains] = Val<T>(logs);
+  });
+  barrier();
+  const Val<T> sum = tree<T>(s, 3 * kHeadChains, add);
+  const Val<T> activation = tree<T>(s, 0, add) + tree<T>(s, 4 * kHeadChains, add) / sum;
+  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(tree<T>(s, kHeadChains, add)),
+          log(sum) - tree<T>(s, 5 * kHeadChains, add) / sum};
+}
+
+template <class T>
+struct Vectors {
+  Read<T> h, second, z;
+  std::function<void(const Val<i32>&, const Val<T>&)> set_h, set_second, set_z;
+};
+
+template <class T>
+Vectors<T> shared_vectors(const SharedArray<T>& all, int capacity) {
+  const auto read = [=](int which) {
+    return [=](const Val<i32>& row) { return Val<T>(all[row + which * capacity]); };
+  };
+  const auto write = [=](int which) {
+    return [=](const Val<i32>& row, const Val<T>& v) { all[row + which * capacity] = v; };
+  };
+  return {read(0), read(1), read(2), write(0), write(1), write(2)};
+}
+
+template <class T>
+Vectors<T> buffer_vectors(const InOut<T, 3>& work, const Val<i32>& group) {
+  const auto read = [=](int which) {
+    return [=](const Val<i32>& row) { return Val<T>(work(group, which, row)); };
+  };
+  const auto write = [=](int which) {
+    return [=](const Val<i32>& row, const Val<T>& v) { work(group, which, row) = v; };
+  };
+  return {read(0), read(1), read(2), write(0), write(1), write(2)};
+}
+
+template <class T>
+Kernel trace_one_launch(GruForm form, int lanes, int capacity) {
+  const std::string what = fmt::format("{}{}.{}x{}", "one-launch",
+                                       form == GruForm::reset_after ? ".reset-after" : "", lanes, capacity);
+  return kernel(
+      rollout_name<T>(what),
+      [&](Group<1> g, Grid<T, 3> zr, Grid<T, 3> n, Grid<T, 3> input, Grid<T, 3> bias, Grid<T, 1> head,
+          Grid<T, 2> features, Grid<T, 2> h0, InOut<T, 3> pre, InOut<T, 3> work, Out<T, 3> out,
+          Param<i32> batch, Param<i32> steps, Param<i32> hidden, Param<i32> states) {
+        const SharedArray<T> s(6 * kHeadChains);
+        const Val<i32> lane = g.lane(), group = g.id(), member = group / batch, rows = work.size(2);
+        const Val<i32> blocks = rows / lanes, entry = group % batch;
+        const Vectors<T> v = capacity > 0 ? shared_vectors(SharedArray<T>(3 * capacity), capacity)
+                                          : buffer_vectors(work, group);
+        const Weights<T> w{zr, n, input, bias};
+        Var<T> loss = features(entry, 0);
+        const auto each_row = [&](const std::function<void(const Place<T>&, const Val<i32>&)>& body) {
+          for_(0, blocks, [&](Val<i32> q) {
+            body({member * blocks + q, group * blocks + q, lane, lanes, loss}, q * lanes + lane);
+          });
+        };
+        each_row([&](const Place<T>& at, const Val<i32>& row) {
+          input_products<T>(w, at, features, entry, pre);
+          v.set_h(row, h0(member, row));
+        });
+        barrier();
+        for_(0, steps, [&](Val<i32> t) {
+          each_row([&](const Place<T>& at, const Val<i32>& row) {
+            const Gates<T> gates = gates_of<T>(form, w, at, pre, v.h, v.h(row));
+            v.set_second(row, gates.second);
+            if (form == GruForm::reset_before) v.set_z(row, gates.z);
+          });
+          barrier();
+          each_row([&](const Place<T>& at, const Val<i32>& row) {
+            v.set_h(row, form == GruForm::reset_after
+                             ? v.second(row)
+                             : candidate_of<T>(w, at, pre, v.second, v.h(row), v.z(row)));
+          });
+          barrier();
+          const HeadValues<T> values = head_of<T>(s, lane, v.h, hidden, states, rows, head);
+          loss = values.loss;
+          if_(lane == 0, [&] {
+            out(0, group, t) = values.loss;
+            out(1, group, t) = values.norm;
+            out(2, group, t) = values.entropy;
+          });
+          barrier();
+        });
+        if (capacity > 0)
+          each_row([&](const Place<T>&, const Val<i32>& row) { work(group, 0, row) = v.h(row); });
+      },
+      {.group = {lanes}});
+}
+
+template <class T>
+StepKernels<T> trace_steps(GruForm form) {
+  const std::string word = form == GruForm::reset_after ? "reset-after." : "";
+  StepKernels<T> k;
+  k.begin = kernel(rollout_name<T>("begin"),
+                   [](At<3> at, Grid<T, 3> input, Grid<T, 3> bias, Grid<T, 2> features, Grid<T, 2> h0,
+                      Out<T, 3> pre, Out<T, 3> work, Out<T, 1> last, Param<i32> batch) {
+                     const Val<i32> group = at.z, member = group / batch, blocks = at.extent(1),
+                                    p = at.extent(0), entry = group % batch;
+                     const Val<i32> row = Val<i32>(at.y) * p + at.x;
+                     const Weights<T> w{input, input, input, bias};
+                     input_products<T>(w, {member * blocks + at.y, group * blocks + at.y, at.x, p, T(0)},
+                                       features, entry, pre);
+                     work(group, 0, row) = h0(member, row);
+                     if_(row == 0, [&] { last[group] = features(entry, 0); });
+                   });
+  k.gates =
+      kernel(rollout_name<T>(word + "gates"), [&](At<3> at, Grid<T, 3> zr, Grid<T, 3> n, Grid<T, 3> input,
+                                                  Grid<T, 3> bias, Grid<T, 3> pre, Grid<T, 1> last,
+                                                  InOut<T, 3> work, Param<i32> batch, Param<i32> from) {
+        const Val<i32> group = at.z, blocks = at.extent(1), p = at.extent(0), row = Val<i32>(at.y) * p + at.x;
+        const Place<T> place{group / batch * blocks + at.y, group * blocks + at.y, at.x, p, last[group]};
+        const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
+        const Gates<T> gates = gates_of<T>(form, {zr, n, input, bias}, place, pre, h, h(row));
+        work(group, 1 - from, row) = gates.second;
+        if (form == GruForm::reset_before) work(group, 2, row) = gates.z;
+      });
+  if (form == GruForm::reset_before)
+    k.candidate = kernel(rollout_name<T>("candidate"), [](At<3> at, Grid<T, 3> n, Grid<T, 3> input,
+                                                          Grid<T, 3> pre, Grid<T, 1> last, InOut<T, 3> work,
+                                                          Param<i32> batch) {
+      const Val<i32> group = at.z, blocks = at.extent(1), p = at.extent(0), row = Val<i32>(at.y) * p + at.x;
+      const Place<T> place{group / batch * blocks + at.y, group * blocks + at.y, at.x, p, last[group]};
+      const Read<T> rh = [&](const Val<i32>& i) { return Val<T>(work(group, 1, i)); };
+      const Val<T> own = work(group, 0, row), z = work(group, 2, row);
+      work(group, 0, row) = candidate_of<T>({n, n, input, n}, place, pre, rh, own, z);
+    });
+  k.head = kernel(rollout_name<T>("head"),
+                  [](Group<1> g, Grid<T, 1> head, Grid<T, 3> work, Out<T, 1> last, Out<T, 3> out,
+                     Param<i32> from, Param<i32> step, Param<i32> hidden, Param<i32> states) {
+                    const SharedArray<T> s(6 * kHeadChains);
+                    const Val<i32> group = g.id();
+                    const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
+                    const HeadValues<T> values =
+                        head_of<T>(s, g.lane(), h, hidden, states, work.size(2), head);
+                    if_(g.lane() == 0, [&] {
+                      last[group] = values.loss;
+                      out(0, group, step) = values.loss;
+                      out(1, group, step) = values.norm;
+                      out(2, group, step) = values.entropy;
+                    });
+                  },
+                  {.group = {kHeadChains}});
+  return k;
+}
+
+}  // namespace
+
+template <class T>
+int64_t shared_bytes(int capacity) {
+  return (6 * kHeadChains + 3 * int64_t(capacity)) * int64_t(sizeof(T));
+}
+
+template <class T>
+Kernel one_launch_kernel(GruForm form, int lanes, int capacity) {
+  static std::mutex mutex;
+  static std::map<std::tuple<GruForm, int, int>, Kernel> made;
+  const std::lock_guard lock(mutex);
+  const auto [entry, first] = made.try_emplace({form, lanes, capacity});
+  if (first) entry->second = trace_one_launch<T>(form, lanes, capacity);
+  return entry->second;
+}
+
+template <class T>
+const StepKernels<T>& step_kernels(GruForm form) {
+  static const StepKernels<T> before = trace_steps<T>(GruForm::reset_before),
+                              after = trace_steps<T>(GruForm::reset_after);
+  return form == GruForm::reset_after ? after : before;
+}
+
+template int64_t shared_bytes<f32>(int);
+template int64_t shared_bytes<f64>(int);
+template Kernel one_launch_kernel<f32>(GruForm, int, int);
+template Kernel one_launch_kernel<f64>(GruForm, int, int);
+template const StepKernels<f32>& step_kernels<f32>(GruForm);
+template const StepKernels<f64>& step_kernels<f64>(GruForm);
+
+}  // namespace lockstep::forecast

@@ -1,0 +1,38 @@
+// Kernels of the rollout with classic heads. Every sum has one order, whatever the path, the device and the size of a
+// group: a row of U h has four accumulators, number j of which adds U[row, k] h[k] for k = j, j + 4 … in order by
+// fma, and is (a0 + a1) + (a2 + a3); sums of the head have 32, added by a tree.
+//
+// Rows stand in blocks of P side by side, columns behind each other, so that neighbouring lanes read neighbouring words:
+//   zr     (M blocks, K, 2 P)  U_z then U_r; K is D rounded up to 4
+//   n      (M blocks, K, P)    U_h
+//   input  (M blocks, I, 3 P)  W_z, W_r, W_h
+//   bias   (M blocks, 4, P)    b_z + rb_z, b_r + rb_r, b_h, rb_h
+//   pre    (G blocks, 3, P)    W x + b without feature 0, for each of G = M B groups
+//   work   (G, 3, R)           h, r h (or the next h), z; R rows with those that fill up the last block
+//   losses, norms, entropies: out (3, G, Y)
+// Rows and columns that fill up are 0 and stay 0.
+#pragma once
+
+#include "lockstep/forecast/rollout.hpp"
+#include "lockstep/kernel/kernel.hpp"
+
+namespace lockstep::forecast {
+
+inline constexpr int kHeadChains = 32, kRowChains = 4;
+
+/// One launch for all steps; `lanes` = P. `capacity`: rows that shared memory holds; 0: h stands in `work`.
+template <class T>
+Kernel one_launch_kernel(GruForm form, int lanes, int capacity);
+template <class T>
+int64_t shared_bytes(int capacity);
+
+/// The same steps as launches over (G, blocks, P): W x + b, h0 and the loss at the start; z, r and r h (reset_after: the
+/// next h); the next h of reset_before; and over G groups the head.
+template <class T>
+struct StepKernels {
+  Kernel begin, gates, candidate, head;
+};
+template <class T>
+const StepKernels<T>& step_kernels(GruForm form);
+
+}  // namespace lockstep::forecast

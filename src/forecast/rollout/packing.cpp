@@ -1,0 +1,89 @@
+#include "forecast/rollout/packing.hpp"
+
+#include <span>
+
+namespace lockstep::forecast {
+
+namespace {
+
+template <class T>
+struct Packer {
+  const RolloutModel& model;
+  const RolloutLayout& l;
+
+  Array zeros(Sizes shape) const {
+    int64_t count = 1;
+    for (const int64_t n : shape) count *= n;
+    return Array::of(std::vector<T>(size_t(count), T(0)), std::move(shape));
+  }
+  /// (blocks, columns, gates P): to[block, k, g P + lane] = matrix g [member, block P + lane, k].
+  Array matrices(std::span<const Array* const> gates, int64_t width, int64_t columns) const {
+    const auto count = int64_t(gates.size());
+    Array packed = zeros({l.members * l.blocks, columns, count * l.p});
+    const std::span<T> to = packed.mutate<T>();
+    for (int64_t g = 0; g < count; ++g) {
+      const std::span<const T> from = gates[size_t(g)]->as<T>();
+      for (int64_t m = 0; m < l.members; ++m)
+        for (int64_t row = 0; row < l.hidden; ++row) {
+          const int64_t block = m * l.blocks + row / l.p, lane = g * l.p + row % l.p;
+          const T* line = from.data() + (m * l.hidden + row) * width;
+          for (int64_t k = 0; k < width; ++k)
+            to[size_t((block * columns + k) * count * l.p + lane)] = line[k];
+        }
+    }
+    return packed;
+  }
+  Array biases() const {
+    Array packed = zeros({l.members * l.blocks, 4, l.p});
+    const std::span<T> to = packed.mutate<T>();
+    for (int64_t m = 0; m < l.members; ++m)
+      for (int64_t row = 0; row < l.hidden; ++row) {
+        const auto put = [&](int64_t which, T value) {
+          to[size_t(((m * l.blocks + row / l.p) * 4 + which) * l.p + row % l.p)] = value;
+        };
+        const auto at = [&](const Array& a) {
+          return a.empty() ? T(0) : a.as<T>()[size_t(m * l.hidden + row)];
+        };
+        put(0, at(model.b[0]) + at(model.rb[0]));
+        put(1, at(model.b[1]) + at(model.rb[1]));
+        put(2, at(model.b[2]));
+        put(3, at(model.rb[2]));
+      }
+    return packed;
+  }
+};
+
+}  // namespace
+
+template <class T>
+PackedWeights pack(const RolloutModel& model, const RolloutLayout& l) {
+  const Packer<T> packer{model, l};
+  PackedWeights packed;
+  const Array* const zr[] = {&model.u[0], &model.u[1]};
+  const Array* const n[] = {&model.u[2]};
+  const Array* const input[] = {&model.w[0], &model.w[1], &model.w[2]};
+  packed.zr = packer.matrices(zr, l.hidden, l.columns);
+  packed.n = packer.matrices(n, l.hidden, l.columns);
+  packed.input = packer.matrices(input, l.inputs, l.inputs);
+  packed.bias = packer.biases();
+  packed.head = packer.zeros({l.rows + l.states});
+  if (!model.head.empty()) {
+    const std::span<const T> from = model.head.as<T>();
+    const std::span<T> to = packed.head.template mutate<T>();
+    for (int64_t i = 0; i < l.hidden; ++i) to[size_t(i)] = from[size_t(i)];
+    for (int64_t i = 0; i < l.states; ++i) to[size_t(l.rows + i)] = from[size_t(l.hidden + i)];
+  }
+  packed.h0 = packer.zeros({l.members, l.rows});
+  if (!model.h0.empty()) {
+    const std::span<const T> from = model.h0.as<T>();
+    const std::span<T> to = packed.h0.template mutate<T>();
+    for (int64_t m = 0; m < l.members; ++m)
+      for (int64_t i = 0; i < l.hidden; ++i) to[size_t(m * l.rows + i)] = from[size_t(m * l.hidden + i)];
+  }
+  return packed;
+}
+
+template PackedWeights pack<f32>(const RolloutModel&, const RolloutLayout&);
+template PackedWeights pack<f64>(const RolloutModel&, const RolloutLayout&);
+
+}  // namespace lockstep::forecast

@@ -1,0 +1,226 @@
+// Buffers and launches of a rollout.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "forecast/rollout/kernels.hpp"
+#include "forecast/rollout/packing.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+constexpr int64_t kMostSteps = 1 << 20;
+/// by_steps goes through so many bytes of weights at a time, members one after the other: they then stay in the last
+/// cache from step to step.
+constexpr int64_t kCachedBytes = 12 << 20;
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/// Words that a points kernel of this device computes side by side.
+int64_t vector_lanes(const Device& device, const Kernel& kernel, Storage storage) {
+  device.prepare(kernel);
+  int64_t lanes = 8;
+  for (const KernelReport& report : device.kernels())
+    if (report.name == kernel.name() && report.group_lanes > 0) lanes = report.group_lanes;
+  if (storage == Storage::f64) lanes /= 2;
+  return std::clamp<int64_t>(lanes, 4, 64);
+}
+
+RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options, int64_t p) {
+  RolloutLayout l;
+  l.members = model.members(), l.batch = model.batch(), l.hidden = model.hidden(), l.inputs = model.inputs();
+  l.states = model.head.empty() ? 0 : model.head.size(0) - l.hidden;
+  l.steps = options.steps;
+  l.p = p;
+  l.blocks = (l.hidden + p - 1) / p;
+  l.rows = round_up(l.blocks * p, kHeadChains);
+  l.columns = round_up(l.hidden, kRowChains);
+  return l;
+}
+
+/// Lanes of a group: all rows where they fit, else the fewest equal blocks.
+int64_t lanes_of(int64_t hidden, int64_t most) {
+  most = std::max<int64_t>(most / kHeadChains * kHeadChains, kHeadChains);
+  const int64_t blocks = (hidden + most - 1) / most;
+  return round_up((hidden + blocks - 1) / blocks, kHeadChains);
+}
+
+}  // namespace
+
+struct Rollout::State {
+  Device device;
+  RolloutModel model;
+  RolloutOptions options;
+  RolloutLayout layout;
+  RolloutMemory memory;
+  RolloutPath path = RolloutPath::one_launch;
+  int capacity = 0;
+  Buffer zr, n, input, bias, head, h0, features, pre, work, last, out;
+  std::optional<Graph> graph;
+
+  template <class F>
+  auto with_type(F f) const {
+    return model.storage() == Storage::f64 ? f(f64()) : f(f32());
+  }
+
+  void choose_path() {
+    path = options.path;
+    if (path == RolloutPath::automatic)
+      path = device.info().kind == DeviceKind::cpu ? RolloutPath::by_steps : RolloutPath::one_launch;
+    with_type([&]<class T>(T) {
+      if (path == RolloutPath::by_steps) {
+        layout = layout_of(model, options,
+                           vector_lanes(device, step_kernels<T>(options.form).gates, model.storage()));
+        return;
+      }
+      const Limits& limits = device.info().limits;
+      layout =
+          layout_of(model, options, lanes_of(model.hidden(), std::min<int64_t>(limits.group_lanes, 1024)));
+      const int64_t bytes = shared_bytes<T>(int(layout.rows));
+      capacity = bytes <= limits.shared_bytes ? int(layout.rows) : 0;
+      memory.shared_per_group = shared_bytes<T>(capacity);
+    });
+  }
+
+  void predict() {
+    const RolloutLayout& l = layout;
+    const int64_t word = size_of(model.storage()), mb = l.members * l.blocks, g = l.groups();
+    memory.weights = word * (mb * l.columns * 3 * l.p + mb * l.inputs * 3 * l.p + mb * 4 * l.p + l.rows +
+                             l.states + l.members * l.rows + l.batch * l.inputs);
+    memory.state = word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (path == RolloutPath::by_steps ? g : 0));
+    memory.outputs = word * 3 * g * std::max<int64_t>(l.steps, 1);
+  }
+
+  void allocate() {
+    const RolloutLayout& l = layout;
+    const Storage storage = model.storage();
+    const PackedWeights packed = with_type([&]<class T>(T) { return pack<T>(model, l); });
+    zr = device.upload(packed.zr), n = device.upload(packed.n), input = device.upload(packed.input);
+    bias = device.upload(packed.bias), head = device.upload(packed.head), h0 = device.upload(packed.h0);
+    features = device.upload(model.features.packed().reshape({l.batch, l.inputs}));
+    pre = device.allocate(storage, {l.groups() * l.blocks, 3, l.p});
+    work = device.allocate(storage, {l.groups(), 3, l.rows});
+    out = device.allocate(storage, {3, l.groups(), std::max<int64_t>(l.steps, 1)});
+    device.clear(work);
+    if (path == RolloutPath::by_steps) last = device.allocate(storage, {l.groups()});
+  }
+
+  template <class T>
+  void launch_one() const {
+    const RolloutLayout& l = layout;
+    device.launch(one_launch_kernel<T>(options.form, int(l.p), capacity), {l.groups()}, zr, n, input, bias,
+                  head, features, h0, pre, work, out, l.batch, l.steps, l.hidden, l.states);
+  }
+
+  template <class T>
+  void launch_steps() const {
+    const RolloutLayout& l = layout;
+    const StepKernels<T>& k = step_kernels<T>(options.form);
+    const bool before = options.form == GruForm::reset_before;
+    const int64_t member_bytes = l.blocks * l.p * l.columns * 3 * int64_t(sizeof(T));
+    const int64_t at_once = std::clamp<int64_t>(kCachedBytes / member_bytes, 1, l.members);
+    for (int64_t first = 0; first < l.members; first += at_once) {
+      const int64_t m = std::min(at_once, l.members - first), groups = m * l.batch, g0 = first * l.batch;
+      const auto of_members = [&](const Buffer& b) { return b.rows(first * l.blocks, m * l.blocks); };
+      const Buffer z = of_members(zr), u = of_members(n), w = of_members(input), b = of_members(bias);
+      const Buffer p = pre.rows(g0 * l.blocks, groups * l.blocks), h = work.rows(g0, groups),
+                   loss = last.rows(g0, groups);
+      const Buffer results = out.window({0, g0, 0}, {3, groups, l.steps});
+      const Extent extent{groups, l.blocks, l.p};
+      device.launch(k.begin, extent, w, b, features, h0.rows(first, m), p, h, loss, l.batch);
+      for (int64_t t = 0; t < l.steps; ++t) {
+        const int64_t from = before ? 0 : t % 2, to = before ? 0 : 1 - from;
+        device.launch(k.gates, extent, z, u, w, b, p, loss, h, l.batch, from);
+        if (before) device.launch(k.candidate, extent, u, w, p, loss, h, l.batch);
+        device.launch(k.head, {groups}, head, h, loss, results, to, t, l.hidden, l.states);
+      }
+    }
+  }
+};
+
+Rollout::Rollout(const Device& device, const RolloutModel& model, const RolloutOptions& options)
+    : state_(std::make_unique<State>()) {
+  check(model, options.form, options.heads, "forecast rollout");
+  if (options.steps < 0 || options.steps > kMostSteps)
+    throw InputError(fmt::format("{} steps", options.steps), "forecast rollout",
+                     fmt::format("0 to {}", kMostSteps));
+  State& s = *state_;
+  s.device = device, s.model = model, s.options = options;
+  s.choose_path();
+  s.predict();
+  s.allocate();
+}
+Rollout::~Rollout() = default;
+Rollout::Rollout(Rollout&&) noexcept = default;
+Rollout& Rollout::operator=(Rollout&&) noexcept = default;
+
+void Rollout::launch() {
+  State& s = *state_;
+  if (s.options.steps == 0) return;
+  s.with_type([&]<class T>(T) {
+    if (s.path == RolloutPath::one_launch) return s.launch_one<T>();
+    if (!s.graph) s.graph = s.device.record([&] { s.launch_steps<T>(); });
+    s.device.replay(*s.graph);
+  });
+}
+
+std::vector<Array> Rollout::raw() const {
+  const State& s = *state_;
+  const RolloutLayout& l = s.layout;
+  std::vector<Array> raw;
+  const Array all = s.device.download(s.out);
+  for (int64_t k = 0; k < 3; ++k)
+    raw.push_back(all[k].slice(1, 0, s.options.steps).copy().reshape({l.members, l.batch, s.options.steps}));
+  if (s.options.steps == 0) {
+    Array start = s.model.h0;
+    if (start.empty())
+      start = Array::of(std::vector<double>(size_t(l.members * l.hidden), 0.0)).to(s.model.storage());
+    start = start.packed().reshape({l.members, 1, l.hidden});
+    raw.push_back(start);
+    return raw;
+  }
+  const bool second =
+      s.path == RolloutPath::by_steps && s.options.form == GruForm::reset_after && s.options.steps % 2 == 1;
+  const Array work = s.device.download(s.work);
+  raw.push_back(
+      work.slice(1, second ? 1 : 0, 1).slice(2, 0, l.hidden).copy().reshape({l.members, l.batch, l.hidden}));
+  return raw;
+}
+
+std::vector<Forecast> Rollout::result() const { return forecasts_of(raw(), state_->model, state_->options); }
+const RolloutMemory& Rollout::memory() const { return state_->memory; }
+RolloutPath Rollout::path() const { return state_->path; }
+std::string Rollout::state_place() const {
+  return state_->path == RolloutPath::one_launch && state_->capacity > 0 ? "shared memory" : "buffers";
+}
+
+std::vector<Kernel> Rollout::kernels() const {
+  const State& s = *state_;
+  return s.with_type([&]<class T>(T) -> std::vector<Kernel> {
+    if (s.path == RolloutPath::one_launch)
+      return {one_launch_kernel<T>(s.options.form, int(s.layout.p), s.capacity)};
+    const StepKernels<T>& k = step_kernels<T>(s.options.form);
+    if (s.options.form == GruForm::reset_after) return {k.begin, k.gates, k.head};
+    return {k.begin, k.gates, k.candidate, k.head};
+  });
+}
+
+RolloutRun run_rollout(Context& context, const RolloutModel& model, const RolloutOptions& options) {
+  return context.stage("forecast.rollout", [&](const Device& device) {
+    const int64_t before = device.counters().allocated_bytes;
+    Rollout rollout(device, model, options);
+    RolloutRun run;
+    run.memory = rollout.memory();
+    run.used_bytes = device.counters().allocated_bytes - before;
+    rollout.launch();
+    run.forecasts = rollout.result();
+    run.path = rollout.path() == RolloutPath::one_launch ? "one launch" : "a launch a step";
+    run.state_place = rollout.state_place();
+    return run;
+  });
+}
+
+}  // namespace lockstep::forecast

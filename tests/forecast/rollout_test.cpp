@@ -1,0 +1,149 @@
+// Rollouts against the plain reference, and both paths against each other to the bit.
+#include "lockstep/forecast/rollout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "device/devices.hpp"
+#include "forecast/rollout/reference.hpp"
+#include "io/arrays/npy.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::forecast {
+namespace {
+
+std::vector<Array> raw_of(const std::string& device, const RolloutModel& model,
+                          const RolloutOptions& options) {
+  Rollout rollout(test_device(device), model, options);
+  rollout.launch();
+  return rollout.raw();
+}
+
+void expect_same_bits(const std::vector<Array>& a, const std::vector<Array>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].shape(), b[i].shape());
+    const auto x = a[i].raw(), y = b[i].raw();
+    EXPECT_TRUE(std::equal(x.begin(), x.end(), y.begin(), y.end())) << "output " << i;
+  }
+}
+
+double relative_l2(std::span<const double> a, std::span<const double> b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference += (a[i] - b[i]) * (a[i] - b[i]), size += b[i] * b[i];
+  return std::sqrt(difference / size);
+}
+
+/// Against the reference in f64, whatever the type of the rollout.
+void expect_near_reference(const std::vector<Array>& got, const RolloutModel& model, GruForm form,
+                           int64_t steps, double bound) {
+  RolloutModel wide = model;
+  for (auto* gates : {&wide.w, &wide.u, &wide.b, &wide.rb})
+    for (Array& a : *gates)
+      if (!a.empty()) a = a.to(Storage::f64);
+  for (Array* a : {&wide.head, &wide.features, &wide.h0})
+    if (!a->empty()) *a = a->to(Storage::f64);
+  const auto raw = reference::classic_rollout<double>(wide, form, steps);
+  const std::vector<double>* expected[] = {&raw.losses, &raw.norms, &raw.entropies, &raw.states};
+  for (size_t i = 0; i < 4; ++i) {
+    const Array a = got[i].to(Storage::f64);
+    ASSERT_EQ(a.as<double>().size(), expected[i]->size());
+    EXPECT_LT(relative_l2(a.as<double>(), *expected[i]), bound) << "output " << i;
+  }
+}
+
+/// Weights large enough that the loop through the loss matters, with biases and a start of their own.
+RolloutModel lively_model(int64_t members, int64_t batch, int64_t hidden, Storage storage, bool recurrent) {
+  RolloutModel model = random_rollout_model({.hidden = hidden,
+                                             .members = members,
+                                             .features = 7,
+                                             .batch = batch,
+                                             .states = 5,
+                                             .seed = 3,
+                                             .storage = Storage::f64});
+  const auto spread = [&](Sizes shape, double size, double phase) {
+    int64_t count = 1;
+    for (const int64_t n : shape) count *= n;
+    std::vector<double> v(static_cast<size_t>(count));
+    for (size_t i = 0; i < v.size(); ++i) v[i] = size * std::sin(phase + 1.7 * double(i));
+    return Array::of(std::move(v), std::move(shape)).to(storage);
+  };
+  for (size_t g = 0; g < 3; ++g) {
+    model.w[g] = model.w[g].to(storage), model.u[g] = model.u[g].to(storage);
+    model.b[g] = spread({members, hidden}, 0.3, double(g));
+    if (recurrent) model.rb[g] = spread({members, hidden}, 0.2, 5 + double(g));
+  }
+  model.head = spread({hidden + 5}, 0.5, 0.4);
+  model.h0 = spread({members, hidden}, 0.8, 2);
+  model.features = model.features.to(storage);
+  return model;
+}
+
+class RolloutOn : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(, RolloutOn, testing::ValuesIn(host_devices()),
+                         [](const auto& info) { return test_name(info.param); });
+
+TEST_P(RolloutOn, AgreesWithTheReferenceInBothFormsAndPaths) {
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+    for (const int64_t hidden : {1, 33}) {
+      SCOPED_TRACE(std::string(name(form)) + " " + std::to_string(hidden));
+      const RolloutModel wide = lively_model(2, 3, hidden, Storage::f64, form == GruForm::reset_after);
+      const RolloutModel narrow = lively_model(2, 3, hidden, Storage::f32, form == GruForm::reset_after);
+      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
+        const RolloutOptions options{.form = form, .steps = 9, .path = path};
+        expect_near_reference(raw_of(GetParam(), wide, options), wide, form, 9, 1e-13);
+        expect_near_reference(raw_of(GetParam(), narrow, options), narrow, form, 9, 2e-6);
+      }
+    }
+}
+
+TEST_P(RolloutOn, PathsAndSizesOfGroupsGiveTheSameBits) {
+  const Device few = Device::open(GetParam(), {.lower_limits = [](Limits& l) { l.group_lanes = 64; }});
+  const Device small = Device::open(GetParam(), {.lower_limits = [](Limits& l) { l.shared_bytes = 1600; }});
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after}) {
+    const RolloutModel model = lively_model(2, 1, 130, Storage::f32, form == GruForm::reset_after);
+    const RolloutOptions options{.form = form, .steps = 2, .path = RolloutPath::one_launch};
+    const std::vector<Array> plain = raw_of(GetParam(), model, options);
+    expect_same_bits(raw_of("interp", model, options), plain);
+    RolloutOptions by_steps = options;
+    by_steps.path = RolloutPath::by_steps;
+    expect_same_bits(raw_of(GetParam(), model, by_steps), plain);
+    Rollout blocks(few, model, options), buffers(small, model, options);
+    EXPECT_EQ(blocks.state_place(), "shared memory");
+    EXPECT_EQ(buffers.state_place(), "buffers");
+    for (Rollout* r : {&blocks, &buffers}) {
+      r->launch();
+      expect_same_bits(r->raw(), plain);
+    }
+  }
+}
+
+TEST_P(RolloutOn, UsesTheBytesItPredicts) {
+  const Device device = Device::open(GetParam());
+  const RolloutModel model = lively_model(3, 2, 33, Storage::f64, false);
+  for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
+    const int64_t before = device.counters().allocated_bytes;
+    Rollout rollout(device, model, {.steps = 5, .path = path});
+    const int64_t used = device.counters().allocated_bytes - before, predicted = rollout.memory().total();
+    EXPECT_GE(used, predicted);
+    EXPECT_LT(used - predicted, 11 * 256) << "more than the pool rounds up";
+  }
+}
+
+TEST_P(RolloutOn, NoStepsGiveTheLoss) {
+  const RolloutModel model = lively_model(2, 1, 8, Storage::f64, false);
+  Rollout rollout(test_device(GetParam()), model, {.steps = 0});
+  rollout.launch();
+  const Forecast f = rollout.result().front();
+  EXPECT_EQ(f.final, model.features.as<double>()[0]);
+  EXPECT_TRUE(f.trajectory.empty());
+  EXPECT_EQ(f.sigma, 0);
+  EXPECT_EQ(f.confidence, 1);
+  EXPECT_EQ(f.members.size(), 2u);
+}
+
+}  // namespace
+}  // namespace lockstep::forecast
