@@ -1,6 +1,6 @@
 """Lockstep: scientific GPU kernels, written once, the same bits on the CPU and on CUDA.
 
-Arrays, devices and kernels stand here; applications are lockstep.urban, pde and solve; hooks are lockstep.torch and
+Arrays, devices and kernels stand here; applications are lockstep.urban, pde, solve and forecast; hooks are lockstep.torch and
 lockstep.jax, which import their framework. docs/python.md is the guide.
 """
 import importlib as _importlib
@@ -18,7 +18,7 @@ from ._types import bf16, boolean, f16, f32, f64, i32, i64, u8, u32, u64
 globals().update(_WORDS)  # abs, min, max, fma, sqrt, exp, sin …
 
 __version__ = "0.1.0"
-_LAZY = ("urban", "pde", "solve", "torch", "jax")
+_LAZY = ("urban", "pde", "solve", "forecast", "torch", "jax")
 
 
 def __getattr__(name):

@@ -1,0 +1,441 @@
+"""A trainer that jumps in weight space, for any PyTorch model and optimiser.
+
+    trainer = PredictiveTrainer(model, optimizer, held_out=lambda: loss_of(model(x), y))
+
+    def closure():
+        optimizer.zero_grad()
+        loss = loss_of(model(inputs), targets)
+        loss.backward()
+        return loss
+
+    for inputs, targets in batches:
+        loss = trainer.step(closure)
+
+Between steps the path of the parameters is extrapolated, tensor by tensor, from snapshots; forward passes on held-out
+examples decide whether a jump is kept, and a jump that does not pay is taken back bit for bit. docs/forecast.md tells
+how, and where that wins and where not.
+"""
+import copy
+import math
+import time
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+
+from .._errors import InputError
+from ._control import CALM, CRITICAL, WARNING, Bandit, Corrector, Monitor, extrapolate, fit_path
+
+CONTROLS = ("none", "zero", "random", "lr", "ema", "lawa")
+MOMENTS = ("keep", "decay", "reset")
+TAUS = (0.5, 1.0, 2.0)
+MOST_REWARD, QUIET_SPACINGS = 8.0, 5
+
+
+@dataclass
+class Options:
+    """control: none (jumps), zero (moves nothing), random (as far, any direction), lr (all steps after the warm-up at
+    rate_factor times the rate), ema or lawa (averages, which evaluating() puts in place). snapshots: K, spacing: steps
+    between them. horizons: steps ahead, one arm of the bandit each. held_out_cost: of a held-out loss, in gradient
+    steps: examples / examples of a batch / 3. moments: what a jump does to the optimiser's running means."""
+    control: str = "none"
+    snapshots: int = 5
+    spacing: int = 10
+    order: int = 2
+    ridge: float = 1e-4
+    max_growth: float = 1.0
+    warm_up: int = 100
+    correct: int = 10
+    horizons: tuple = (10, 20, 40, 80)
+    exploration: float = 0.5
+    doubt: float = 1.0
+    moments: str = "keep"
+    moment_decay: float = 0.5
+    max_rollbacks: int = 5
+    rate_factor: float = 2.0
+    ema_decay: float = 0.99
+    seed: int = 0
+    held_out_cost: float = 1 / 3
+
+    def check(self):
+        def require(good, what, expected):
+            if not good:
+                raise InputError(what, "lockstep.forecast.torch", expected)
+
+        require(self.control in CONTROLS, f"control {self.control!r}", ", ".join(CONTROLS))
+        require(self.moments in MOMENTS, f"moments {self.moments!r}", ", ".join(MOMENTS))
+        require(2 <= self.snapshots <= 8, f"{self.snapshots} snapshots", "2 to 8")
+        require(self.spacing >= 1, f"spacing {self.spacing}", "1 step or more")
+        require(self.order >= 1, f"order {self.order}", "1 or more")
+        require(self.ridge >= 0, f"ridge {self.ridge}", "0 or more")
+        require(self.correct >= 1, f"correct {self.correct}", "1 step or more")
+        require(self.horizons and all(0 < k <= 1000 * self.spacing for k in self.horizons),
+                f"horizons {self.horizons}", "more than 0, to 1000 spacings each")
+        require(self.rate_factor > 0, f"rate_factor {self.rate_factor}", "more than 0")
+        require(0 <= self.ema_decay < 1, f"ema_decay {self.ema_decay}", "0 to less than 1")
+        require(0 <= self.moment_decay <= 1, f"moment_decay {self.moment_decay}", "0 to 1")
+
+
+@dataclass
+class Totals:
+    """overhead_steps: fits and searches in gradient steps; gain_steps: what judged jumps were worth, before their
+    cost; overhead_seconds: wall clock of all that is not a training step."""
+    steps: int = 0
+    jumps: int = 0
+    accepted: int = 0
+    rollbacks: int = 0
+    forwards: int = 0
+    gain_steps: float = 0.0
+    overhead_steps: float = 0.0
+    overhead_seconds: float = 0.0
+
+
+@dataclass
+class _Pending:
+    arm: int = 0
+    horizon: float = 0.0
+    before: float = 0.0
+    slope: float = 0.0
+    cost: float = 0.0
+    uncorrected: float = 0.0
+    predicted: float = 0.0
+    features: list = field(default_factory=list)
+
+
+def _number(loss):
+    return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+
+
+class PredictiveTrainer:
+    """model: a torch.nn.Module, or an iterable of parameters. optimizer: any torch.optim.Optimizer over them.
+    held_out: a function without arguments that gives the mean loss (a number or a scalar tensor) of the same examples
+    each time, which no training batch has; it is called without gradients, in the mode the model is in. options: fields
+    of Options. A loss that is not finite, or diverges, is rolled back; after max_rollbacks an InputError."""
+
+    def __init__(self, model, optimizer, held_out, **options):
+        try:
+            self.options = Options(**options)
+        except TypeError as error:
+            raise InputError(str(error), "lockstep.forecast.torch", "the fields of Options") from None
+        self.options.check()
+        self.optimizer, self.held_out = optimizer, held_out
+        module = isinstance(model, torch.nn.Module)
+        self.parameters = [p for p in (model.parameters() if module else model) if p.requires_grad]
+        self.buffers = list(model.buffers()) if module else []
+        if not self.parameters or not all(p.is_floating_point() for p in self.parameters):
+            raise InputError(f"{len(self.parameters)} parameters", "lockstep.forecast.torch",
+                             "one or more, of floating point")
+        self.totals, self.phase = Totals(), "warm-up"
+        self._bandit = Bandit(len(self.options.horizons) + 1, self.options.exploration)
+        self._monitor, self._corrector = Monitor(), Corrector(self.options.doubt)
+        self._snapshots, self._fits, self._grams, self._average = [], [], [], None  # snapshots: newest first
+        self._pending = None
+        self._since = self._left = self._quiet = self._rollbacks_in_a_row = 0
+        self._held_loss, self._held_step, self._slope, self._last_reward = 0.0, -1, 0.0, 0.0
+        self._anchor = self._state_now() if self._jumps else None
+
+    @property
+    def _jumps(self):
+        return self.options.control in ("none", "zero", "random")
+
+    # ── steps ──
+
+    def step(self, closure):
+        """A training step, then a jump where it is time. closure: zeroes gradients, computes the loss, calls backward()
+        and returns the loss. Gives the loss as a float."""
+        faster = self.options.control == "lr" and self.totals.steps >= self.options.warm_up
+        with torch.enable_grad():
+            loss = _number(closure())
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        if faster:
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["lr"] * self.options.rate_factor
+        self.optimizer.step()
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            group["lr"] = rate
+        self.totals.steps += 1
+        begin = time.perf_counter()
+        with torch.no_grad():
+            if self._jumps:
+                self._after_step(self._monitor.observe_loss(loss))
+            else:
+                if not math.isfinite(loss):
+                    raise InputError(f"a loss of {loss}", f"step {self.totals.steps - 1}", "a finite one")
+                self._update_average()
+        self.totals.overhead_seconds += time.perf_counter() - begin
+        return loss
+
+    def _after_step(self, verdict):
+        if self._monitor.calm >= 200:
+            self._rollbacks_in_a_row = 0
+        if verdict == CRITICAL:
+            self._roll_back()
+            return
+        if verdict == WARNING:
+            self._quiet = QUIET_SPACINGS * self.options.spacing
+        self._quiet = max(self._quiet - 1, 0)
+        self._since += 1
+        if self.phase == "correct":
+            self._left -= 1
+            if self._left > 0 or self._judge():
+                return
+            self.phase, self._since = "full", self.options.spacing
+        if self.phase == "warm-up" and self.totals.steps >= self.options.warm_up:
+            self.phase, self._since = "full", self.options.spacing
+        if self._since >= self.options.spacing:
+            self._snapshot(verdict)
+
+    def _snapshot(self, verdict):
+        self._since = 0
+        if verdict == CALM:
+            self._anchor = self._state_now()
+        if self.phase == "warm-up":
+            return
+        self._push()
+        if self._held_step < 0:
+            self._held_loss, self._held_step = self._held(), self.totals.steps
+        if len(self._snapshots) == self.options.snapshots and self._quiet == 0 and verdict == CALM:
+            self.phase = "predict"
+            self._decide()
+            self.phase = "full" if self._pending is None else "correct"
+
+    def _push(self):
+        self._snapshots.insert(0, [p.detach().clone() for p in self.parameters])
+        del self._snapshots[self.options.snapshots:]
+
+    def _held(self):
+        """The held-out loss; leaves generators and buffers (running statistics) as they were."""
+        buffers = [b.clone() for b in self.buffers]
+        devices = sorted({p.device.index for p in self.parameters if p.device.type == "cuda"})
+        with torch.random.fork_rng(devices=devices):
+            loss = _number(self.held_out())
+        for buffer, kept in zip(self.buffers, buffers):
+            buffer.copy_(kept)
+        self.totals.forwards += 1
+        self.totals.overhead_steps += self.options.held_out_cost
+        return loss
+
+    # ── jumps ──
+
+    def _differences(self, k):
+        return [(a[k] - b[k]).reshape(-1) for a, b in zip(self._snapshots, self._snapshots[1:])]
+
+    def _fit(self):
+        grams = []
+        for k, p in enumerate(self.parameters):
+            # Products in f64 where that is cheap: the fit solves with them.
+            kind = torch.float64 if p.numel() <= 1 << 20 and p.device.type != "mps" else torch.float32
+            d = torch.stack(self._differences(k)).to(kind)
+            grams.append((d @ d.T).to(torch.float32 if p.device.type == "mps" else torch.float64).to("cpu"))
+        self._grams = [g.double().numpy() for g in grams]
+        self._fits = []
+        energy = older = both = explained = 0.0
+        for gram in self._grams:
+            coefficients, share = fit_path(gram, self.options.order, self.options.ridge, self.options.max_growth)
+            self._fits.append(coefficients)
+            energy += gram[0, 0]
+            explained += gram[0, 0] * share
+            if len(gram) > 1:
+                both, older = both + gram[0, 1], older + gram[1, 1]
+        cosine = both / math.sqrt(energy * older) if energy > 0 and older > 0 else 0.0
+        return explained / energy if energy > 0 else 0.0, cosine
+
+    def _move(self, start, intervals):
+        """Parameters = start moved by the fits, or at random as far."""
+        random = None
+        if self.options.control == "random":
+            random = torch.Generator().manual_seed((self.options.seed << 32) + self.totals.steps)
+        for k, p in enumerate(self.parameters):
+            a = extrapolate(self._fits[k], len(self._grams[k]), intervals)
+            if self.options.control == "zero":
+                p.copy_(start[k])
+            elif random is not None:
+                length = math.sqrt(max(a @ self._grams[k] @ a, 0.0) / max(p.numel(), 1))
+                signs = torch.randint(0, 2, p.shape, generator=random).to(p) * 2 - 1
+                p.copy_(start[k] + length * signs)
+            else:
+                delta = sum(float(c) * d for c, d in zip(a, self._differences(k)))
+                p.copy_(start[k] + delta.reshape(p.shape))
+
+    def _gain(self, before, after, slope, horizon):
+        fallen = before * math.log(before / after) if before > 0 and after > 0 else before - after
+        gain = fallen / max(slope, 1e-6 * abs(before) + 1e-300) - self.options.correct
+        return min(max(gain, -4 * horizon), 4 * horizon) if math.isfinite(gain) else -4 * horizon
+
+    def _decide(self):
+        o, totals = self.options, self.totals
+        explained, cosine = self._fit()
+        relative = self._slope * o.spacing / max(abs(self._held_loss), 1e-300)
+        x = np.array([1, explained, cosine, min(max(1 + math.log10(max(relative, 1e-6)) / 6, 0.0), 1.0),
+                      self._last_reward / MOST_REWARD, math.log10(1 + totals.steps) / 6])
+        arm = self._bandit.choose(x)
+        if arm == 0:
+            return
+        horizon, spent = float(o.horizons[arm - 1]), totals.overhead_steps
+        start = [p.detach().clone() for p in self.parameters]
+        before = self._held()
+        best, tau = before, 0.0
+        for candidate in ((1.0,) if o.control == "zero" else TAUS):
+            self._move(start, candidate * horizon / o.spacing)
+            loss = self._held()
+            if math.isfinite(loss) and (o.control == "zero" or loss < best or not math.isfinite(best)):
+                best, tau = loss, candidate
+        if totals.steps > self._held_step:
+            now = (self._held_loss - before) / (totals.steps - self._held_step)
+            self._slope = 0.5 * (self._slope + now) if self._slope > 0 else now
+        share = max(self._slope, 0.0) / max(abs(before), 1e-300)
+        uncorrected = best - (1 - math.exp(-share * o.correct)) * abs(best)
+        predicted = uncorrected + self._corrector.correction(totals.steps, x) * abs(before)
+        kept = tau > 0 and (o.control == "zero" or self._gain(before, predicted, self._slope, horizon) > 0)
+        totals.jumps += 1
+        cost = totals.overhead_steps - spent
+        if not kept:
+            self._put(start)
+            self._last_reward = -cost / o.spacing
+            self._bandit.learn(arm, x, self._last_reward)
+            self._held_loss, self._held_step = before, totals.steps
+            return
+        self._move(start, tau * horizon / o.spacing)
+        totals.accepted += 1
+        self._change_moments()
+        self._snapshots = []
+        self._pending = _Pending(arm, horizon, before, self._slope, cost + o.held_out_cost, uncorrected, predicted,
+                                 [float(v) for v in x])
+        self._left = o.correct
+
+    def _judge(self):
+        """Whether it ended in a rollback."""
+        jump, x = self._pending, np.array(self._pending.features)
+        measured = self._held()
+        gain = self._gain(jump.before, measured, jump.slope, jump.horizon)
+        reward = (gain - jump.cost) / self.options.spacing
+        self._last_reward = min(max(reward, -MOST_REWARD), MOST_REWARD)
+        self._bandit.learn(jump.arm, x, self._last_reward)
+        self._corrector.learn(self.totals.steps, x, (measured - jump.uncorrected) / max(abs(jump.before), 1e-300))
+        self.totals.gain_steps += gain
+        self._pending = None
+        self._held_loss, self._held_step = measured, self.totals.steps
+        verdict = self._monitor.observe_prediction(jump.predicted, measured, jump.before)
+        if verdict == CRITICAL:
+            self._roll_back()
+            return True
+        if verdict == WARNING:
+            self._quiet = QUIET_SPACINGS * self.options.spacing
+        return False
+
+    # ── state ──
+
+    def _put(self, values):
+        with torch.no_grad():
+            for p, value in zip(self.parameters, values):
+                p.copy_(value)
+
+    def _state_now(self):
+        return ([p.detach().clone() for p in self.parameters], [b.clone() for b in self.buffers],
+                copy.deepcopy(self.optimizer.state_dict()))
+
+    def _roll_back(self):
+        self._rollbacks_in_a_row += 1
+        if self._rollbacks_in_a_row > self.options.max_rollbacks:
+            raise InputError(f"the loss diverges again after {self.options.max_rollbacks} rollbacks",
+                             f"step {self.totals.steps - 1}", "a lower learning rate")
+        parameters, buffers, optimizer = self._anchor
+        self._put(parameters)
+        for buffer, kept in zip(self.buffers, buffers):
+            buffer.copy_(kept)
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.optimizer.load_state_dict(copy.deepcopy(optimizer))
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            group["lr"] = rate  # the schedule goes on
+        if self._pending is not None:
+            self._bandit.learn(self._pending.arm, np.array(self._pending.features), -MOST_REWARD)
+            self._last_reward, self._pending = -MOST_REWARD, None
+        self._snapshots = []
+        self._monitor.begin_anew()
+        self.phase = "warm-up" if self.phase == "warm-up" else "full"
+        self._since, self._quiet, self._held_step = 0, QUIET_SPACINGS * self.options.spacing, -1
+        self.totals.rollbacks += 1
+
+    def _change_moments(self):
+        if self.options.moments == "keep":
+            return
+        factor = self.options.moment_decay if self.options.moments == "decay" else 0.0
+        for p in self.parameters:
+            state = self.optimizer.state.get(p, {})
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and value.shape == p.shape and value.is_floating_point() \
+                        and not (name == "step" and p.dim() == 0):
+                    value.mul_(factor)
+                elif name == "step" and factor == 0:
+                    state[name] = torch.zeros_like(value) if isinstance(value, torch.Tensor) else 0
+
+    def _update_average(self):
+        o = self.options
+        if self.totals.steps < o.warm_up:
+            return
+        if o.control == "ema":
+            if self._average is None:
+                self._average = [p.detach().clone() for p in self.parameters]
+            else:
+                for a, p in zip(self._average, self.parameters):
+                    a.lerp_(p, 1 - o.ema_decay)
+        elif o.control == "lawa":
+            self._since += 1
+            if not self._snapshots or self._since >= o.spacing:
+                self._push()
+                self._since = 0
+
+    def evaluating(self):
+        """A context in which the averaged parameters of ema and lawa are in place; others are left as they are."""
+        return _Evaluating(self)
+
+    def state_dict(self):
+        """All that the trainer knows, for load_state_dict(); the model's and the optimiser's stand in theirs."""
+        kept = {k: v for k, v in self.__dict__.items()
+                if k not in ("optimizer", "held_out", "parameters", "buffers", "options")}
+        state = copy.deepcopy({k: asdict(v) if isinstance(v, (Totals, _Pending)) else
+                               dict(v.__dict__) if isinstance(v, (Bandit, Monitor, Corrector)) else v
+                               for k, v in kept.items()})
+        state["options"] = asdict(self.options)
+        return state
+
+    def load_state_dict(self, state):
+        """Goes on where the state was taken. Throws InputError for other options and other parameters."""
+        now = asdict(self.options)
+        for name, value in state["options"].items():
+            if now.get(name) != value and list(np.atleast_1d(now.get(name))) != list(np.atleast_1d(value)):
+                raise InputError(f"a state of {name} {value}", "lockstep.forecast.torch", f"{now.get(name)}")
+        shapes = [tuple(p.shape) for p in self.parameters]
+        for tensors in [*state["_snapshots"], *([state["_anchor"][0]] if state["_anchor"] else [])]:
+            if [tuple(t.shape) for t in tensors] != shapes:
+                raise InputError("a state of other parameters", "lockstep.forecast.torch", f"shapes {shapes}")
+        for name, value in copy.deepcopy({k: v for k, v in state.items() if k != "options"}).items():
+            target = getattr(self, name)
+            if name == "_pending":
+                self._pending = None if value is None else _Pending(**value)
+            elif isinstance(target, Totals):
+                self.totals = Totals(**value)
+            elif isinstance(target, (Bandit, Monitor, Corrector)):
+                target.__dict__.update(value)
+            else:
+                setattr(self, name, value)
+
+
+class _Evaluating:
+    def __init__(self, trainer):
+        self.trainer, self.kept = trainer, None
+
+    def __enter__(self):
+        t = self.trainer
+        average = t._average
+        if t.options.control == "lawa" and t._snapshots:
+            average = [sum(s[k] for s in t._snapshots) / len(t._snapshots) for k in range(len(t.parameters))]
+        if average is not None:
+            self.kept = [p.detach().clone() for p in t.parameters]
+            t._put(average)
+        return t
+
+    def __exit__(self, *_):
+        if self.kept is not None:
+            self.trainer._put(self.kept)
+        return False
