@@ -45,6 +45,9 @@ enum class Rule : uint8_t {
 struct Side {
   Rule rule = Rule::periodic;
   double value = 0;  // b
+  /// A parameter or a profile of the system that is given with the data and takes the place of `value`: changing it
+  /// compiles nothing again.
+  std::string parameter = {};
   friend bool operator==(const Side&, const Side&) = default;
 };
 
@@ -52,8 +55,8 @@ struct Side {
 struct Boundary {
   std::array<std::array<Side, 2>, 3> sides{};  // [axis, 0 = x][0 = low, 1 = high]
 
-  /// "clamp", "x=clamp,y=reflect_odd,z=one_sided2", "x-=dirichlet_face:1.0,x+=clamp". Axes that are not named
-  /// stay periodic. Throws InputError for an unknown name, a missing or needless value, or one periodic side
+  /// "clamp", "x=clamp,y=reflect_odd,z=one_sided2", "x-=dirichlet_face:1.0,x+=clamp", "y+=dirichlet_face:@lid"
+  /// with a parameter's name. Axes that are not named stay periodic. Throws InputError for an unknown name, a missing or needless value, or one periodic side
   /// alone.
   static Boundary parse(std::string_view text);
   std::string text() const;
@@ -87,10 +90,15 @@ class System {
   /// periodic along the same axes.
   Field field(std::string name, int components = 1);
   Field field(std::string name, int components, const Boundary& boundary);
+  /// A boundary for each component.
+  Field field(std::string name, const std::vector<Boundary>& boundary_of_component);
   /// A field with one component for each axis, which free_slip and no_slip reflect as a vector.
   Field vector(std::string name);
   /// A number that is given with the data.
   Value parameter(std::string name);
+  /// Numbers that are given with the data, one for each cell of a side: what Side::parameter may name besides
+  /// parameters.
+  void profile(std::string name);
 
   /// The field's own value. Levels: -1, 0, +1.
   Value at(Field f, int component = 0, int level = 0);
@@ -174,6 +182,10 @@ struct Inputs {
   /// (computed in f32).
   std::map<std::string, std::array<Buffer, 3>> fields;
   std::map<std::string, double> parameters;
+  /// Values along sides, of f32 where the fields are narrower and else of their storage. Shape: the mesh's cells along
+  /// the two other axes, slowest first: (nz, ny) for a side of x, (nz, nx) of y, (ny, nx) of z; leading 1 may be left
+  /// out. All members share them.
+  std::map<std::string, Buffer> profiles;
   Buffer mask;      // (nz, ny, nx) of the fields' storage, or empty
   double seed = 1;  // derivative of what follows with respect to this loss
   /// Instead of `fields`: levels -1, 0, +1 as rows (cells, width) or (nz, ny, nx, width), as networks produce
@@ -189,6 +201,11 @@ struct Inputs {
 struct TrajectoryInputs {
   std::map<std::string, std::vector<Buffer>> fields;
   std::map<std::string, double> parameters;
+  std::map<std::string, Buffer> profiles;
+  /// Parameters that sides name and no residual does, and profiles, with a value for each of the T levels instead of
+  /// one for all. By the two-kernel path.
+  std::map<std::string, std::vector<double>> parameters_in_time;
+  std::map<std::string, std::vector<Buffer>> profiles_in_time;
   Buffer mask;
   double seed = 1;
   std::vector<Buffer> rows;
@@ -271,8 +288,10 @@ class Loss {
   /// field by itself; where sides share a value, add what they share.
   struct BoundaryGradient {
     std::string field;
-    int component, axis, end;  // end 0: low, 1: high
-    double value;
+    int component, axis, end;   // end 0: low, 1: high
+    double value;               // by one value for the whole side
+    std::string parameter;      // that gives b; empty: a number of the mesh
+    std::vector<double> cells;  // where a profile gives b: by each of its numbers, which add up to `value`
   };
   std::vector<BoundaryGradient> boundary_gradients(const Device& device, const Inputs& inputs) const;
 

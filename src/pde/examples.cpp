@@ -180,6 +180,56 @@ Example shallow_water(int64_t n) {
           }};
 }
 
+Example cavity(int64_t n) {
+  System s(2);
+  const Field u = s.field("u",
+                          {Boundary::parse("x=reflect_odd,y-=reflect_odd,y+=dirichlet_face:@lid,z=clamp"),
+                           Boundary::parse("x=reflect_odd,y=reflect_odd,z=clamp")}),
+              p = s.field("p");
+  s.parameter("lid");
+  const Value nu = s.parameter("nu");
+  for (int c = 0; c < 2; ++c) s.residual("momentum", s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
+  s.residual("divergence", s.div(u));
+  return {"cavity",
+          "flow in a box whose lid moves, Re 100",
+          s,
+          square_mesh(n, 1, "clamp"),
+          {{"nu", 0.01}, {"lid", 1}},
+          {{"u", Advance::steady}, {"p", Advance::steady}},
+          "u",
+          4,
+          [](const std::string&, int, double, double, double) { return 0.0; },
+          1e-8,
+          5000,
+          {{"p", 3}}};
+}
+
+Example channel(int64_t n) {
+  System s(2);
+  const char* open = ",x+=clamp,y=reflect_odd,z=clamp";
+  const Field u = s.field("u", {Boundary::parse(std::string("x-=dirichlet_face:@inflow") + open),
+                                Boundary::parse(std::string("x-=reflect_odd") + open)}),
+              p = s.field("p", 1, Boundary::parse("x-=clamp,x+=dirichlet_face:0,y=clamp,z=clamp"));
+  s.parameter("inflow");
+  const Value nu = s.parameter("nu");
+  for (int c = 0; c < 2; ++c) s.residual("momentum", s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
+  s.residual("divergence", s.div(u), 100);
+  Mesh mesh = square_mesh(n, 1, "clamp");
+  mesh.spacing[0] = 4.0 / double(n);
+  return {"channel",
+          "flow that enters a channel evenly and becomes a parabola, Re 20",
+          s,
+          mesh,
+          {{"nu", 0.05}, {"inflow", 1}},
+          {{"u", Advance::steady}, {"p", Advance::steady}},
+          "u",
+          4,
+          [](const std::string&, int, double, double, double) { return 0.0; },
+          1e-8,
+          5000,
+          {{"p", 12}}};
+}
+
 struct Entry {
   const char* name;
   Example (*make)(int64_t);
@@ -192,7 +242,9 @@ constexpr Entry kExamples[] = {{"heat", heat, 96},
                                {"navier_stokes", navier_stokes, 64},
                                {"maxwell", maxwell, 96},
                                {"gray_scott", gray_scott, 64},
-                               {"shallow_water", shallow_water, 96}};
+                               {"shallow_water", shallow_water, 96},
+                               {"cavity", cavity, 64},
+                               {"channel", channel, 64}};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/optimize.hpp"
 #include "lockstep/pde/examples.hpp"
+#include "pde/steady.hpp"
 
 namespace lockstep::pde {
 
@@ -185,12 +186,20 @@ void carry_rates(const Device& device, const std::vector<Unknown>& unknowns, con
 
 }  // namespace
 
-TrainResult train(const Device& device, const Example& example, const TrainOptions& options,
+TrainResult train(const Device& device, const Example& example, const TrainOptions& given,
                   const std::function<void()>& progress) {
+  TrainOptions options = given;
+  if (example.steady() && options.levels != 0)
+    throw InputError(fmt::format("{} time levels", options.levels),
+                     fmt::format("pde example {}", example.name), "none: this example has no time");
+  if (options.levels == 0) options.levels = 8;
+  if (options.iterations == 0) options.iterations = example.iterations;
+  if (options.tolerance == 0) options.tolerance = example.tolerance;
   if (options.levels < 4 || options.windows < 0 || options.iterations < 1)
     throw InputError(fmt::format("{} levels, {} windows, {} iterations", options.levels, options.windows,
                                  options.iterations),
                      "pde train", "4 levels, 1 window, 1 iteration or more");
+  if (example.steady()) return train_steady(device, example, options, progress);
   const Loss loss(example.system, example.mesh);
   const TrajectoryInputs inputs = make_inputs(device, example, options.levels);
   LossOptions loss_options;

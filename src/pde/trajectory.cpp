@@ -1,6 +1,7 @@
 // T time levels in one go: sweeps over several levels each, or slabs of planes that pass through all levels
 // while their cotangents stay in the cache.
 #include <algorithm>
+#include <cmath>
 
 #include "pde/kernels/levels.hpp"
 #include "pde/language/checked.hpp"
@@ -86,13 +87,27 @@ struct Trajectory {
   Buffer volume(const Plan& plan, int field, int64_t level) const {
     return checked.as_volume(given(plan, field, level), field);
   }
-  /// The mask and the numbers of a plan.
-  Arguments common(const Discretisation& d) const {
+  bool has_values_in_time() const {
+    return !inputs.parameters_in_time.empty() || !inputs.profiles_in_time.empty();
+  }
+  /// The mask and the numbers of a plan, with what sides have at level `n`.
+  Arguments common(const Discretisation& d, int64_t n) const {
+    const auto number = [](const std::vector<std::string>& list, const std::string& name) {
+      return size_t(std::find(list.begin(), list.end(), name) - list.begin());
+    };
+    std::vector<double> parameters = checked.parameters(), seeds;
+    for (const auto& [name, values] : inputs.parameters_in_time)
+      parameters[number(d.plan->parameters, name)] = values[size_t(n)];
+    std::vector<Buffer> profiles = checked.profiles();
+    for (const auto& [name, values] : inputs.profiles_in_time) {
+      const size_t k = number(d.plan->profiles, name);
+      profiles[k] = checked.checked_profile(values[size_t(n)], int(k));
+    }
+    for (double w : d.plan->weights) seeds.push_back(2 * w / count * inputs.seed);
     Arguments a;
     if (form.mask) a.set("mask", checked.mask());
-    std::vector<double> seeds;
-    for (double w : d.plan->weights) seeds.push_back(2 * w / count * inputs.seed);
-    set_numbers(a, d, checked.parameters(), seeds);
+    checked.set_profiles(a, profiles);
+    set_numbers(a, d, parameters, seeds);
     return a;
   }
   /// Fields or gradients, whose level 0 is level `at` of the trajectory.
@@ -136,7 +151,7 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
     const std::vector<FieldLevel> read = fields_of(*d->plan, d->plan->residuals, Access::field);
     for (const FieldLevel& f : t.checked.arrays(read))
       if (t.given(plan, f.field_index, first + f.level).offset() % shape.wide != 0) shape.wide = 1;
-    Arguments a = t.common(*d);
+    Arguments a = t.common(*d, first);
     t.set_fields(a, plan, read, first);
     t.set_gradients(a, bound, plan, outputs, first);
     const Carry& carry = d->plan->carry;
@@ -191,11 +206,10 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   for (int64_t n = 1; n < t.levels - 1; ++n)
     sums.push_back(device.allocate(bound.totals.storage(), {residuals, members * nz, chunks}));
 
-  const Arguments common = t.common(*d);
   const auto launch_residual = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
     const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
     const int64_t high = whole ? nz : d->wraps[2] ? to + reach : std::min(to + reach, nz);
-    Arguments a = common;
+    Arguments a = t.common(*d, n);
     t.set_fields(a, plan, fields_of(plan, plan.residuals, Access::field), n);
     a.set("result", cotangents[n % 3]);
     set_slab(a, nz, {low, high - low, ring, shift, member});
@@ -216,7 +230,7 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
                                        [&] { return trajectory_kernel(d, back_form, t.wanted, seen); });
     std::vector<FieldLevel> outputs;
     for (int f : t.wanted) outputs.push_back({f, 0});
-    Arguments a = common;
+    Arguments a = t.common(*d, n);
     if (seen.here) t.set_fields(a, plan, adjoint_fields(plan, outputs), n);
     for (int64_t k = n - 1; k <= n + 1; ++k)
       if (has_residual(k)) a.set(kSeenBy[k - n + 1], cotangents[k % 3]);
@@ -258,7 +272,38 @@ Inputs first_levels(const TrajectoryInputs& inputs, int64_t& levels) {
   first.members = inputs.members;
   for (const auto& [name, list] : inputs.fields) first.fields[name] = {list[0], list[1], list[2]};
   for (size_t l = 0; l < 3 && !inputs.rows.empty(); ++l) first.rows[l] = inputs.rows[l];
+  first.profiles = inputs.profiles;
+  const auto take = [&](const auto& in_time, auto& of_first) {
+    for (const auto& [name, list] : in_time) {
+      if (int64_t(list.size()) != levels)
+        throw InputError(fmt::format("{} with {} values in time", name, list.size()), "pde trajectory",
+                         fmt::format("{}, one for each level", levels));
+      if (!of_first.emplace(name, list[0]).second)
+        throw InputError(fmt::format("{} once for all levels and once for each", name), "pde trajectory",
+                         "one or the other");
+    }
+  };
+  take(inputs.parameters_in_time, first.parameters);
+  take(inputs.profiles_in_time, first.profiles);
   return first;
+}
+
+void check_values_in_time(const Plan& plan, const TrajectoryInputs& inputs, const LossOptions& options) {
+  for (const auto& [name, values] : inputs.parameters_in_time) {
+    for (uint32_t leaf : autodiff::leaves_of(plan.residuals)) {
+      const Access& a = plan.accesses[leaf];
+      if (a.kind == Access::parameter && plan.parameters[size_t(a.number)] == name)
+        throw InputError(fmt::format("parameter {} of a residual with values in time", name),
+                         "pde trajectory", "a parameter that only sides name");
+    }
+    for (const double value : values)
+      if (!std::isfinite(value))
+        throw InputError(fmt::format("parameter {} is {}", name, value), "pde trajectory", "finite numbers");
+  }
+  const bool any = !inputs.parameters_in_time.empty() || !inputs.profiles_in_time.empty();
+  if (any && options.path != Path::automatic && options.path != Path::two_kernel)
+    throw UnsupportedError(fmt::format("the {} path: sides with values in time", name(options.path)),
+                           "pde options", "the two-kernel path");
 }
 
 void refuse_nonlinear_levels(const Plan& plan) {
@@ -284,6 +329,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   refuse_nonlinear_levels(plan);
   int64_t levels = 0;
   const Inputs first = first_levels(inputs, levels);
+  check_values_in_time(plan, inputs, options);
   Checked checked(*d, device, first);
   for (const auto& [name, list] : inputs.fields)
     for (size_t n = 0; n < list.size(); ++n)
@@ -331,7 +377,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   if (options.path == Path::fused && t.wanted.empty())
     throw UnsupportedError("the fused path: a trajectory without gradients", "pde options",
                            "the two-kernel path");
-  if (choose_path(*d, device, t.form, spatial, options) == Path::fused) {
+  if (!t.has_values_in_time() && choose_path(*d, device, t.form, spatial, options) == Path::fused) {
     bound->path = Path::fused;
     bind_sweeps(*bound, *state_, t, options);
   } else {

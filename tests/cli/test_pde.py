@@ -294,6 +294,13 @@ class StudyAndExample(PdeTest):
             self.assertEqual(len(list(csv.DictReader(file))), 16)
         self.refuses("pde", "convergence", "--sizes", "4", saying="--sizes")
 
+    def test_example_takes_parameters(self):
+        document = self.json_of("pde", "example", "cavity", "--cells", "16", "--parameters", "nu=0.02,lid=0.5", "--out", self.path("c"))
+        self.assertTrue(document["converged"])
+        self.assertGreater(os.path.getsize(self.path("c/u.npy")), 2 * 16 * 16 * 8)
+        self.refuses("pde", "example", "cavity", "--parameters", "speed=1", "--out", self.path("c"), saying="lid (1), nu (0.01)")
+        self.refuses("pde", "example", "cavity", "--levels", "8", "--out", self.path("c"), saying="no time")
+
     def test_example_solves_and_draws(self):
         document = self.json_of("pde", "example", "wave", "--cells", "16", "--windows", "2", "--levels", "5", "--out", self.path("e"))
         self.check_summary(document)

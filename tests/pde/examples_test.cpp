@@ -16,7 +16,7 @@ namespace {
 TEST(Examples, AllAreThere) {
   const auto names = example_names();
   for (const char* wanted : {"heat", "advection_diffusion", "burgers", "wave", "navier_stokes", "maxwell",
-                             "gray_scott", "shallow_water"})
+                             "gray_scott", "shallow_water", "cavity", "channel"})
     EXPECT_NE(std::find(names.begin(), names.end(), wanted), names.end()) << wanted;
   EXPECT_THROW(make_example("weather"), InputError);
   EXPECT_THROW(make_example("heat", 3), InputError);
@@ -91,10 +91,12 @@ TEST(Examples, HeatTrainedIsHeatStepped) {
 TEST(Examples, EveryWindowConverges) {
   const Device device = Device::open("interp");
   for (const std::string& name : example_names()) {
+    const Example example = make_example(name, 10);
+    if (example.steady()) continue;  // the next tests
     TrainOptions options;
     options.levels = 5;
     options.windows = 2;
-    const TrainResult r = train(device, make_example(name, 10), options);
+    const TrainResult r = train(device, example, options);
     // On a grid this coarse differences over 2 h hardly tie neighbouring pressures: the next test has a finer one.
     const bool coarse = name == "navier_stokes";
     EXPECT_TRUE(r.converged == 2 || coarse) << name;
@@ -133,6 +135,57 @@ TEST(Examples, ThePressureFollowsItsFlow) {
   // The discrete pressure of these cells is 3 % more than the continuous one it starts as: differences over 2 h.
   const double differences = (k * 2 / 24) / std::sin(k * 2 / 24);
   EXPECT_NEAR(most_p / start_p, u * u * differences, 0.02);
+}
+
+/// Between the cells' centres of a column or row of n numbers over the unit interval.
+double between(const std::vector<double>& centres, double place) {
+  const double x = place * double(centres.size()) - 0.5;
+  const size_t below = size_t(x);
+  return centres[below] + (x - double(below)) * (centres[below + 1] - centres[below]);
+}
+
+// Ghia, Ghia and Shin, Journal of Computational Physics 48 (1982), table I: u along the vertical line through the
+// cavity's centre, of 129 x 129 nodes.
+TEST(Examples, TheCavityHasThePublishedProfile) {
+  const std::vector<double> y{0.0547, 0.1016, 0.1719, 0.2813, 0.4531, 0.5, 0.6172, 0.7344, 0.8516, 0.9531};
+  const std::vector<double> at_100{-0.03717, -0.06434, -0.10150, -0.15662, -0.21090,
+                                   -0.20581, -0.13641, 0.00332,  0.23151,  0.68717},
+      at_400{-0.08186, -0.14612, -0.24299, -0.32726, -0.17119, -0.11477, 0.02135, 0.16256, 0.29093, 0.55892};
+  const Device device = Device::open("cpu,interp");
+  const int64_t n = 48;
+  for (const auto& [nu, published, bound] :
+       {std::tuple(0.01, at_100, 0.01), std::tuple(0.0025, at_400, 0.03)}) {
+    Example e = make_example("cavity", n);
+    e.parameters["nu"] = nu;
+    const TrainResult r = train(device, e);
+    EXPECT_EQ(r.converged, r.windows) << nu;
+    std::vector<double> centre;
+    for (int64_t j = 0; j < n; ++j)
+      centre.push_back(
+          0.5 * (r.fields.at("u")[size_t(j * n + n / 2)] + r.fields.at("u")[size_t(j * n + n / 2 - 1)]));
+    for (size_t k = 0; k < y.size(); ++k)
+      EXPECT_NEAR(between(centre, y[k]), published[k], bound) << nu << " " << y[k];
+  }
+}
+
+// Far from the inflow u = 6 y (1 - y) and p falls by 12 nu over a height.
+TEST(Examples, TheChannelEndsInAParabola) {
+  const Device device = Device::open("cpu,interp");
+  const int64_t n = 40;
+  const Example e = make_example("channel", n);
+  const TrainResult r = train(device, e);
+  EXPECT_EQ(r.converged, r.windows);
+  const auto &u = r.fields.at("u"), &p = r.fields.at("p");
+  for (int64_t j = 0; j < n; ++j) {
+    const double y = (double(j) + 0.5) / double(n);
+    EXPECT_NEAR(u[size_t(j * n + n - 1)], 6 * y * (1 - y), 0.02) << y;
+  }
+  const size_t middle = size_t(n / 2 * n);
+  const double per_height = (p[middle + size_t(n) * 7 / 10] - p[middle + size_t(n) * 9 / 10]) / (4 * 0.2);
+  EXPECT_NEAR(per_height, 12 * e.parameters.at("nu"), 0.02);
+  TrainOptions levels;
+  levels.levels = 8;
+  EXPECT_THROW(train(device, e, levels), InputError);
 }
 
 }  // namespace

@@ -43,29 +43,6 @@ struct FitCommand {
   SolveOptions solve;
 };
 
-double number_of(const std::string& text, const std::string& option) {
-  const auto number = parse_number(text);
-  if (!number) throw InputError(fmt::format("'{}'", text), option, "a number");
-  return *number;
-}
-
-/// "a=1,b=2.5": names with what stands after them.
-std::vector<std::pair<std::string, std::string>> assignments(const std::string& text,
-                                                             const std::string& option) {
-  std::vector<std::pair<std::string, std::string>> list;
-  if (text.empty()) return list;
-  for (const std::string& part : split_list(text, option)) {
-    const size_t equals = part.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == part.size())
-      throw InputError(fmt::format("'{}'", part), option, "NAME=VALUE between commas");
-    for (const auto& [name, value] : list)
-      if (name == part.substr(0, equals))
-        throw InputError(fmt::format("'{}' a second time", name), option, "each parameter once");
-    list.emplace_back(part.substr(0, equals), part.substr(equals + 1));
-  }
-  return list;
-}
-
 /// --bounds, and --initial within them.
 void set_ranges(const FitCommand& command, solve::FitRun& run) {
   for (const auto& [name, value] : assignments(command.initial, "--initial"))

@@ -16,8 +16,8 @@ namespace lockstep::pde {
 
 /// How an equation advances a field f by its time derivative r: f(n+1) = f(n) + dt r, f(n-1) + 2 dt r, or
 /// 2 f(n) - f(n-1) + dt^2 r. A diagnostic field has no derivative and follows from the others at each level (a
-/// pressure); a constant one stays as it starts.
-enum class Advance { forward, central, second, diagnostic, constant };
+/// pressure); a constant one stays as it starts. An example whose fields are all steady has no time.
+enum class Advance { forward, central, second, diagnostic, constant, steady };
 
 /// An equation with everything that makes it a problem on a grid.
 struct Example {
@@ -27,22 +27,27 @@ struct Example {
   std::map<std::string, double> parameters;
   std::vector<std::pair<std::string, Advance>> fields;  // in the order of the system
   std::string shown;                                    // the field whose first component a picture shows
-  int windows = 12;                                     // of 8 levels, until there is something to see
+  int windows =
+      12;  // of 8 levels, until there is something to see; of steady fields: grids, each twice as fine
   /// Start values of a field at a point of the unit box.
   std::function<double(const std::string& field, int component, double x, double y, double z)> start;
+  bool steady() const { return !fields.empty() && fields[0].second == Advance::steady; }
+  double tolerance = 1e-6;              // a window has converged when its loss is this share of that at rest
+  int iterations = 500;                 // of L-BFGS for a window, at most
+  std::map<std::string, double> units;  // in which steady fields are searched, 1 where none is named
 };
 
-/// heat, advection_diffusion, burgers, wave, navier_stokes, maxwell, gray_scott, shallow_water.
+/// heat, advection_diffusion, burgers, wave, navier_stokes, maxwell, gray_scott, shallow_water, cavity, channel.
 std::vector<std::string> example_names();
 /// Throws InputError for an unknown name. `cells` along each axis; 0: the example's own number.
 Example make_example(std::string_view name, int64_t cells = 0);
 
 /// How an example's fields are found: windows of levels, each minimised over all levels but its first two.
 struct TrainOptions {
-  int levels = 8;           // of a window, 4 or more
-  int windows = 0;          // 0: as many as the example has
-  int iterations = 500;     // of L-BFGS for a window, at most
-  double tolerance = 1e-6;  // a window has converged when its loss is this share of that at rest
+  int levels = 0;        // of a window, 4 or more; 0: 8, and none where there is no time
+  int windows = 0;       // 0: as many as the example has; grids where there is no time
+  int iterations = 0;    // of L-BFGS for a window, at most; 0: the example's
+  double tolerance = 0;  // 0: the example's
 };
 struct TrainResult {
   std::vector<double> losses_first, losses_last;  // of each window, with all rates 0 and at the end
@@ -58,7 +63,8 @@ TrainResult train(const Device& device, const Example& example, const TrainOptio
 
 struct ExampleOptions {
   std::string name;
-  int64_t cells = 0;             // along each axis; 0: the example's own number
+  int64_t cells = 0;                         // along each axis; 0: the example's own number
+  std::map<std::string, double> parameters;  // instead of the example's
   std::filesystem::path folder;  // is made if missing; the fields as NAME.npy, a picture as EXAMPLE.png
   TrainOptions train;
   std::function<void(int64_t done, int64_t windows)> progress;

@@ -11,7 +11,7 @@ namespace {
 std::vector<double> constants_of(const Discretisation& d, const Target& t, const Term& term, int end) {
   Side sides[2] = {d.side(t.field_index, t.component, term.axis, 0),
                    d.side(t.field_index, t.component, term.axis, 1)};
-  sides[size_t(1 - end)].value = 0;
+  for (Side& side : sides) side.value = 0, side.parameter.clear();
   sides[size_t(end)].value = 1;
   const int64_t cells = d.mesh.cells[size_t(term.axis)];
   // Beyond this size both ends have the rows of any longer axis.
@@ -91,6 +91,49 @@ std::vector<double> numbers_of(const Device& device, const Buffer& buffer) {
   return {narrow.begin(), narrow.end()};
 }
 
+/// From the cells of the outer layers (z, y, x) to those of the side: what a row's constant carries to each.
+std::vector<double> sum_layers(std::span<const double> g, const Shape& extent, int axis,
+                               const std::vector<double>& constants, double scale) {
+  const int64_t inner = axis == 0   ? 1
+                        : axis == 1 ? extent[2]
+                                    : extent[1] * extent[2],
+                layers = extent[2 - axis];
+  std::vector<double> side(g.size() / size_t(layers), 0.0);
+  for (int64_t i = 0; i < int64_t(g.size()); ++i)
+    side[size_t(i / (inner * layers) * inner + i % inner)] +=
+        constants[size_t((i / inner) % layers)] * g[size_t(i)];
+  for (double& x : side) x *= scale;
+  return side;
+}
+
+Loss::BoundaryGradient gradient_of_part(const Discretisation& d, const Target& t, int axis, int end,
+                                        std::vector<double> cells) {
+  Loss::BoundaryGradient one{d.plan->fields[size_t(t.field_index)].name,
+                             t.component,
+                             axis,
+                             end,
+                             0,
+                             d.side(t.field_index, t.component, axis, end).parameter,
+                             {}};
+  for (const double x : cells) one.value += x;
+  if (!one.parameter.empty() &&
+      d.side_value(t.field_index, t.component, axis, size_t(end)).kind == SideValue::profile)
+    one.cells = std::move(cells);
+  return one;
+}
+
+void add_to(std::vector<Loss::BoundaryGradient>& all, Loss::BoundaryGradient part) {
+  for (Loss::BoundaryGradient& known : all) {
+    if (known.field != part.field || known.component != part.component || known.axis != part.axis ||
+        known.end != part.end)
+      continue;
+    known.value += part.value;
+    for (size_t i = 0; i < part.cells.size(); ++i) known.cells[i] += part.cells[i];
+    return;
+  }
+  all.push_back(std::move(part));
+}
+
 }  // namespace
 
 std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& device,
@@ -105,7 +148,10 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
       if (m == 0)
         mean = one;
       else
-        for (size_t k = 0; k < mean.size(); ++k) mean[k].value += one[k].value;
+        for (size_t k = 0; k < mean.size(); ++k) {
+          mean[k].value += one[k].value;
+          for (size_t i = 0; i < mean[k].cells.size(); ++i) mean[k].cells[i] += one[k].cells[i];
+        }
     }
     return mean;
   }
@@ -147,22 +193,12 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
       arguments.set("result", result);
       device.launch_with(kernel, extent, arguments.bind_known(kernel), {});
       const std::vector<double> g = numbers_of(device, result);
-      const int64_t cells = extent.elements(), inner = axis == 0 ? 1 : axis == 1 ? nx : nx * ny;
       for (size_t k = 0; k < parts.size(); ++k) {
         const Target& t = *parts[k].target;
         const std::vector<double> constants = constants_of(*d, t, *parts[k].term, end);
-        double sum = 0;
-        for (int64_t i = 0; i < cells; ++i)
-          sum += constants[size_t((i / inner) % layers)] * g[k * size_t(cells) + size_t(i)];
-        sum *= d->scale_values[size_t(d->scale_index(parts[k].term->stencil, axis))];
-        const std::string& name = plan.fields[size_t(t.field_index)].name;
-        const auto known = std::find_if(all.begin(), all.end(), [&](const BoundaryGradient& x) {
-          return x.field == name && x.component == t.component && x.axis == axis && x.end == end;
-        });
-        if (known != all.end())
-          known->value += sum;
-        else
-          all.push_back({name, t.component, axis, end, sum});
+        const double scale = d->scale_values[size_t(d->scale_index(parts[k].term->stencil, axis))];
+        const auto cells = std::span(g).subspan(k * size_t(extent.elements()), size_t(extent.elements()));
+        add_to(all, gradient_of_part(*d, t, axis, end, sum_layers(cells, extent, axis, constants, scale)));
       }
     }
   return all;

@@ -41,9 +41,9 @@ void Edges::differences(Tracer& tracer, std::span<const Value> values, const Cel
       if (a.kind != Access::field || a.stencil == Stencil::point || a.axis != axis) continue;
       const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, axis);
       EdgeWidth one;
-      one.widen(op.rows, op.taps, true);
+      one.widen(op.rows, op.taps);
       if (!one) continue;
-      width.widen(op.rows, op.taps, true);
+      width.widen(op.rows, op.taps);
       leaves.push_back(leaf);
       inner.push_back(tracer.difference(a, {0, 0, 0}, false));
     }
@@ -69,9 +69,9 @@ std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<c
         const AxisOperator& op = d_.of(target->field_index, target->component, term.stencil, axis);
         const AnyVal value = all[&term] = tracer.own_difference(*target, term, false);
         EdgeWidth one;
-        one.widen(op.rows_t, op.taps_t, false);
+        one.widen(op.rows_t, op.taps_t);
         if (!one || !edged) continue;
-        width.widen(op.rows_t, op.taps_t, false);
+        width.widen(op.rows_t, op.taps_t);
         changed.push_back({target, &term});
         inner.push_back(value);
       }

@@ -60,6 +60,7 @@ std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& pa
   p.dimensions = plan.dimensions;
   p.fields = plan.fields;
   p.parameters = plan.parameters;
+  p.profiles = plan.profiles;
   p.terms = plan.terms;
   p.last_level = part.levels;
   p.graph = std::make_shared<autodiff::Graph>();

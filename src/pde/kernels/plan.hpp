@@ -64,7 +64,7 @@ struct Carry {
 struct FieldInfo {
   std::string name;
   int components;
-  std::optional<Boundary> boundary;
+  std::vector<Boundary> boundaries;  // of all components, or of each; none: the mesh's
   bool vector = false;
   bool used[3] = {false, false, false};  // by level + 1
 };
@@ -74,6 +74,7 @@ struct Plan {
   std::vector<FieldInfo> fields;
   std::vector<std::string>
       parameters;  // the first are those of the time step: kTimeFirst, kTimeForward, kTimeSecond
+  std::vector<std::string> profiles;
   std::vector<Access> accesses;  // by leaf number
   std::vector<Value> residuals, tangents;
   std::vector<double> weights;

@@ -16,14 +16,14 @@ std::array<EdgeWidth, 3> edge_widths(const Discretisation& d, const std::vector<
     const Access& a = d.plan->accesses[leaf];
     if (a.kind != Access::field || a.stencil == Stencil::point) continue;
     const AxisOperator& op = d.of(a.field_index, a.component, a.stencil, a.axis);
-    widths[size_t(a.axis)].widen(op.rows, op.taps, true);
+    widths[size_t(a.axis)].widen(op.rows, op.taps);
   }
   for (const FieldLevel& o : gradients)
     for (const Target* t : targets_of(*d.plan, o))
       for (const Term& term : t->terms) {
         const AxisOperator& op = d.of(t->field_index, t->component, term.stencil, term.axis);
         EdgeWidth& width = widths[size_t(term.axis)];
-        width.widen(op.rows_t, op.taps_t, false);
+        width.widen(op.rows_t, op.taps_t);
         // Planes outside the grid have no weight, whatever their clamped values are.
         for (const Row& row : op.rows_t)
           if (term.axis == 2)

@@ -42,6 +42,13 @@ Side parse_side(std::string_view text) {
                          "no value");
       return {r.rule, 0};
     }
+    if (colon != std::string_view::npos && text.substr(colon + 1).starts_with('@')) {
+      const std::string_view parameter = text.substr(colon + 2);
+      if (parameter.empty())
+        throw InputError(fmt::format("boundary {} without a parameter's name", rule),
+                         fmt::format("boundary {}", text), fmt::format("{}:@NAME", rule));
+      return {r.rule, 0, std::string(parameter)};
+    }
     double value = NAN;
     if (colon != std::string_view::npos) {
       const std::string_view digits = text.substr(colon + 1);
@@ -50,17 +57,19 @@ Side parse_side(std::string_view text) {
     }
     if (!std::isfinite(value))
       throw InputError(fmt::format("boundary {} without a number", rule), fmt::format("boundary {}", text),
-                       fmt::format("{}:NUMBER", rule));
+                       fmt::format("{0}:NUMBER or {0}:@NAME", rule));
     return {r.rule, value};
   }
   throw InputError(fmt::format("unknown boundary \"{}\"", rule), "boundary", std::string(kKnown));
 }
 
 std::string side_text(const Side& s) {
-  if (s.rule == Rule::ghost && s.value == 0) return "ghost_zero";
+  if (s.rule == Rule::ghost && s.value == 0 && s.parameter.empty()) return "ghost_zero";
   for (const RuleName& r : kRules)
     if (r.rule == s.rule && r.name != "ghost_zero")
-      return r.value ? fmt::format("{}:{}", r.name, s.value) : std::string(r.name);
+      return !r.value              ? std::string(r.name)
+             : s.parameter.empty() ? fmt::format("{}:{}", r.name, s.value)
+                                   : fmt::format("{}:@{}", r.name, s.parameter);
   return "?";
 }
 

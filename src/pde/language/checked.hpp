@@ -55,6 +55,7 @@ class Checked {
                          "a number for each parameter");
       parameters_[k] = found->second;
     }
+    check_profile_names(inputs.profiles);
     if (inputs.members < 1 || inputs.members > (int64_t(1) << 30))
       throw InputError(fmt::format("{} members", inputs.members), "pde inputs", "1 or more");
     members_ = inputs.members;
@@ -69,6 +70,8 @@ class Checked {
         check(given, int(f), fmt::format("field {} at level {:+}", plan_.fields[f].name, level));
         arrays_[{int(f), level}] = given;
       }
+    for (size_t k = 0; k < plan_.profiles.size(); ++k)
+      profiles_.push_back(checked_profile(inputs.profiles.at(plan_.profiles[k]), int(k)));
     if (inputs.mask) {
       check_shape(inputs.mask, 1, "mask");
       form_.mask = true;
@@ -80,6 +83,7 @@ class Checked {
 
   const KernelForm& form() const { return form_; }
   const std::vector<double>& parameters() const { return parameters_; }
+  const std::vector<Buffer>& profiles() const { return profiles_; }
   const Buffer& mask() const { return mask_; }
   int64_t members() const { return members_; }
   Buffer given(const FieldLevel& f) const { return arrays_.at({form_.rows ? -1 : f.field_index, f.level}); }
@@ -93,6 +97,25 @@ class Checked {
     for (const auto& [key, buffer] : arrays_)
       a.set(array_name(kField, plan_, {key.first, key.second}), as_volume(buffer, key.first));
     if (mask_) a.set("mask", mask_);
+    set_profiles(a, profiles_);
+  }
+  static void set_profiles(Arguments& a, const std::vector<Buffer>& profiles) {
+    for (size_t k = 0; k < profiles.size(); ++k) a.set(fmt::format("profile{}", k), profiles[k]);
+  }
+  /// A profile as the kernels read it, of rank 2.
+  Buffer checked_profile(const Buffer& b, int number) const {
+    const std::string what = fmt::format("profile {}", plan_.profiles[size_t(number)]);
+    require(b, what);
+    const int axis = std::max(d_.profile_axes[size_t(number)], 0);
+    const int64_t outer = cells(axis == 2 ? 1 : 2), inner = cells(axis == 0 ? 1 : 0);
+    const Shape& s = b.shape();
+    const bool fits =
+        s.rank() >= 1 && s.rank() <= 2 && s[s.rank() - 1] == inner && b.elements() == outer * inner;
+    if (b.storage() != form_.scratch() || !b.contiguous() || !fits)
+      throw InputError(fmt::format("{} {} of shape {}", lockstep::name(b.storage()), what, to_string(s)),
+                       "pde inputs",
+                       fmt::format("{} of shape ({}, {})", lockstep::name(form_.scratch()), outer, inner));
+    return b.reshape({outer, inner});
   }
   /// The distinct arrays of a list: one for each entry, or for rows one for each level.
   std::vector<FieldLevel> arrays(const std::vector<FieldLevel>& list) const {
@@ -190,6 +213,15 @@ class Checked {
     throw InputError(fmt::format("unknown parameter {}", name), "pde inputs", "a parameter of the system");
   }
 
+  void check_profile_names(const std::map<std::string, Buffer>& given) const {
+    for (const auto& [name, buffer] : given)
+      if (std::find(plan_.profiles.begin(), plan_.profiles.end(), name) == plan_.profiles.end())
+        throw InputError(fmt::format("unknown profile {}", name), "pde inputs", "a profile of the system");
+    for (const std::string& name : plan_.profiles)
+      if (!given.contains(name))
+        throw InputError(fmt::format("profile {} missing", name), "pde inputs", "an array for each profile");
+  }
+
   const Discretisation& d_;
   const Plan& plan_;
   const Device& device_;
@@ -198,6 +230,7 @@ class Checked {
   int64_t members_ = 1;
   std::vector<double> parameters_;
   std::map<std::pair<int, int>, Buffer> arrays_;
+  std::vector<Buffer> profiles_;
   Buffer mask_;
 };
 

@@ -59,9 +59,17 @@ std::vector<Tap> interior(Stencil kind, int order) {
 struct Combination {
   std::map<int64_t, double> cells;
   double constant = 0;
+  std::array<double, 2> of_side{};
   void add(const Combination& other, double factor) {
     for (const auto& [cell, weight] : other.cells) cells[cell] += factor * weight;
     constant += factor * other.constant;
+    for (size_t end = 0; end < 2; ++end) of_side[end] += factor * other.of_side[end];
+  }
+  void add_value(const Side& side, bool high, double factor) {
+    if (side.parameter.empty())
+      constant += factor * side.value;
+    else
+      of_side[high] += factor;
   }
 };
 
@@ -70,7 +78,7 @@ class Ghosts {
   Ghosts(const Side& low, const Side& high, int64_t n) : sides_{low, high}, n_(n) {}
 
   Combination at(int64_t m, int depth = 0) const {
-    if (m >= 0 && m < n_) return {{{m, 1.0}}, 0};
+    if (m >= 0 && m < n_) return {{{m, 1.0}}, 0, {}};
     if (depth > 64) throw too_small();
     const bool high = m >= n_;
     const Side& side = sides_[high];
@@ -84,9 +92,9 @@ class Ghosts {
       case Rule::reflect_odd: c.add(at(inward(d - 1), depth + 1), -1); return c;
       case Rule::dirichlet_face:
         c.add(at(inward(d - 1), depth + 1), -1);
-        c.constant += 2 * side.value;
+        c.add_value(side, high, 2);
         return c;
-      case Rule::ghost: c.constant = side.value; return c;
+      case Rule::ghost: c.add_value(side, high, 1); return c;
       case Rule::node_mirror: return at(inward(d), depth + 1);
       case Rule::one_sided1:
         if (n_ < 2) throw too_small();
@@ -126,13 +134,13 @@ double operator_scale(Stencil kind, int order, double h) {
 
 Side resolve_side(const Side& side, int axis, int component, bool vector) {
   if (side.rule == Rule::free_slip)
-    return {vector && component == axis ? Rule::reflect_odd : Rule::reflect_even, 0};
-  if (side.rule == Rule::no_slip) return {vector ? Rule::reflect_odd : Rule::reflect_even, 0};
+    return {vector && component == axis ? Rule::reflect_odd : Rule::reflect_even};
+  if (side.rule == Rule::no_slip) return {vector ? Rule::reflect_odd : Rule::reflect_even};
   return side;
 }
 
 std::vector<double> dense_row(Stencil kind, int order, const Side& low, const Side& high, int64_t cells,
-                              int64_t i, double* constant) {
+                              int64_t i, double* constant, std::array<double, 2>* of_side) {
   const Ghosts ghosts(low, high, cells);
   Combination c;
   // Pairs of taps together: where both meet in one cell, opposite weights cancel exactly.
@@ -145,6 +153,7 @@ std::vector<double> dense_row(Stencil kind, int order, const Side& low, const Si
   std::vector<double> row(size_t(cells), 0.0);
   for (const auto& [cell, weight] : c.cells) row[size_t(cell)] = weight;
   if (constant) *constant = c.constant;
+  if (of_side) *of_side = c.of_side;
   return row;
 }
 
@@ -166,9 +175,10 @@ AxisOperator make_operator(Stencil kind, int order, const Side& low, const Side&
   const bool exact = n == cells;
   std::vector<std::vector<double>> s;
   std::vector<double> constants(size_t(n), 0.0);
+  std::vector<std::array<double, 2>> of_sides(size_t(n), std::array<double, 2>{});
   try {
     for (int64_t i = 0; i < n; ++i)
-      s.push_back(dense_row(kind, order, low, high, n, i, &constants[size_t(i)]));
+      s.push_back(dense_row(kind, order, low, high, n, i, &constants[size_t(i)], &of_sides[size_t(i)]));
   } catch (const InputError&) {
     throw InputError(fmt::format("{} cells along {}", cells, axis_name), "pde grid",
                      fmt::format("more cells for this boundary at order {}", order));
@@ -189,8 +199,11 @@ AxisOperator make_operator(Stencil kind, int order, const Side& low, const Side&
         if (w != 0) row.taps.push_back({int(k - i), w});
       }
       for (const Tap& t : taps) regular &= i + t.offset >= 0 && i + t.offset < n;
-      row.constant = transposed ? 0 : constants[size_t(i)];
-      if (regular && row.constant == 0) continue;
+      if (!transposed) {
+        row.constant = constants[size_t(i)];
+        row.of_side = of_sides[size_t(i)];
+      }
+      if (regular && !row.affine()) continue;
       row.high = !exact && i >= n / 2;
       row.at = int(row.high ? n - 1 - i : i);
       for (const Tap& t : row.taps) op.reach = std::max(op.reach, std::abs(t.offset));

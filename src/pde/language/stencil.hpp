@@ -3,6 +3,7 @@
 // by construction.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "lockstep/pde.hpp"
@@ -16,12 +17,15 @@ struct Tap {
   double weight;
 };
 
-/// A row that differs from the interior one: sum of weight * f[own + offset], plus a constant.
+/// A row that differs from the interior one: sum of weight * f[own + offset], plus a constant and the values that
+/// parameters give to the low and the high side times their factors.
 struct Row {
   bool high = false;  // counted from the high end
   int at = 0;         // cells from that end
   std::vector<Tap> taps;
   double constant = 0;
+  std::array<double, 2> of_side{};
+  bool affine() const { return constant != 0 || of_side[0] != 0 || of_side[1] != 0; }
 };
 
 /// One operator S along an axis, in units of `scale` (a power of 1/h and a factor that makes the first tap
@@ -45,9 +49,9 @@ Side resolve_side(const Side& side, int axis, int component, bool vector);
 AxisOperator make_operator(Stencil kind, int order, const Side& low, const Side& high, int64_t cells,
                            const char* axis_name, bool wrap);
 
-/// Row `i` of S with all indices inside [0, n), as a dense row; `constant` receives the affine part. For
-/// tests and small n.
+/// Row `i` of S with all indices inside [0, n), as a dense row; `constant` receives the affine part, `of_side` the
+/// factors of sides whose value a parameter gives. For tests and small n.
 std::vector<double> dense_row(Stencil kind, int order, const Side& low, const Side& high, int64_t cells,
-                              int64_t i, double* constant);
+                              int64_t i, double* constant, std::array<double, 2>* of_side = nullptr);
 
 }  // namespace lockstep::pde

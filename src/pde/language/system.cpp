@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <tuple>
 
@@ -22,6 +23,11 @@ struct System::State {
     if (finished)
       throw InputError("a change after the first use", "pde system",
                        "all fields and residuals before a Loss is made");
+  }
+  void check_unused(const std::string& name) const {
+    for (const auto* list : {&plan.parameters, &plan.profiles})
+      if (std::find(list->begin(), list->end(), name) != list->end())
+        throw InputError(fmt::format("a second parameter or profile {}", name), "pde system", "another name");
   }
   void check(Field f, int component, int level, int axis) const {
     const bool known_field = f.index >= 0 && f.index < int(plan.fields.size());
@@ -85,12 +91,17 @@ Field System::field(std::string name, int components) {
       throw InputError(fmt::format("a second field {}", name), "pde system", "another name");
   if (components < 1 || components > 64)
     throw InputError(fmt::format("{} components", components), fmt::format("pde field {}", name), "1 to 64");
-  state_->plan.fields.push_back({std::move(name), components, {}, false});
+  state_->plan.fields.push_back({.name = std::move(name), .components = components});
   return {int(state_->plan.fields.size()) - 1, components};
 }
 Field System::field(std::string name, int components, const Boundary& boundary) {
   const Field f = field(std::move(name), components);
-  state_->plan.fields.back().boundary = boundary;
+  state_->plan.fields.back().boundaries = {boundary};
+  return f;
+}
+Field System::field(std::string name, const std::vector<Boundary>& boundary_of_component) {
+  const Field f = field(std::move(name), int(boundary_of_component.size()));
+  state_->plan.fields.back().boundaries = boundary_of_component;
   return f;
 }
 Field System::vector(std::string name) {
@@ -100,11 +111,18 @@ Field System::vector(std::string name) {
 }
 Value System::parameter(std::string name) {
   state_->check_open();
+  state_->check_unused(name);
   Access access;
   access.kind = Access::parameter;
   access.number = int(state_->plan.parameters.size());
   state_->plan.parameters.push_back(name);
   return state_->leaf(access, std::move(name), autodiff::LeafClass::parameter);
+}
+
+void System::profile(std::string name) {
+  state_->check_open();
+  state_->check_unused(name);
+  state_->plan.profiles.push_back(std::move(name));
 }
 
 Value System::at(Field f, int component, int level) {

@@ -26,7 +26,7 @@ double weight_at(const std::vector<Tap>& taps, int offset) {
 
 /// Whether the interior row, read with clamped coordinates, is this row.
 bool clamping_gives(const Row& row, const std::vector<Tap>& taps) {
-  if (row.constant != 0) return false;
+  if (row.affine()) return false;
   std::map<int, double> weights;
   for (const Tap& t : taps) {
     const int offset = row.high ? std::min(t.offset, row.at) : std::max(t.offset, -row.at);
@@ -44,6 +44,9 @@ Tracer::Scalars::Scalars(Parameters& p, const Discretisation& d, Type type) {
   for (size_t k = 0; k < d.scales.size(); ++k) scales.push_back(p.scalar(fmt::format("scale{}", k), type));
   for (size_t k = 0; k < d.plan->parameters.size(); ++k)
     parameters.push_back(p.scalar(fmt::format("parameter{}", k), type));
+  const Storage storage = type == Type::f64 ? Storage::f64 : Storage::f32;
+  for (size_t k = 0; k < d.plan->profiles.size(); ++k)
+    profiles.push_back(p.read(fmt::format("profile{}", k), storage, 2));
 }
 
 Tracer::Tracer(const Discretisation& d, Type type, const Scalars& scalars, const Cell& own, const Cell& size,
@@ -81,8 +84,18 @@ AnyVal Tracer::datum(const Datum& d) {
   return entry->second;
 }
 
+AnyVal Tracer::side_value(const Access& a, size_t end, const Offset& at) {
+  const SideValue given = d_.side_value(a.field_index, a.component, a.axis, end);
+  if (given.kind == SideValue::parameter) return scalars_.parameters[size_t(given.number)];
+  const int outer = a.axis == 2 ? 1 : 2, inner = a.axis == 0 ? 1 : 0;
+  return scalars_.profiles[size_t(given.number)].load(
+      {coordinate(outer, at[size_t(outer)]), coordinate(inner, at[size_t(inner)])});
+}
+
 AnyVal Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
-                       bool affine, bool edges, const std::function<AnyVal(int)>& get) {
+                       bool edges, const std::function<AnyVal(int)>& get,
+                       const std::function<AnyVal(size_t)>& side_value) {
+  const bool affine = bool(side_value);
   int radius = 0;
   for (const Tap& t : taps) radius = std::max(radius, std::abs(t.offset));
   AnyVal sum;
@@ -98,19 +111,21 @@ AnyVal Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& row
   }
   if (const double centre = weight_at(taps, 0); centre != 0) sum = accumulate(sum, centre, get(0));
   for (const Row& row : rows) {
-    if (!edges || !edges_ || (clamping_gives(row, taps) && (affine || row.constant == 0))) continue;
+    if (!edges || !edges_ || clamping_gives(row, taps)) continue;
     AnyVal value;
     for (const Tap& t : row.taps) value = accumulate(value, t.weight, get(t.offset));
     if (affine && row.constant != 0) value = add(value, AnyVal::number(type_, row.constant));
+    for (size_t end = 0; end < 2 && affine; ++end)
+      if (row.of_side[end] != 0) value = accumulate(value, row.of_side[end], side_value(end));
     if (value.empty()) value = AnyVal::number(type_, 0);
     sum = select(row_condition(row, axis, at[size_t(axis)]), value, sum);
   }
   return sum;
 }
 
-void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps, bool affine) {
+void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps) {
   for (const Row& row : rows) {
-    if (clamping_gives(row, taps) && (affine || row.constant == 0)) continue;
+    if (clamping_gives(row, taps)) continue;
     int& width = row.high ? high : low;
     width = std::max(width, row.at + 1);
   }
@@ -118,11 +133,14 @@ void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps
 
 AnyVal Tracer::difference(const Access& a, const Offset& at, bool edges) {
   const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
-  const AnyVal sum = combine(op.taps, op.rows, a.axis, at, a.kind == Access::field, edges, [&](int k) {
+  const auto get = [&](int k) {
     Offset moved = at;
     moved[size_t(a.axis)] += k;
     return datum({a.kind, a.field_index, a.component, a.level, moved});
-  });
+  };
+  std::function<AnyVal(size_t)> value_at_side;
+  if (a.kind == Access::field) value_at_side = [&](size_t end) { return side_value(a, end, at); };
+  const AnyVal sum = combine(op.taps, op.rows, a.axis, at, edges, get, value_at_side);
   return rounded_product(scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))], sum);
 }
 
@@ -184,7 +202,7 @@ AnyVal Tracer::plane_weight(const Target& target, const Term& term, int k, int r
 
 AnyVal Tracer::own_difference(const Target& target, const Term& term, bool edges) {
   const AxisOperator& op = d_.of(target.field_index, target.component, term.stencil, term.axis);
-  return combine(op.taps_t, op.rows_t, term.axis, {0, 0, 0}, false, edges, [&](int k) {
+  return combine(op.taps_t, op.rows_t, term.axis, {0, 0, 0}, edges, [&](int k) {
     Offset at{0, 0, 0};
     at[size_t(term.axis)] = k;
     return value(term.g, at);

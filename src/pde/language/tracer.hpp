@@ -30,15 +30,17 @@ struct Datum {
 struct EdgeWidth {
   int low = 0, high = 0;
   explicit operator bool() const { return low > 0 || high > 0; }
-  void widen(const std::vector<Row>& rows, const std::vector<Tap>& taps, bool affine);
+  void widen(const std::vector<Row>& rows, const std::vector<Tap>& taps);
 };
 
 class Tracer {
  public:
   using Load = std::function<AnyVal(const Datum&)>;
-  /// Numbers common to all kernels: the scales (scale0 …) and the plan's parameters (parameter0 …).
+  /// Numbers common to all kernels: the scales (scale0 …), the plan's parameters (parameter0 …) and profiles
+  /// (profile0 …, rank 2).
   struct Scalars {
     std::vector<AnyVal> scales, parameters;
+    std::vector<AnyGrid> profiles;
     Scalars(Parameters& p, const Discretisation& d, Type type);
   };
 
@@ -80,8 +82,11 @@ class Tracer {
  private:
   AnyVal datum(const Datum& d);
   AnyVal access(const Access& a, const Offset& at);
+  /// `side_value` gives what a parameter gives to the low (0) or high (1) side; empty: the affine part is left out.
   AnyVal combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
-                 bool affine, bool edges, const std::function<AnyVal(int)>& get);
+                 bool edges, const std::function<AnyVal(int)>& get,
+                 const std::function<AnyVal(size_t)>& side_value = {});
+  AnyVal side_value(const Access& a, size_t end, const Offset& at);
   Val<bool> row_condition(const Row& row, int axis, int offset);
   /// Weight of plane z + k in the transposed operator's row of plane z, times the scale.
   AnyVal plane_weight(const Target& target, const Term& term, int k, int row_offset);

@@ -1,4 +1,6 @@
 // A shipped equation solved by the gradients of its residual loss, with its fields and a picture as files.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -6,7 +8,9 @@
 #include "io/arrays/npy.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "io/pictures/png.hpp"
+#include "lockstep/error.hpp"
 #include "lockstep/pde/examples.hpp"
+#include "pde/steady.hpp"
 
 namespace lockstep::pde {
 namespace {
@@ -35,16 +39,29 @@ void draw(const ExampleResult& result, const std::string& shown) {
   io::write_png(result.picture, io::draw_map(picture, ny, nx, map));
 }
 
+InputError unknown_parameter(const Example& example, const std::string& name) {
+  std::string known;
+  for (const auto& [parameter, value] : example.parameters)
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", parameter, value);
+  return {fmt::format("unknown parameter {}", name), fmt::format("pde example {}", example.name),
+          known.empty() ? "none" : known};
+}
+
 }  // namespace
 
 ExampleResult run_example(Context& context, const ExampleOptions& options) {
-  const Example example = make_example(options.name, options.cells);
+  Example example = make_example(options.name, options.cells);
+  for (const auto& [name, value] : options.parameters) {
+    if (!example.parameters.contains(name)) throw unknown_parameter(example, name);
+    example.parameters[name] = value;
+  }
   ExampleResult result;
   result.name = example.name;
   result.description = example.description;
   result.cells = {example.mesh.cells[1], example.mesh.cells[0]};
-  result.levels = options.train.levels;
-  const int64_t windows = options.train.windows ? options.train.windows : example.windows;
+  result.levels = example.steady() ? 0 : options.train.levels ? options.train.levels : 8;
+  if (options.train.windows) example.windows = options.train.windows;
+  const int64_t windows = example.steady() ? int64_t(grids_of(example).size()) : example.windows;
   result.train = context.stage("pde.example", [&](const Device& device) {
     int64_t done = 0;
     return train(device, example, options.train, [&] {
