@@ -9,12 +9,15 @@ namespace lockstep {
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
 
+void add_nn_cases(CaseRegistry& registry);
+
 const CaseRegistry& all_cases() {
   static const CaseRegistry registry = [] {
     CaseRegistry made;
     add_engine_cases(made);
     add_math_cases(made);
     add_primitive_cases(made);
+    add_nn_cases(made);
 #define LOCKSTEP_APPLICATION(name) add_##name##_cases(made);
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION

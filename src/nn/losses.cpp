@@ -75,6 +75,76 @@ const Kernel& mean_squared_kernel() {
 template const Kernel& mean_squared_kernel<f32>();
 template const Kernel& mean_squared_kernel<f64>();
 
+namespace {
+
+/// sign(t) log(1 + |t|) and its inverse.
+template <class T>
+Val<T> symlog(const Val<T>& t) {
+  return copysign(log1p(abs(t)), t);
+}
+template <class T>
+Val<T> symexp(const Val<T>& s) {
+  return copysign(expm1(abs(s)), s);
+}
+template <class T>
+Val<T> bin_width(const Val<i32>& bins) {
+  return Val<T>(T(2 * kTwoHotLimit)) / cast<T>(bins - 1);
+}
+
+}  // namespace
+
+template <class T>
+const Kernel& two_hot_kernel() {
+  static const Kernel k = kernel(
+      nn_kernel_name<T>("two_hot"),
+      [](At<1> at, Grid<T, 2> x, Grid<T, 1> targets, Out<T, 1> losses, Out<T, 2> dx, Param<T> share) {
+        const Val<i32> row = at.x, bins = x.size(1);
+        const SoftmaxNumbers<T> s = softmax_numbers<T>(x, row);
+        const Val<T> target = targets[at], last = cast<T>(bins - 1);
+        const Val<T> place = clamp((symlog<T>(target) + T(kTwoHotLimit)) / bin_width<T>(bins), T(0), last);
+        const Val<T> low = min(floor(place), last - T(1)), upper = place - low, lower = T(1) - upper;
+        const Val<i32> bin = clamp(cast<i32>(low), 0, bins - 2);
+        const Val<T> mean = fma(upper, x(row, bin + 1) - s.largest, lower * (x(row, bin) - s.largest));
+        losses[at] = log(s.sum) - mean;
+        for_(0, bins, [&](Val<i32> j) {
+          const Val<T> wanted = select(j == bin, lower, select(j == bin + 1, upper, Val<T>(T(0))));
+          dx(row, j) = share * (exp(x(row, j) - s.largest) / s.sum - wanted);
+        });
+      });
+  return k;
+}
+template const Kernel& two_hot_kernel<f32>();
+template const Kernel& two_hot_kernel<f64>();
+
+template <class T>
+const Kernel& two_hot_values_kernel() {
+  static const Kernel k =
+      kernel(nn_kernel_name<T>("two_hot_values"), [](At<1> at, Grid<T, 2> x, Out<T, 1> values) {
+        const Val<i32> row = at.x, bins = x.size(1);
+        const SoftmaxNumbers<T> s = softmax_numbers<T>(x, row);
+        Var<T> mean = T(0);
+        for_(0, bins, [&](Val<i32> j) {
+          mean = fma(exp(x(row, j) - s.largest), fma(cast<T>(j), bin_width<T>(bins), T(-kTwoHotLimit)), mean);
+        });
+        values[at] = symexp<T>(mean / s.sum);
+      });
+  return k;
+}
+template const Kernel& two_hot_values_kernel<f32>();
+template const Kernel& two_hot_values_kernel<f64>();
+
+void two_hot_values(const Device& device, const Buffer& outputs, const Buffer& values) {
+  if (!outputs || !values || outputs.shape().rank() != 2 || outputs.shape()[1] < 2 ||
+      values.elements() != outputs.shape()[0] || values.storage() != outputs.storage() ||
+      (outputs.storage() != Storage::f32 && outputs.storage() != Storage::f64))
+    throw InputError("outputs and values", "nn::two_hot_values",
+                     "f32 or f64 (rows, bins) and (rows) with two bins or more");
+  by_type(outputs.storage(), [&]<class T>(T) {
+    device.launch(two_hot_values_kernel<T>(), {outputs.shape()[0]}, outputs,
+                  values.reshape({outputs.shape()[0]}));
+  });
+}
+
 template <class T>
 const Kernel& hits_kernel() {
   static const Kernel k =
@@ -97,15 +167,20 @@ template const Kernel& hits_kernel<f32>();
 template const Kernel& hits_kernel<f64>();
 
 LossHead::LossHead(Loss loss, const Shape& output, Storage storage)
-    : loss_(loss), output_(output), storage_(storage) {}
+    : loss_(loss), output_(output), storage_(storage) {
+  if (loss == Loss::two_hot && output[output.rank() - 1] < 2)
+    throw InputError(fmt::format("outputs {}", to_string(output)), "network", "two bins or more for two_hot");
+}
 
 int64_t LossHead::row_count(int64_t examples) const {
   return examples * (output_.elements() / output_[output_.rank() - 1]);
 }
+int64_t LossHead::terms(int64_t examples) const {
+  return loss_ == Loss::mean_squared ? examples * output_.elements() : row_count(examples);
+}
 
 void LossHead::check(int64_t examples, const Buffer& targets) const {
-  const bool classes = loss_ == Loss::cross_entropy;
-  const int64_t count = classes ? row_count(examples) : examples * output_.elements();
+  const int64_t count = terms(examples);
   const Storage storage = target_storage();
   if (!targets || targets.elements() != count || targets.storage() != storage || !targets.contiguous())
     throw InputError(
@@ -119,21 +194,22 @@ Buffer LossHead::launch(const Pass& pass, const Buffer& outputs, const Buffer& t
                         bool gradient) {
   const Device& device = pass.device;
   const int64_t columns = output_[output_.rank() - 1], rows = row_count(pass.examples);
-  const bool classes = loss_ == Loss::cross_entropy;
-  const int64_t terms = classes ? rows : rows * columns;
-  const Buffer losses = row_losses_.get(device, storage_, {terms});
-  const bool needs = gradient || !classes;
+  const int64_t count = terms(pass.examples);
+  const Buffer losses = row_losses_.get(device, storage_, {count});
+  const bool needs = gradient || loss_ != Loss::cross_entropy;
   const Buffer d = needs ? gradients_.get(device, storage_, {rows, columns}) : Buffer{};
   by_type(storage_, [&]<class T>(T) {
-    const double share = double(T(1.0 / double(terms)));
-    const Buffer y = outputs.reshape({rows, columns});
-    if (!classes)
-      device.launch(mean_squared_kernel<T>(), {terms}, y.reshape({terms}), targets.reshape({terms}), losses,
-                    d.reshape({terms}), share);
+    const double share = double(T(1.0 / double(count)));
+    const Buffer y = outputs.reshape({rows, columns}), t = targets.reshape({count});
+    if (loss_ == Loss::mean_squared)
+      device.launch(mean_squared_kernel<T>(), {count}, y.reshape({count}), t, losses, d.reshape({count}),
+                    share);
+    else if (loss_ == Loss::two_hot)
+      device.launch(two_hot_kernel<T>(), {rows}, y, t, losses, d, share);
     else if (gradient)
-      device.launch(cross_entropy_kernel<T>(true), {rows}, y, targets.reshape({rows}), losses, d, share);
+      device.launch(cross_entropy_kernel<T>(true), {rows}, y, t, losses, d, share);
     else
-      device.launch(cross_entropy_kernel<T>(false), {rows}, y, targets.reshape({rows}), losses);
+      device.launch(cross_entropy_kernel<T>(false), {rows}, y, t, losses);
     primitives::reduce(device, primitives::Reduce::sum, losses, loss);
     primitives::scale(device, share, loss);
   });

@@ -22,6 +22,8 @@ class LossHead {
   Storage target_storage() const { return loss_ == Loss::cross_entropy ? Storage::i32 : storage_; }
 
  private:
+  /// Terms of the mean: rows, or elements of mean_squared.
+  int64_t terms(int64_t examples) const;
   Loss loss_;
   Shape output_;
   Storage storage_;
@@ -32,6 +34,10 @@ template <class T>
 const Kernel& cross_entropy_kernel(bool gradient);
 template <class T>
 const Kernel& mean_squared_kernel();
+template <class T>
+const Kernel& two_hot_kernel();
+template <class T>
+const Kernel& two_hot_values_kernel();
 template <class T>
 const Kernel& hits_kernel();
 

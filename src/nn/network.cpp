@@ -23,7 +23,7 @@ struct Stack {
 namespace {
 
 constexpr std::array<std::string_view, 5> kActivations{"identity", "tanh", "relu", "gelu", "sigmoid"};
-constexpr std::array<std::string_view, 2> kLosses{"cross_entropy", "mean_squared"};
+constexpr std::array<std::string_view, 3> kLosses{"cross_entropy", "mean_squared", "two_hot"};
 
 Stack make_stack(const NetworkSpec& spec, Storage storage, uint64_t seed) {
   if (spec.input.rank() < 1 || spec.input.rank() > 3 || spec.input.elements() < 1)
@@ -33,8 +33,11 @@ Stack make_stack(const NetworkSpec& spec, Storage storage, uint64_t seed) {
   int64_t offset = 0;
   Shape shape = spec.input;
   for (size_t k = 0; k < spec.layers.size(); ++k) {
+    if (k > 0 && std::holds_alternative<Embedding>(spec.layers[k].variant()))
+      throw InputError(fmt::format("layer {} is an embedding", k + 1), "network",
+                       "one as the first layer only");
     const std::string where = fmt::format("layer{}.{}", k + 1, kind_name(spec.layers[k]));
-    stack.layers.push_back(make_layer(spec.layers[k], {where, shape, storage, seed}));
+    stack.layers.push_back(make_layer(spec.layers[k], {where, shape, storage, seed, k + 1}));
     shape = stack.layers.back()->output();
     const std::vector<TensorSpec> tensors = stack.layers.back()->tensors();
     stack.owns.emplace_back(int(stack.tensors.size()), int(tensors.size()));
@@ -87,7 +90,9 @@ struct Network::State {
   Pass pass(int64_t examples, bool training, uint64_t step) const {
     return {device, examples, training, step};
   }
-  Storage input_storage() const { return options.storage; }
+  Storage input_storage() const {
+    return std::holds_alternative<Embedding>(spec.layers[0].variant()) ? Storage::i32 : options.storage;
+  }
   void check_inputs(const Buffer& inputs, int64_t examples) const {
     const int64_t count = examples * spec.input.elements();
     const Storage wanted = input_storage();

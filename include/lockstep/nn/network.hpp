@@ -40,14 +40,80 @@ struct Dense {
   Initial initial = Initial::automatic;
 };
 
-struct LayerSpec : std::variant<Dense> {
-  using variant::variant;
+/// Cross-correlation of images (h, w, c) with windows of height by width, zeros beyond the edge: (h', w', channels) with
+/// h' = (h + 2 padding - height) / stride + 1. Tensors weight (height, width, c, channels) and bias (channels).
+struct Conv2d {
+  int64_t channels = 0, height = 3, width = 3, stride = 1, padding = 0;
+  Activation activation = Activation::identity;
+  Initial initial = Initial::automatic;
+};
+
+/// Largest of size by size windows of images (h, w, c), each channel by itself; of equal ones the first has the
+/// gradient. Windows that do not fit are left out.
+struct MaxPool2d {
+  int64_t size = 2, stride = 2;
+};
+
+/// Any shape as one axis.
+struct Flatten {};
+
+/// (x - mean) / sqrt(variance + epsilon) gain + bias over the last axis, variance over its length (Ba, Kiros and Hinton
+/// 2016); tensors gain, initially 1, and bias.
+struct LayerNorm {
+  double epsilon = 1e-5;
+};
+
+/// Sequences of whole numbers below `vocabulary`, i32 (t): rows of the table (t, width); with `positions` plus a row for
+/// each place. Tensors table (vocabulary, width), positions (t, width), both uniform with standard deviation 0.02. Only as
+/// the first layer; other numbers give NaN.
+struct Embedding {
+  int64_t vocabulary = 0, width = 0;
+  bool positions = false;
+};
+
+/// While training, sets a share `rate` of the elements to 0 and divides the others by 1 - rate. Which ones follows
+/// from the seed, the layer and the step.
+struct Dropout {
+  double rate = 0.5;
+};
+
+/// Where the reset gate acts: on the state before the product (Cho et al. 2014) or on the product (cuDNN, PyTorch).
+enum class GruForm : uint8_t { reset_before, reset_after };
+
+/// Sequences (t, in) to states (t, units), from a state of 0: z = sigmoid(x W_z + h U_z + b_z), r = sigmoid(x W_r + h U_r +
+/// b_r), n = tanh(x W_n + (r h) U_n + b_n) or tanh(x W_n + r (h U_n + c_n) + b_n), h' = (1 - z) h + z n. Tensors weight
+/// (in, 3 units), recurrent (units, 3 units), bias (3 units), for reset_after recurrent_bias c (3 units), each z, r, n.
+/// PyTorch's z is 1 - z.
+struct Gru {
+  int64_t units = 0;
+  GruForm form = GruForm::reset_before;
+};
+
+/// Self-attention of sequences (t, c) in `heads` heads of c / heads, softmax(q k / sqrt(c / heads)) v over places up to the
+/// own one, or over all (Vaswani et al. 2017). Tensors qkv.weight (c, 3 c), qkv.bias, out.weight (c, c), out.bias.
+struct Attention {
+  int64_t heads = 1;
+  bool causal = true;
+};
+
+struct LayerSpec;
+/// x + f(x), f the layers in order, which keep the shape.
+struct Residual {
+  std::vector<LayerSpec> layers;
+};
+
+using LayerVariant =
+    std::variant<Dense, Conv2d, MaxPool2d, Flatten, LayerNorm, Embedding, Dropout, Gru, Attention, Residual>;
+struct LayerSpec : LayerVariant {
+  using LayerVariant::LayerVariant;
+  const LayerVariant& variant() const { return *this; }
 };
 
 /// Outputs are rows: those of the last axis.
 enum class Loss : uint8_t {
   cross_entropy,  // targets i32, a class a row: mean over rows of -log softmax(y)[class]
   mean_squared,   // targets of the outputs' storage and count: mean over elements of (y - t)^2
+  two_hot,  // targets of the outputs' storage, a number a row: cross-entropy against two neighbouring bins
 };
 std::string_view name(Loss loss);
 
@@ -56,6 +122,12 @@ struct NetworkSpec {
   std::vector<LayerSpec> layers;
   Loss loss = Loss::cross_entropy;
 };
+
+/// The bins of two_hot are equally spaced in symlog(t) = sign(t) log(1 + |t|) from -kTwoHotLimit to kTwoHotLimit; a target
+/// between two of them counts for both in proportion, those beyond for the last (Hafner et al. 2023, DreamerV3).
+inline constexpr double kTwoHotLimit = 20;
+/// values[row] = symexp of the mean bin under softmax(outputs[row]); outputs (rows, bins).
+void two_hot_values(const Device& device, const Buffer& outputs, const Buffer& values);
 
 struct NetworkOptions {
   Storage storage = Storage::f32;  // or f64

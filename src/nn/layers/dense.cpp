@@ -1,7 +1,6 @@
 // y = activation(x W + b) over the rows of the last axis.
 #include <cmath>
 
-#include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/layers/layer.hpp"
@@ -92,7 +91,7 @@ class DenseLayer final : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(const Dense& spec, const LayerPlace& place) {
-  if (spec.units < 1) throw InputError("units " + std::to_string(spec.units), place.where, "1 or more");
+  expect_layer(spec.units > 0, place, "units " + std::to_string(spec.units), "1 or more");
   return std::make_unique<DenseLayer>(spec, place);
 }
 

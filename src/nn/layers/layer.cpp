@@ -1,5 +1,9 @@
 #include "nn/layers/layer.hpp"
 
+#include <array>
+
+#include "lockstep/error.hpp"
+
 namespace lockstep::nn {
 
 void Layer::bind(std::span<const Buffer> parameters, std::span<const Buffer> gradients) {
@@ -8,15 +12,19 @@ void Layer::bind(std::span<const Buffer> parameters, std::span<const Buffer> gra
 }
 
 std::string_view kind_name(const LayerSpec& spec) {
-  struct Kinds {
-    std::string_view operator()(const Dense&) const { return "dense"; }
-  };
-  return std::visit(Kinds{}, static_cast<const LayerSpec::variant&>(spec));
+  // In the order of LayerVariant.
+  constexpr std::array<std::string_view, std::variant_size_v<LayerVariant>> kNames{
+      "dense",     "conv2d",  "max_pool2d", "flatten",   "layer_norm",
+      "embedding", "dropout", "gru",        "attention", "residual"};
+  return kNames[spec.index()];
 }
 
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, const LayerPlace& place) {
-  return std::visit([&](const auto& s) { return make_layer(s, place); },
-                    static_cast<const LayerSpec::variant&>(spec));
+  return std::visit([&](const auto& s) { return make_layer(s, place); }, spec.variant());
+}
+
+void expect_layer(bool good, const LayerPlace& place, const std::string& what, const char* expected) {
+  if (!good) throw InputError(what, place.where, expected);
 }
 
 }  // namespace lockstep::nn

@@ -85,10 +85,22 @@ struct LayerPlace {
   Shape input;
   Storage storage = Storage::f32;
   uint64_t seed = 0;
+  uint64_t number = 0;  // differs from layer to layer
 };
 
 std::unique_ptr<Layer> make_layer(const Dense& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Conv2d& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const MaxPool2d& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Flatten& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const LayerNorm& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Embedding& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Dropout& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Gru& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Attention& spec, const LayerPlace& place);
+std::unique_ptr<Layer> make_layer(const Residual& spec, const LayerPlace& place);
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, const LayerPlace& place);
 std::string_view kind_name(const LayerSpec& spec);
+/// Throws InputError, naming the layer, where `good` is false.
+void expect_layer(bool good, const LayerPlace& place, const std::string& what, const char* expected);
 
 }  // namespace lockstep::nn
