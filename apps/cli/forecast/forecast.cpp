@@ -8,6 +8,7 @@ void add_forecast(CommandList& commands, CLI::App& root) {
   set_footer(*forecast.app,
              "Example:\n  lockstep forecast rollout --hidden 256 --members 5 --steps 50 --json");
   add_forecast_rollout(commands, *forecast.app);
+  add_forecast_train(commands, *forecast.app);
 }
 
 }  // namespace lockstep::cli

@@ -6,5 +6,6 @@
 namespace lockstep::cli {
 
 void add_forecast_rollout(CommandList& commands, CLI::App& forecast);
+void add_forecast_train(CommandList& commands, CLI::App& forecast);
 
 }  // namespace lockstep::cli

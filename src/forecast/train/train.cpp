@@ -1,0 +1,355 @@
+// The loop: segments of steps between evaluations, each a stage that can start again on the CPU.
+#include "lockstep/forecast/train.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "forecast/train/checkpoint.hpp"
+#include "forecast/train/log.hpp"
+#include "forecast/train/source.hpp"
+#include "forecast/train/task.hpp"
+#include "lockstep/error.hpp"
+#include "nn/losses.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+constexpr auto kStage = "forecast.train";
+constexpr int64_t kEvaluated = 500;  // examples of one forward pass
+
+class PlainPolicy final : public StepPolicy {
+ public:
+  void step(TrainingView& view, int64_t step, const Buffer& loss) override {
+    view.model.launch_gradient(view.batch(step), loss, uint64_t(step));
+    view.optimizer.launch_step(view.model.gradient());
+  }
+};
+
+std::vector<double> as_doubles(const Array& a) {
+  return with_element(a.storage(), [&]<class E>(E) -> std::vector<double> {
+    if constexpr (std::is_same_v<E, f32> || std::is_same_v<E, f64>) {
+      const E* data = reinterpret_cast<const E*>(a.data());
+      return {data, data + a.elements()};
+    } else {
+      return {};
+    }
+  });
+}
+
+/// Examples 0 … count - 1 of an evaluation: of a text first tokens of windows that do not overlap.
+std::vector<i32> evaluated_examples(const Dataset& data, int64_t wanted) {
+  const int64_t n = data.count(), count = wanted > 0 ? std::min(wanted, n) : n;
+  std::vector<i32> numbers;
+  for (int64_t k = 0; k < count; ++k)
+    numbers.push_back(i32(k * n / count * std::max<int64_t>(data.window, 1)));
+  return numbers;
+}
+
+/// A run's objects on one device.
+struct Engine {
+  Engine(const Device& d, const Task& task, const TrainOptions& options, uint64_t seed)
+      : device(d),
+        network(d, task.network, {.storage = options.precision, .seed = seed}),
+        optimizer(d, network.parameters(), task.optimizer),
+        train(d, task.train, options.precision),
+        held(d, task.held, options.precision),
+        validation(d, task.validation, options.precision),
+        head(task.network.loss, network.output_shape(), options.precision),
+        losses(d.allocate(options.precision, {task.evaluate_every})),
+        sampler(task.train, seed, task.batch),
+        view{network,
+             optimizer,
+             [this](int64_t step) { return train.gather(sampler.examples(step)); },
+             held.gather(evaluated_examples(task.held, 256)),
+             seed,
+             task.steps},
+        policy(options.policy ? options.policy(view) : plain_policy()) {}
+
+  Device device;
+  nn::Network network;
+  nn::Optimizer optimizer;
+  ExampleSource train, held, validation;
+  nn::LossHead head;
+  Buffer losses;
+  Sampler sampler;
+  TrainingView view;
+  std::unique_ptr<StepPolicy> policy;
+
+  void restore(const TrainingState& s) {
+    const auto write = [&](const Array& from, const Buffer& to) {
+      if (from.storage() != to.storage() || from.elements() != to.elements())
+        throw InputError(fmt::format("{} parameters", from.elements()), "checkpoint",
+                         fmt::format("{}", to.elements()));
+      device.write(to, from.data(), to.bytes());
+    };
+    write(s.parameters, network.parameters());
+    write(s.first, optimizer.first());
+    write(s.second, optimizer.second());
+    write(s.move, optimizer.move());
+    optimizer.set_steps(s.optimizer_steps);
+    policy->restore(s.policy);
+  }
+  TrainingState state(int64_t step) const {
+    return {step,
+            optimizer.steps(),
+            device.download(network.parameters()),
+            device.download(optimizer.first()),
+            device.download(optimizer.second()),
+            device.download(optimizer.move()),
+            policy->state()};
+  }
+
+  struct Score {
+    double loss = 0, accuracy = 0;
+  };
+  Score evaluate(const std::vector<i32>& examples, bool classes) {
+    double sum = 0;
+    int64_t right = 0, rows = 0;
+    const Buffer loss = losses.rows(0, 1);
+    for (size_t first = 0; first < examples.size(); first += size_t(kEvaluated)) {
+      const size_t count = std::min(examples.size() - first, size_t(kEvaluated));
+      const nn::Batch batch =
+          validation.gather({examples.begin() + int64_t(first), examples.begin() + int64_t(first + count)});
+      head.check(batch.size, batch.targets);
+      const Buffer outputs = network.launch_outputs(batch.inputs, batch.size);
+      const nn::Pass pass{device, batch.size, false, 0};
+      head.launch(pass, outputs, batch.targets, loss, false);
+      sum += as_doubles(device.download(loss))[0] * double(count);
+      if (classes) right += head.correct(pass, outputs, batch.targets);
+      rows += head.row_count(batch.size);
+    }
+    return {sum / double(examples.size()), double(right) / double(rows)};
+  }
+};
+
+/// The training of one seed.
+class SeedRun {
+ public:
+  SeedRun(Context& context, const TrainOptions& options, const Task& task, uint64_t seed,
+          std::filesystem::path checkpoint)
+      : context_(context),
+        options_(options),
+        task_(task),
+        checkpoint_(std::move(checkpoint)),
+        validation_(evaluated_examples(task.validation, task.validation_examples)) {
+    run_.seed = seed;
+  }
+
+  TrainRun run(const std::function<void(const TrainRun&)>& evaluated) {
+    begin();
+    evaluated(run_);
+    while (state_.step < task_.steps && !run_.reached) {
+      segment(std::min(task_.evaluate_every - state_.step % task_.evaluate_every, task_.steps - state_.step));
+      evaluated(run_);
+    }
+    const LogRow& last = run_.log.back();
+    run_.steps = state_.step;
+    run_.val_loss = last.val_loss.value_or(std::numeric_limits<double>::quiet_NaN());
+    run_.accuracy = last.val_accuracy;
+    run_.parameters = as_doubles(state_.parameters);
+    return run_;
+  }
+
+ private:
+  /// The stage on the device, or on the CPU once a stage fell back to it; from the state before it either way.
+  template <class F>
+  void stage(F work) {
+    const auto with_engine = [&](const Device& device) {
+      if (!engine_ || !engine_->device.same_as(device) || stale_) {
+        engine_.reset();
+        engine_ = std::make_unique<Engine>(device, task_, options_, run_.seed);
+        if (state_.parameters.elements() > 0) engine_->restore(state_);
+      }
+      stale_ = true;  // until the work is done
+      work(*engine_);
+      stale_ = false;
+    };
+    if (context_.fallbacks().empty())
+      context_.run_stage(kStage, with_engine);
+    else
+      context_.run_stage_on_cpu(kStage, with_engine);
+  }
+
+  void begin() {
+    if (!checkpoint_.empty()) {
+      settings_ = settings_text(task_, options_, run_.seed);
+      if (auto found = read_checkpoint(checkpoint_, settings_, run_)) {
+        state_ = std::move(*found);
+        run_.resumed_at = state_.step;
+        return;
+      }
+    }
+    const auto start = std::chrono::steady_clock::now();
+    LogRow row;
+    row.train_loss = std::numeric_limits<double>::quiet_NaN();
+    stage([&](Engine& engine) {
+      score(engine, row);
+      state_ = engine.state(0);
+    });
+    finish_segment({row}, start);
+  }
+
+  void score(Engine& engine, LogRow& row) {
+    Engine::Score s;
+    engine.policy->evaluate([&] { s = engine.evaluate(validation_, task_.classes()); });
+    row.val_loss = s.loss;
+    if (task_.classes()) row.val_accuracy = s.accuracy;
+    row.jumps = engine.policy->jumps();
+    row.accepted = engine.policy->accepted();
+  }
+
+  void segment(int64_t steps) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<LogRow> rows;
+    TrainingState after;
+    stage([&](Engine& engine) {
+      rows.clear();
+      for (int64_t k = 0; k < steps; ++k) {
+        const int64_t step = state_.step + k;
+        LogRow row;
+        row.step = step + 1;
+        row.rate = engine.optimizer.next_rate();
+        engine.policy->step(engine.view, step, engine.losses.rows(k, 1));
+        row.jumps = engine.policy->jumps();
+        row.accepted = engine.policy->accepted();
+        rows.push_back(row);
+        if (options_.on_progress && (k + 1) % kReport == 0) report(step + 1);
+      }
+      const std::vector<double> losses = as_doubles(engine.device.download(engine.losses.rows(0, steps)));
+      for (size_t k = 0; k < rows.size(); ++k) rows[k].train_loss = losses[k];
+      score(engine, rows.back());
+      after = engine.state(state_.step + steps);
+    });
+    for (const LogRow& row : rows) {
+      const bool last = row.val_loss && !std::isfinite(*row.val_loss);
+      if (!std::isfinite(row.train_loss) || last)
+        throw InputError(fmt::format("{} loss {} at step {}", last ? "validation" : "training",
+                                     last ? *row.val_loss : row.train_loss, row.step),
+                         kStage, "a finite loss")
+            .with_hint("a smaller learning rate, warm-up or clip_norm keeps gradients from exploding");
+    }
+    state_ = std::move(after);
+    finish_segment(rows, start);
+  }
+
+  void finish_segment(std::vector<LogRow> rows, std::chrono::steady_clock::time_point start) {
+    run_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    LogRow& last = rows.back();
+    last.seconds = run_.seconds;
+    run_.jumps = last.jumps;
+    run_.accepted = last.accepted;
+    run_.reached = options_.target_loss && last.val_loss && *last.val_loss <= *options_.target_loss;
+    run_.log.insert(run_.log.end(), rows.begin(), rows.end());
+    if (!checkpoint_.empty()) write_checkpoint(checkpoint_, settings_, state_, run_);
+    if (options_.on_progress) report(state_.step);
+  }
+
+  void report(int64_t step) const {
+    const int64_t before = int64_t(run_.seed - options_.first_seed) * task_.steps;
+    options_.on_progress(before + step, options_.seeds * task_.steps);
+  }
+
+  static constexpr int64_t kReport = 10;
+  Context& context_;
+  const TrainOptions& options_;
+  const Task& task_;
+  std::filesystem::path checkpoint_;
+  std::string settings_;
+  std::vector<i32> validation_;
+  std::unique_ptr<Engine> engine_;
+  bool stale_ = false;
+  TrainingState state_;
+  TrainRun run_;
+};
+
+std::filesystem::path checkpoint_of(const TrainOptions& options, int64_t k) {
+  std::filesystem::path path = options.checkpoint;
+  if (k > 0 && !path.empty())
+    path.replace_filename(fmt::format("{}_seed{}{}", path.stem().string(), options.first_seed + uint64_t(k),
+                                      path.extension().string()));
+  return path;
+}
+
+}  // namespace
+
+std::unique_ptr<StepPolicy> plain_policy() { return std::make_unique<PlainPolicy>(); }
+
+TrainResult train(Context& context, const TrainOptions& options) {
+  const Task task = make_task(options);
+  TrainResult result;
+  result.task = task.name;
+  result.model = task.model;
+  result.trainer = options.trainer;
+  result.parameters = int64_t(nn::initial_parameters(task.network, options.first_seed).size());
+  result.train_examples = task.train.count();
+  result.validation_examples = int64_t(evaluated_examples(task.validation, task.validation_examples).size());
+  result.batch = task.batch;
+  const auto write = [&](const TrainRun& current) {
+    if (options.folder.empty()) return;
+    std::vector<TrainRun> runs = result.runs;
+    runs.push_back(current);
+    write_logs(options.folder, runs);
+  };
+  for (int64_t k = 0; k < options.seeds; ++k) {
+    SeedRun run(context, options, task, options.first_seed + uint64_t(k), checkpoint_of(options, k));
+    result.runs.push_back(run.run(write));
+  }
+  if (!options.folder.empty()) {
+    draw_losses(options.folder / "loss.png", result);
+    for (const char* name : {"log.csv", "log.jsonl", "loss.png"})
+      result.files.push_back(options.folder / name);
+  }
+  return result;
+}
+
+std::string to_json(const TrainResult& result) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  double val_loss = 0, accuracy = 0, steps = 0, seconds = 0, jumps = 0, accepted = 0;
+  bool classes = true;
+  const double share = 1 / double(result.runs.size());
+  for (const TrainRun& r : result.runs) {
+    nlohmann::ordered_json o{{"seed", r.seed}, {"val_loss", r.val_loss}};
+    o["accuracy"] = r.accuracy ? nlohmann::ordered_json(*r.accuracy) : nlohmann::ordered_json(nullptr);
+    o["steps"] = r.steps;
+    o["seconds"] = r.seconds;
+    o["jumps"] = r.jumps;
+    o["accepted"] = r.accepted;
+    o["reached"] = r.reached;
+    o["resumed_at"] =
+        r.resumed_at >= 0 ? nlohmann::ordered_json(r.resumed_at) : nlohmann::ordered_json(nullptr);
+    runs.push_back(std::move(o));
+    val_loss += share * r.val_loss;
+    accuracy += share * r.accuracy.value_or(0);
+    classes = classes && r.accuracy.has_value();
+    steps += share * double(r.steps);
+    seconds += share * r.seconds;
+    jumps += share * double(r.jumps);
+    accepted += share * double(r.accepted);
+  }
+  const auto count = [](double mean) {
+    return mean == std::floor(mean) ? nlohmann::ordered_json(int64_t(mean)) : nlohmann::ordered_json(mean);
+  };
+  nlohmann::ordered_json o{{"task", result.task}, {"model", result.model}, {"trainer", result.trainer}};
+  o["parameters"] = result.parameters;
+  o["val_loss"] = val_loss;
+  o["accuracy"] = classes ? nlohmann::ordered_json(accuracy) : nlohmann::ordered_json(nullptr);
+  o["steps"] = count(steps);
+  o["training_seconds"] = seconds;
+  o["jumps"] = count(jumps);
+  o["accepted"] = count(accepted);
+  o["batch"] = result.batch;
+  o["train_examples"] = result.train_examples;
+  o["validation_examples"] = result.validation_examples;
+  o["runs"] = std::move(runs);
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const auto& f : result.files) files.push_back(f.string());
+  o["files"] = std::move(files);
+  return o.dump();
+}
+
+}  // namespace lockstep::forecast

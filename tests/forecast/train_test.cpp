@@ -1,0 +1,262 @@
+// Training: tasks that are solved, runs that go on to the bit, trainings on several devices, refusals.
+#include "lockstep/forecast/train.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "device/devices.hpp"
+#include "forecast/train/source.hpp"
+#include "io/arrays/idx.hpp"
+#include "io/arrays/npy.hpp"
+#include "lockstep/error.hpp"
+#include "verify/inputs.hpp"
+
+namespace lockstep::forecast {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Training : public testing::Test {
+ protected:
+  Training() : folder_(fs::path(testing::TempDir()) / ("lockstep-training-" + std::to_string(::getpid()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Training() override { fs::remove_all(folder_); }
+
+  static ContextOptions on(const std::string& device) {
+    ContextOptions o;
+    o.device = device;
+    return o;
+  }
+  /// Two classes of points inside and outside of a circle; a network with all that draws or keeps state.
+  std::string circle_task(const std::string& optimizer, const char* loss = "cross_entropy") {
+    cases::Random random(7);
+    std::vector<f32> x;
+    std::vector<i32> y;
+    for (int i = 0; i < 200; ++i) {
+      const double a = random.uniform(-1, 1), b = random.uniform(-1, 1);
+      x.insert(x.end(), {f32(a), f32(b)});
+      y.push_back(a * a + b * b > 0.6 ? 1 : 0);
+    }
+    io::write_npz(folder_ / "circle.npz", {{"inputs", Array::of(x, {200, 2})}, {"targets", Array::of(y)}});
+    const fs::path file = folder_ / "circle.toml";
+    std::ofstream(file)
+        << "data = \"circle.npz\"\nsteps = 60\nbatch = 16\nevaluate_every = 20\nloss = \"" << loss
+        << "\"\n[optimizer]\n"
+        << optimizer
+        << "\n[[layers]]\nkind = \"dense\"\nunits = 16\nactivation = \"tanh\"\n"
+           "[[layers]]\nkind = \"dropout\"\nrate = 0.1\n[[layers]]\nkind = \"dense\"\nunits = 2\n";
+    return file.string();
+  }
+  static constexpr const char* kAdam =
+      "method = \"adamw\"\nrate = 0.02\nschedule = \"cosine\"\nwarmup = 5\nweight_decay = 0.01\nclip_norm = "
+      "0.5";
+
+  std::string refused(const TrainOptions& options) {
+    Context context(on(host_devices().front()));
+    try {
+      train(context, options);
+    } catch (const InputError& e) { return e.what(); }
+    return "nothing";
+  }
+  fs::path folder_;
+};
+
+void expect_same_run(const TrainRun& a, const TrainRun& b) {
+  EXPECT_EQ(a.parameters, b.parameters);
+  ASSERT_EQ(a.log.size(), b.log.size());
+  for (size_t k = 1; k < a.log.size(); ++k) {
+    EXPECT_EQ(a.log[k].step, b.log[k].step);
+    EXPECT_EQ(a.log[k].train_loss, b.log[k].train_loss) << k;
+    EXPECT_EQ(a.log[k].rate, b.log[k].rate);
+    EXPECT_EQ(a.log[k].val_loss, b.log[k].val_loss);
+    EXPECT_EQ(a.log[k].val_accuracy, b.log[k].val_accuracy);
+  }
+}
+
+TEST_F(Training, XorIsSolvedByEverySeed) {
+  Context context(on(host_devices().back()));
+  TrainOptions options{.task = "xor", .folder = folder_ / "out", .seeds = 3};
+  const TrainResult result = train(context, options);
+  ASSERT_EQ(result.runs.size(), 3u);
+  EXPECT_EQ(result.parameters, 2 * 8 + 8 + 8 * 2 + 2);
+  std::set<double> losses;
+  for (const TrainRun& run : result.runs) {
+    EXPECT_EQ(run.accuracy, 1.0);
+    EXPECT_LT(run.val_loss, 0.1);
+    EXPECT_GT(run.log.front().val_loss.value(), 0.4);
+    EXPECT_EQ(run.steps, 300);
+    ASSERT_EQ(run.log.size(), 301u);
+    losses.insert(run.val_loss);
+  }
+  EXPECT_EQ(losses.size(), 3u);
+  for (const auto& file : result.files) EXPECT_GT(fs::file_size(file), 1000u) << file;
+
+  options.target_loss = 0.3;
+  options.seeds = 1;
+  const TrainResult early = train(context, options);
+  EXPECT_TRUE(early.runs[0].reached);
+  EXPECT_LT(early.runs[0].steps, 300);
+  EXPECT_LE(early.runs[0].val_loss, 0.3);
+}
+
+TEST_F(Training, SameBitsOnEveryHostDevice) {
+  const TrainOptions options{.task = circle_task(kAdam)};
+  std::vector<TrainRun> runs;
+  for (const std::string& name : host_devices()) {
+    Context context(on(name));
+    runs.push_back(train(context, options).runs[0]);
+  }
+  for (const TrainRun& run : runs) expect_same_run(run, runs[0]);
+  EXPECT_LT(runs[0].val_loss, 0.8 * runs[0].log.front().val_loss.value());
+}
+
+/// Stops the program's training after some steps, as a kill would.
+class Interrupted final : public StepPolicy {
+ public:
+  explicit Interrupted(int64_t at) : plain_(plain_policy()), at_(at) {}
+  void step(TrainingView& view, int64_t step, const Buffer& loss) override {
+    if (step == at_) throw std::runtime_error("interrupted");
+    plain_->step(view, step, loss);
+  }
+
+ private:
+  std::unique_ptr<StepPolicy> plain_;
+  int64_t at_;
+};
+
+TEST_F(Training, ARunThatWasCutGoesOnToTheBit) {
+  for (const char* optimizer : {kAdam, "method = \"sgd\"\nrate = 0.1\nmomentum = 0.9"}) {
+    TrainOptions options{.task = circle_task(optimizer)};
+    Context context(on(host_devices().back()));
+    const TrainRun whole = train(context, options).runs[0];
+    options.checkpoint = folder_ / "state.npz";
+    fs::remove(options.checkpoint);
+    options.policy = [](const TrainingView&) { return std::make_unique<Interrupted>(47); };
+    EXPECT_THROW(train(context, options), std::runtime_error);
+    options.policy = {};
+    const TrainRun rest = train(context, options).runs[0];
+    EXPECT_EQ(rest.resumed_at, 40);
+    expect_same_run(rest, whole);
+    // A finished run is read, not repeated.
+    const TrainRun again = train(context, options).runs[0];
+    EXPECT_EQ(again.resumed_at, 60);
+    expect_same_run(again, whole);
+    options.rate = 0.05;
+    EXPECT_NE(refused(options).find("other settings: schedule"), std::string::npos) << refused(options);
+  }
+}
+
+TEST_F(Training, ADeviceThatFailsHandsOverToTheCpu) {
+  const std::vector<std::string> devices = host_devices();
+  if (std::find(devices.begin(), devices.end(), "cpu") == devices.end())
+    GTEST_SKIP() << "no CPU code generator";
+  const TrainOptions options{.task = circle_task(kAdam)};
+  Context plain(on("cpu")), failing(on("interp"));
+  const TrainRun expected = train(plain, options).runs[0];
+  set_fault("forecast.train:launch:900");
+  const TrainRun run = train(failing, options).runs[0];
+  set_fault("");
+  EXPECT_EQ(failing.fallbacks().at("forecast.train"), 1);
+  expect_same_run(run, expected);
+}
+
+TEST_F(Training, SamplesEachExampleOncePerEpoch) {
+  Dataset data{Array(Storage::f32, {10, 1}), Array(Storage::i32, {10}), 0};
+  Sampler sampler(data, 3, 4);
+  std::vector<i32> seen;
+  for (int64_t step = 0; step < 5; ++step) {
+    const std::vector<i32> part = sampler.examples(step);
+    seen.insert(seen.end(), part.begin(), part.end());
+  }
+  for (const size_t epoch : {0u, 1u}) {
+    std::vector<i32> sorted(seen.begin() + long(10 * epoch), seen.begin() + long(10 * epoch + 10));
+    std::sort(sorted.begin(), sorted.end());
+    for (i32 k = 0; k < 10; ++k) EXPECT_EQ(sorted[size_t(k)], k);
+  }
+  EXPECT_FALSE(std::equal(seen.begin(), seen.begin() + 10, seen.begin() + 10));
+  Sampler later(data, 3, 4);
+  EXPECT_EQ(later.examples(3), std::vector<i32>(seen.begin() + 12, seen.begin() + 16));
+
+  const Dataset text{Array::of(std::vector<i32>(50, 1)), {}, 8};
+  Sampler windows(text, 3, 100);
+  for (const i32 start : windows.examples(0)) {
+    EXPECT_GE(start, 0);
+    EXPECT_LE(start + 8, 49);  // the target of the last place is a token
+  }
+}
+
+TEST_F(Training, AnExplodingLossIsNamedWithItsStep) {
+  TrainOptions options{.task = circle_task("method = \"sgd\"\nrate = 1e38")};
+  EXPECT_NE(refused(options).find(" at step "), std::string::npos) << refused(options);
+  EXPECT_NE(refused(options).find("forecast.train"), std::string::npos);
+}
+
+TEST_F(Training, BadTasksAreNamed) {
+  const auto expect = [&](const TrainOptions& options, const char* part) {
+    const std::string text = refused(options);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect({.task = "cifar"}, "xor, mnist, charlm or a .toml file");
+  expect({.task = "mnist"}, "t10k-images-idx3-ubyte.gz");
+  expect({.task = "charlm", .data = folder_}, "tinyshakespeare.txt");
+  expect({.task = "xor", .model = "cnn"}, "model 'cnn'");
+  expect({.task = (folder_ / "absent.toml").string()}, "absent.toml");
+  const auto file = [&](const std::string& text) {
+    std::ofstream(folder_ / "bad.toml") << text;
+    return TrainOptions{.task = (folder_ / "bad.toml").string()};
+  };
+  expect(file("steps = 3\nstepps = 4\ndata = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"),
+         "stepps");
+  expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"lstm\"\n"), "layer kind 'lstm'");
+  expect(file("data = \"x.npz\"\n"), "no layers");
+  expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "x.npz");
+  io::write_npz(folder_ / "x.npz",
+                {{"inputs", Array(Storage::f32, {4, 2})}, {"targets", Array(Storage::i32, {5})}});
+  expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "(5)");
+}
+
+TEST(Idx, ReadsBytesAndRefusesOthers) {
+  const std::string good(
+      "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
+      "abcdef",
+      18);
+  const Array a = io::parse_idx(good, "good");
+  EXPECT_EQ(a.shape(), Sizes({2, 3}));
+  EXPECT_EQ(char(a.data()[4]), 'e');
+  for (const std::string& bad : {std::string(), good.substr(0, 17), good + "g", good.substr(0, 9),
+                                 std::string("\0\0\x0d\x01\0\0\0\x01"
+                                             "abcd",
+                                             12),
+                                 std::string("\0\0\x08\x01\xff\xff\xff\xff"
+                                             "abcd",
+                                             12),
+                                 "x" + good})
+    EXPECT_THROW(io::parse_idx(bad, "bad"), InputError) << bad.size();
+}
+
+TEST_F(Training, DigitsAreLearntFromAFewHundredSteps) {
+  const char* set = std::getenv("LOCKSTEP_DATA");
+  const fs::path data = fs::path(set ? set : LOCKSTEP_DATA_DEFAULT) / "train";
+  if (!fs::exists(data / "t10k-images-idx3-ubyte.gz")) GTEST_SKIP() << "no " << data;
+  const std::vector<std::string> devices = host_devices();
+  if (std::find(devices.begin(), devices.end(), "cpu") == devices.end())
+    GTEST_SKIP() << "no CPU code generator";
+  Context context(on("cpu"));
+  const TrainResult result =
+      train(context, {.task = "mnist", .data = data, .steps = 200, .evaluate_every = 200});
+  EXPECT_EQ(result.validation_examples, 2000);
+  EXPECT_EQ(result.train_examples, 7744);
+  EXPECT_LT(result.runs[0].log.front().val_accuracy.value(), 0.3);
+  EXPECT_GT(result.runs[0].accuracy.value(), 0.9);
+}
+
+}  // namespace
+}  // namespace lockstep::forecast
