@@ -1,5 +1,6 @@
 // The cases of forecast, folder by folder.
 #include "forecast/predict/cases.hpp"
+
 #include "forecast/rollout/cases.hpp"
 #include "lockstep/verify.hpp"
 

@@ -89,6 +89,12 @@ Optimizer::Optimizer(const Device& device, const Buffer& parameters, const Optim
   if (options.clip_norm > 0) norm_ = device.allocate(parameters.storage(), {1});
 }
 
+void Optimizer::forget_moments() {
+  device_.clear(first_);
+  device_.clear(second_);
+  moment_steps_ = 0;
+}
+
 void Optimizer::launch_step(const Buffer& gradient) { launch_step(gradient, next_rate()); }
 
 void Optimizer::launch_step(const Buffer& gradient, double rate) {
@@ -98,7 +104,8 @@ void Optimizer::launch_step(const Buffer& gradient, double rate) {
       device_.launch(clip_kernel<T>(), {gradient.elements()}, gradient, norm_, double(T(options_.clip_norm)));
     });
   }
-  const double t = double(++steps_);
+  ++steps_;
+  const double t = double(++moment_steps_);
   if (options_.method == optimize::Method::sgd) {
     optimize::momentum_step(device_, gradient, first_, move_, options_.momentum, rate);
     primitives::axpy(device_, 1, move_, parameters_);

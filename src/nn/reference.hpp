@@ -188,7 +188,8 @@ void apply(const Gru& layer, Activations<S>& x, Cursor<S>& cursor) {
       for (int64_t j = 0; j < n; ++j) {
         const S candidate = after ? r[size_t(j)] * from_state(2 * n + j, h) : from_state(2 * n + j, kept);
         const S value = std::tanh(from_input(2 * n + j) + candidate);
-        next.push_back((1.0 - z[size_t(j)]) * h[size_t(j)] + z[size_t(j)] * value);
+        const S keep = after ? z[size_t(j)] : 1.0 - z[size_t(j)];
+        next.push_back(keep * h[size_t(j)] + (1.0 - keep) * value);
       }
       h = next;
       y.insert(y.end(), h.begin(), h.end());

@@ -35,20 +35,20 @@ class Training : public testing::Test {
     o.device = device;
     return o;
   }
-  /// Two classes of points inside and outside of a circle; a network with all that draws or keeps state.
-  std::string circle_task(const std::string& optimizer, const char* loss = "cross_entropy") {
+  /// Two classes of points on the sides of a line; a network with all that draws or keeps state.
+  std::string line_task(const std::string& optimizer, const char* loss = "cross_entropy") {
     cases::Random random(7);
     std::vector<f32> x;
     std::vector<i32> y;
     for (int i = 0; i < 200; ++i) {
       const double a = random.uniform(-1, 1), b = random.uniform(-1, 1);
       x.insert(x.end(), {f32(a), f32(b)});
-      y.push_back(a * a + b * b > 0.6 ? 1 : 0);
+      y.push_back(a > 0.5 * b + 0.1 ? 1 : 0);
     }
-    io::write_npz(folder_ / "circle.npz", {{"inputs", Array::of(x, {200, 2})}, {"targets", Array::of(y)}});
-    const fs::path file = folder_ / "circle.toml";
+    io::write_npz(folder_ / "line.npz", {{"inputs", Array::of(x, {200, 2})}, {"targets", Array::of(y)}});
+    const fs::path file = folder_ / "line.toml";
     std::ofstream(file)
-        << "data = \"circle.npz\"\nsteps = 60\nbatch = 16\nevaluate_every = 20\nloss = \"" << loss
+        << "data = \"line.npz\"\nsteps = 60\nbatch = 16\nevaluate_every = 20\nloss = \"" << loss
         << "\"\n[optimizer]\n"
         << optimizer
         << "\n[[layers]]\nkind = \"dense\"\nunits = 16\nactivation = \"tanh\"\n"
@@ -108,7 +108,7 @@ TEST_F(Training, XorIsSolvedByEverySeed) {
 }
 
 TEST_F(Training, SameBitsOnEveryHostDevice) {
-  const TrainOptions options{.task = circle_task(kAdam)};
+  const TrainOptions options{.task = line_task(kAdam)};
   std::vector<TrainRun> runs;
   for (const std::string& name : host_devices()) {
     Context context(on(name));
@@ -118,28 +118,33 @@ TEST_F(Training, SameBitsOnEveryHostDevice) {
   EXPECT_LT(runs[0].val_loss, 0.8 * runs[0].log.front().val_loss.value());
 }
 
-/// Stops the program's training after some steps, as a kill would.
+/// Another policy, stopped at a step as a kill would.
 class Interrupted final : public StepPolicy {
  public:
-  explicit Interrupted(int64_t at) : plain_(plain_policy()), at_(at) {}
+  Interrupted(std::unique_ptr<StepPolicy> inner, int64_t at) : inner_(std::move(inner)), at_(at) {}
   void step(TrainingView& view, int64_t step, const Buffer& loss) override {
     if (step == at_) throw std::runtime_error("interrupted");
-    plain_->step(view, step, loss);
+    inner_->step(view, step, loss);
   }
+  void evaluate(const std::function<void()>& work) override { inner_->evaluate(work); }
+  int64_t jumps() const override { return inner_->jumps(); }
+  int64_t accepted() const override { return inner_->accepted(); }
+  std::vector<std::pair<std::string, Array>> state() const override { return inner_->state(); }
+  void restore(const std::vector<std::pair<std::string, Array>>& state) override { inner_->restore(state); }
 
  private:
-  std::unique_ptr<StepPolicy> plain_;
+  std::unique_ptr<StepPolicy> inner_;
   int64_t at_;
 };
 
 TEST_F(Training, ARunThatWasCutGoesOnToTheBit) {
   for (const char* optimizer : {kAdam, "method = \"sgd\"\nrate = 0.1\nmomentum = 0.9"}) {
-    TrainOptions options{.task = circle_task(optimizer)};
+    TrainOptions options{.task = line_task(optimizer)};
     Context context(on(host_devices().back()));
     const TrainRun whole = train(context, options).runs[0];
     options.checkpoint = folder_ / "state.npz";
     fs::remove(options.checkpoint);
-    options.policy = [](const TrainingView&) { return std::make_unique<Interrupted>(47); };
+    options.policy = [](const TrainingView&) { return std::make_unique<Interrupted>(plain_policy(), 47); };
     EXPECT_THROW(train(context, options), std::runtime_error);
     options.policy = {};
     const TrainRun rest = train(context, options).runs[0];
@@ -154,18 +159,56 @@ TEST_F(Training, ARunThatWasCutGoesOnToTheBit) {
   }
 }
 
+TEST_F(Training, ThePredictiveTrainerRunsInTheSameLoop) {
+  Context context(on(host_devices().back()));
+  for (const Control control : {Control::none, Control::zero, Control::ema}) {
+    SCOPED_TRACE(name(control));
+    PredictOptions predict;
+    predict.control = control;
+    predict.warm_up = 8;
+    predict.spacing = 2;
+    predict.correct = 3;
+    predict.horizons = {4, 8};
+    TrainOptions options{.task = line_task(kAdam)};
+    options.trainer = "predictive";
+    const PolicyFactory policy = options.policy = predictive_policy(predict);
+    const TrainRun whole = train(context, options).runs[0];
+    EXPECT_EQ(whole.steps, 60);
+    EXPECT_EQ(whole.jumps > 0, control != Control::ema);
+    options.checkpoint = folder_ / "state.npz";
+    fs::remove(options.checkpoint);
+    options.policy = [&](const TrainingView& view) {
+      return std::make_unique<Interrupted>(policy(view), 47);
+    };
+    EXPECT_THROW(train(context, options), std::runtime_error);
+    options.policy = policy;
+    const TrainRun rest = train(context, options).runs[0];
+    EXPECT_EQ(rest.resumed_at, 40);
+    expect_same_run(rest, whole);
+    EXPECT_EQ(rest.jumps, whole.jumps);
+    EXPECT_EQ(rest.accepted, whole.accepted);
+  }
+}
+
+// A stage whose device fails goes on from its inputs on the CPU; what is left of the run stays there.
 TEST_F(Training, ADeviceThatFailsHandsOverToTheCpu) {
-  const std::vector<std::string> devices = host_devices();
-  if (std::find(devices.begin(), devices.end(), "cpu") == devices.end())
-    GTEST_SKIP() << "no CPU code generator";
-  const TrainOptions options{.task = circle_task(kAdam)};
-  Context plain(on("cpu")), failing(on("interp"));
+  std::string gpu;
+  for (const DeviceStatus& status : Device::list())
+    if (gpu.empty() && status.available &&
+        (status.info.kind == DeviceKind::cuda || status.info.kind == DeviceKind::webgpu))
+      gpu = status.info.name;
+  if (gpu.empty()) GTEST_SKIP() << "no GPU";
+  const TrainOptions options{.task = line_task(kAdam)};
+  ContextOptions device = on(gpu);
+  device.on_fallback = [](const std::string&) {};
+  Context plain(on("cpu")), failing(device);
   const TrainRun expected = train(plain, options).runs[0];
   set_fault("forecast.train:launch:900");
   const TrainRun run = train(failing, options).runs[0];
   set_fault("");
   EXPECT_EQ(failing.fallbacks().at("forecast.train"), 1);
-  expect_same_run(run, expected);
+  ASSERT_EQ(run.log.size(), expected.log.size());
+  EXPECT_NEAR(run.val_loss, expected.val_loss, 1e-3);
 }
 
 TEST_F(Training, SamplesEachExampleOncePerEpoch) {
@@ -194,7 +237,7 @@ TEST_F(Training, SamplesEachExampleOncePerEpoch) {
 }
 
 TEST_F(Training, AnExplodingLossIsNamedWithItsStep) {
-  TrainOptions options{.task = circle_task("method = \"sgd\"\nrate = 1e38")};
+  TrainOptions options{.task = line_task("method = \"sgd\"\nrate = 1e38")};
   EXPECT_NE(refused(options).find(" at step "), std::string::npos) << refused(options);
   EXPECT_NE(refused(options).find("forecast.train"), std::string::npos);
 }
@@ -220,7 +263,7 @@ TEST_F(Training, BadTasksAreNamed) {
   expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "x.npz");
   io::write_npz(folder_ / "x.npz",
                 {{"inputs", Array(Storage::f32, {4, 2})}, {"targets", Array(Storage::i32, {5})}});
-  expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "(5)");
+  expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "(5,)");
 }
 
 TEST(Idx, ReadsBytesAndRefusesOthers) {

@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 struct TrainArguments {
-  std::string task, model, data, out, checkpoint, trainer = "plain", precision = "f32";
+  std::string task, model, data, out, checkpoint, trainer = "plain", control = "none", precision = "f32";
   int64_t seeds = 1, seed = 1, steps = 0, batch = 0, evaluate_every = 0;
   std::optional<double> rate, target_loss;
 };
@@ -35,6 +35,15 @@ forecast::TrainOptions train_options(const TrainArguments& a) {
   o.target_loss = a.target_loss;
   o.precision = a.precision == "f64" ? Storage::f64 : Storage::f32;
   o.trainer = a.trainer;
+  if (a.trainer == "predictive") {
+    forecast::PredictOptions predict;
+    predict.control = forecast::parse_control(a.control == "lr" ? "rate" : a.control);
+    predict.seed = o.first_seed;
+    o.policy = forecast::predictive_policy(predict);
+    if (a.control != "none") o.trainer += ", control " + a.control;
+  } else if (a.control != "none") {
+    throw InputError("--control " + a.control, "forecast train", "--trainer predictive beside it");
+  }
   return o;
 }
 
@@ -77,7 +86,9 @@ void add_forecast_train(CommandList& commands, CLI::App& forecast) {
   add_positional(app, "task", a->task, "xor, mnist, charlm or FILE.toml", true);
   add_file(app, "--data", a->data, "folder of the task's data files");
   add_text(app, "--model", a->model, "mnist: mlp or cnn; charlm: transformer or gru", "NAME");
-  add_choice(app, "--trainer", a->trainer, "how steps are made", {"plain"});
+  add_choice(app, "--trainer", a->trainer, "how steps are made", {"plain", "predictive"});
+  add_choice(app, "--control", a->control, "what stands in for predicted jumps",
+             {"none", "zero", "random", "lr", "ema", "lawa"});
   add_integer(app, "--seeds", a->seeds, "runs, each of its own seed", "N", 1, 1000);
   add_integer(app, "--seed", a->seed, "of the first run", "S", 0, int64_t(1) << 53);
   add_integer(app, "--steps", a->steps, "instead of the task's", "N", 1, int64_t(1) << 40);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lockstep/context.hpp"
+#include "lockstep/forecast/predict.hpp"
 #include "lockstep/nn/model.hpp"
 #include "lockstep/nn/optimizer.hpp"
 
@@ -27,9 +28,9 @@ struct TrainingView {
   nn::TrainableModel& model;
   nn::Optimizer& optimizer;
   std::function<nn::Batch(int64_t step)> batch;  // of a step, 0 for the first; the next call overwrites it
-  nn::Batch held;     // examples of the training data that no training batch has, for forward-only checks
+  nn::Batch held;  // examples of the training data that no training batch has, for forward-only checks
+  int64_t batch_size = 0;
   uint64_t seed = 1;  // of this run
-  int64_t steps = 0;  // that the run shall have
 };
 
 /// What one step of training is. Calls come in the order of steps, from one thread.
@@ -52,6 +53,8 @@ class StepPolicy {
 /// A gradient and an optimiser's step.
 std::unique_ptr<StepPolicy> plain_policy();
 using PolicyFactory = std::function<std::unique_ptr<StepPolicy>(const TrainingView& view)>;
+/// Steps of a PredictiveTrainer, which checks its jumps on the view's held examples; the view must outlive them.
+PolicyFactory predictive_policy(const PredictOptions& options);
 
 struct TrainOptions {
   std::string task = "xor";      // xor, mnist, charlm, or a .toml file

@@ -81,9 +81,9 @@ struct Dropout {
 enum class GruForm : uint8_t { reset_before, reset_after };
 
 /// Sequences (t, in) to states (t, units), from a state of 0: z = sigmoid(x W_z + h U_z + b_z), r = sigmoid(x W_r + h U_r +
-/// b_r), n = tanh(x W_n + (r h) U_n + b_n) or tanh(x W_n + r (h U_n + c_n) + b_n), h' = (1 - z) h + z n. Tensors weight
-/// (in, 3 units), recurrent (units, 3 units), bias (3 units), for reset_after recurrent_bias c (3 units), each z, r, n.
-/// PyTorch's z is 1 - z.
+/// b_r). reset_before: n = tanh(x W_n + (r h) U_n + b_n), h' = (1 - z) h + z n. reset_after, with recurrent biases c beside
+/// each product with U: n = tanh(x W_n + b_n + r (h U_n + c_n)), h' = (1 - z) n + z h. Tensors weight (in, 3 units), bias
+/// (3 units), recurrent (units, 3 units), for reset_after recurrent_bias (3 units), in the order z, r, n.
 struct Gru {
   int64_t units = 0;
   GruForm form = GruForm::reset_before;

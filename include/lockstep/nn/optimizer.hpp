@@ -62,11 +62,14 @@ class Optimizer {
 
   const OptimizerOptions& options() const { return options_; }
   double next_rate() const { return options_.schedule.at(steps_); }
-  /// Steps so far: they decide on the rate and on Adam's bias corrections.
+  /// Steps so far, which decide on the rate; and those since the moments were zeros, which Adam's bias corrections count.
   int64_t steps() const { return steps_; }
-  void set_steps(int64_t steps) { steps_ = steps; }
+  int64_t moment_steps() const { return moment_steps_; }
+  void set_steps(int64_t steps, int64_t moment_steps) { steps_ = steps, moment_steps_ = moment_steps; }
+  /// Moments anew from zeros; the rate goes on.
+  void forget_moments();
   /// (n) each, of the parameters' storage: Adam's mean of gradients or the velocity; Adam's mean of squares (SGD:
-  /// zeros); the last move. With the parameters and steps() they are all that decides on the next step.
+  /// zeros); the last move. With the parameters and the counts they are all that decides on the next step.
   const Buffer& first() const { return first_; }
   const Buffer& second() const { return second_; }
   const Buffer& move() const { return move_; }
@@ -77,7 +80,7 @@ class Optimizer {
   Device device_;
   Buffer parameters_, first_, second_, move_, norm_;
   OptimizerOptions options_;
-  int64_t steps_ = 0;
+  int64_t steps_ = 0, moment_steps_ = 0;
 };
 
 }  // namespace lockstep::nn

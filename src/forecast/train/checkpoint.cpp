@@ -66,8 +66,9 @@ void write_checkpoint(const std::filesystem::path& path, const std::string& sett
                       const TrainingState& state, const TrainRun& run) {
   io::NpzArrays arrays;
   arrays.emplace_back("settings", Array::of(std::vector<uint8_t>(settings.begin(), settings.end())));
-  arrays.emplace_back("counters", Array::of(std::vector<int64_t>{state.step, state.optimizer_steps, run.jumps,
-                                                                 run.accepted, run.reached ? 1 : 0}));
+  arrays.emplace_back("counters",
+                      Array::of(std::vector<int64_t>{state.step, state.optimizer_steps, state.moment_steps,
+                                                     run.jumps, run.accepted, run.reached ? 1 : 0}));
   arrays.emplace_back("seconds", Array::of(std::vector<double>{run.seconds}));
   std::vector<double> log;
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -99,20 +100,21 @@ std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path, 
   const std::vector<int64_t> counters = values<int64_t>(arrays, "counters", where);
   const std::vector<double> seconds = values<double>(arrays, "seconds", where),
                             log = values<double>(arrays, "log", where);
-  if (counters.size() != 5 || seconds.size() != 1 || log.size() % kColumns != 0 || counters[0] < 0)
+  if (counters.size() != 6 || seconds.size() != 1 || log.size() % kColumns != 0 || counters[0] < 0)
     throw InputError("counters or log of other sizes", where, kExpected);
   TrainingState state;
   state.step = counters[0];
   state.optimizer_steps = counters[1];
+  state.moment_steps = counters[2];
   state.parameters = vector_of(arrays, "parameters", nullptr, where);
   state.first = vector_of(arrays, "optimizer_first", &state.parameters, where);
   state.second = vector_of(arrays, "optimizer_second", &state.parameters, where);
   state.move = vector_of(arrays, "optimizer_move", &state.parameters, where);
   for (const auto& [name, array] : arrays)
     if (name.starts_with("policy_")) state.policy.emplace_back(name.substr(7), array);
-  run.jumps = counters[2];
-  run.accepted = counters[3];
-  run.reached = counters[4] != 0;
+  run.jumps = counters[3];
+  run.accepted = counters[4];
+  run.reached = counters[5] != 0;
   run.seconds = seconds[0];
   const auto optional = [](double v) { return std::isnan(v) ? std::nullopt : std::optional<double>(v); };
   for (size_t i = 0; i < log.size(); i += kColumns)

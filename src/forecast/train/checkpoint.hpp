@@ -13,7 +13,7 @@ using NamedArrays = std::vector<std::pair<std::string, Array>>;
 
 /// What decides on the rest of a run: parameters and the optimiser's vectors in their storage, and the policy's state.
 struct TrainingState {
-  int64_t step = 0, optimizer_steps = 0;
+  int64_t step = 0, optimizer_steps = 0, moment_steps = 0;
   Array parameters, first, second, move;
   NamedArrays policy;
 };

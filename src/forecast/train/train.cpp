@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -20,7 +21,8 @@ namespace lockstep::forecast {
 namespace {
 
 constexpr auto kStage = "forecast.train";
-constexpr int64_t kEvaluated = 500;  // examples of one forward pass
+constexpr int64_t kEvaluated = 500,
+                  kEvaluatedRows = 4096;  // examples, places of sequences in one forward pass
 
 class PlainPolicy final : public StepPolicy {
  public:
@@ -66,8 +68,8 @@ struct Engine {
              optimizer,
              [this](int64_t step) { return train.gather(sampler.examples(step)); },
              held.gather(evaluated_examples(task.held, 256)),
-             seed,
-             task.steps},
+             task.batch,
+             seed},
         policy(options.policy ? options.policy(view) : plain_policy()) {}
 
   Device device;
@@ -91,12 +93,13 @@ struct Engine {
     write(s.first, optimizer.first());
     write(s.second, optimizer.second());
     write(s.move, optimizer.move());
-    optimizer.set_steps(s.optimizer_steps);
+    optimizer.set_steps(s.optimizer_steps, s.moment_steps);
     policy->restore(s.policy);
   }
   TrainingState state(int64_t step) const {
     return {step,
             optimizer.steps(),
+            optimizer.moment_steps(),
             device.download(network.parameters()),
             device.download(optimizer.first()),
             device.download(optimizer.second()),
@@ -111,8 +114,9 @@ struct Engine {
     double sum = 0;
     int64_t right = 0, rows = 0;
     const Buffer loss = losses.rows(0, 1);
-    for (size_t first = 0; first < examples.size(); first += size_t(kEvaluated)) {
-      const size_t count = std::min(examples.size() - first, size_t(kEvaluated));
+    const size_t most = size_t(std::clamp<int64_t>(kEvaluatedRows / head.row_count(1), 1, kEvaluated));
+    for (size_t first = 0; first < examples.size(); first += most) {
+      const size_t count = std::min(examples.size() - first, most);
       const nn::Batch batch =
           validation.gather({examples.begin() + int64_t(first), examples.begin() + int64_t(first + count)});
       head.check(batch.size, batch.targets);

@@ -19,7 +19,7 @@ const Kernel& gru_kernel(GruForm form, int stage) {
                gates(b, j + units) = r;
                gates(b, j + 2 * units) = n;
                recurrent[at] = u;
-               state[at] = fma(z, n - before[at], before[at]);
+               state[at] = fma(z, before[at] - n, n);
              });
   static const Kernel reset = kernel(
       nn_kernel_name<T>("gru.reset_before.gates"),
@@ -52,8 +52,8 @@ const Kernel& gru_adjoint_kernel(GruForm form, int stage) {
                const Val<i32> b = at.y, j = at.x, units = at.extent(0);
                const Val<T> z = gates(b, j), r = gates(b, j + units), n = gates(b, j + 2 * units);
                const Val<T> d = dy[at] + carry[at];
-               const Val<T> dn = (d * z) * (T(1) - n * n);
-               const Val<T> dz = (d * (n - before[at])) * (z * (T(1) - z));
+               const Val<T> dn = (d * (T(1) - z)) * (T(1) - n * n);
+               const Val<T> dz = (d * (before[at] - n)) * (z * (T(1) - z));
                const Val<T> dr = (dn * recurrent[at]) * (r * (T(1) - r));
                d_in(b, j) = dz;
                d_in(b, j + units) = dr;
@@ -61,7 +61,7 @@ const Kernel& gru_adjoint_kernel(GruForm form, int stage) {
                d_product(b, j) = dz;
                d_product(b, j + units) = dr;
                d_product(b, j + 2 * units) = dn * r;
-               direct[at] = d * (T(1) - z);
+               direct[at] = d * z;
              });
   static const Kernel state = kernel(nn_kernel_name<T>("gru.reset_before.state_adjoint"),
                                      [](At<2> at, Grid<T, 2> dy, Grid<T, 2> carry, Grid<T, 2> gates,
