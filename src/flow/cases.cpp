@@ -1,4 +1,6 @@
 // Cases of the solver: right-hand sides and steps against the plain reference.
+#include "flow/codec/cases.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -165,6 +167,7 @@ void add_flow_cases(CaseRegistry& registry) {
     if (c.in_f32) registry.add(solver_case(c, Storage::f32));
     registry.add(solver_case(c, Storage::f64));
   }
+  add_codec_cases(registry);
 }
 
 }  // namespace lockstep

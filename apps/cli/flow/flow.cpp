@@ -1,4 +1,4 @@
-// `lockstep flow`: run and compare.
+// `lockstep flow`: run, compare, encode, decode.
 #include <fmt/format.h>
 
 #include <memory>
@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "core/progress.hpp"
+#include "flow_codec.hpp"
 #include "flow_options.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"
@@ -71,6 +72,8 @@ void add_flow(CommandList& commands, CLI::App& root) {
   add_positional(*both.app, "files", *files, "run.npz of both, or single fields (.npz, .npy, .mat)");
   add_common(both, "lockstep flow compare coarse/run.npz fine/run.npz");
   both.run = [&both, files] { return compare(both.common, *files); };
+
+  add_flow_codec(commands, flow);
 }
 
 }  // namespace lockstep::cli
