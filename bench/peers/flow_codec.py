@@ -112,7 +112,7 @@ def main():
             bound = share * most
             bits, error = lockstep(arguments.program, arguments.device, path, fields, bound)
             same = [f"{p.measure(fields, bound)[0]:.3f}" for p in peers]
-            equal = [f"{at_bits(p, fields, bits, bound) / error:.2f}" for p in peers]
+            equal = [f"{e / error:.2f}" if e < float("inf") else "> 100" for e in (at_bits(p, fields, bits, bound) for p in peers)]
             shape = " x ".join(str(n) for n in fields.shape)
             print(f"| {os.path.basename(path)} ({shape}) | {share:g} | {bits:.3f} | " + " | ".join(same + equal) + " |")
 
