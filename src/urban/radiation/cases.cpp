@@ -188,7 +188,7 @@ Case gvf_case(bool covers) {
     }
     CaseProblem p;
     p.bytes = pixels * 4 *
-              (3 + 2 * (covers ? 3 : 2) + (covers ? 2 : 0) + kernels::kGroundWords + kernels::kGroundPlanes);
+              (3 + 2 * (covers ? 3 : 1) + (covers ? 2 : 0) + kernels::kGroundWords + kernels::kGroundPlanes);
     p.flops = pixels * kGroundRays * reach.far * (covers ? 3.0 : 2.0);
     p.reference = [=] {
       reference::StepGrids grids;
@@ -210,21 +210,30 @@ Case gvf_case(bool covers) {
     };
     p.bind = [=](const Device& device) {
       const Shape plane{site->city.rows, site->city.cols};
-      const int64_t pitch = plane[1];
+      const Shape padded{plane[0] + 2 * reach.far, plane[1] + 2 * reach.far};
+      const int64_t pitch = padded[1];
       const auto up = [&](const auto& data) { return device.upload(data); };
       const Buffer planes = up(shade->planes).reshape({1, plane[0], plane[1]}),
                    lit = up(shade->lit).reshape({1, plane[0], plane[1]}),
-                   walls = up(shade->walls).reshape(plane), aspect = up(shade->aspect).reshape(plane),
-                   ground_plane = up(shade->ground).reshape(plane);
-      const GroundSteps steps = ground_steps(reach.far, pitch);
+                   walls = up(shade->walls).reshape(plane), aspect = up(shade->aspect).reshape(plane);
+      const GroundSteps steps = ground_steps(reach, pitch);
       const Buffer offsets = up(steps.offsets),
                    table = up(step_table(forcing, options, covers, nullptr, reach, {}));
       const Buffer geometry = device.allocate<u32>({kernels::kGroundWords, plane[0], plane[1]});
-      device.launch(kernels::ground_geometry(), plane, ground_plane, walls, aspect, up(steps.pairs),
-                    up(steps.sides), geometry, reach.far, 0, 0);
-      const Buffer sun = device.allocate<f32>(plane), lup = device.allocate<f32>(plane);
+      std::vector<float> ground_grid(static_cast<size_t>(padded.elements()), -1.0f);
+      for (int64_t k = 0; k < plane.elements(); ++k)
+        ground_grid[static_cast<size_t>((k / plane[1] + reach.far) * pitch + k % plane[1] + reach.far)] =
+            shade->ground[static_cast<size_t>(k)];
+      device.launch(kernels::ground_geometry(), plane, up(ground_grid), walls, aspect, offsets,
+                    up(steps.sides), geometry, reach.near, reach.far, pitch);
+      const auto padded_grid = [&](Buffer grid) {
+        device.clear(grid);
+        return grid;
+      };
+      const Buffer light = padded_grid(device.allocate<u32>(padded));
       const Buffer out = device.allocate<f32>({kernels::kGroundPlanes, plane[0], plane[1]});
       const auto flat = [](const Buffer& b) { return b.reshape({b.elements()}); };
+      const auto inside = [=](const Buffer& b) { return b.window({reach.far, reach.far}, plane); };
       const Kernel surface = kernels::ground_surface(false, covers), view = kernels::ground_view(covers);
       const auto outputs = [=] {
         const auto all = device.download<f32>(out);
@@ -235,16 +244,19 @@ Case gvf_case(bool covers) {
       };
       if (!covers)
         return CaseRun{[=] {
-                         device.launch(surface, plane, planes, lit, walls, table, sun, lup);
-                         device.launch(view, plane, geometry, flat(sun), flat(lup), offsets, table, out,
-                                       reach.near, reach.far, 0, 0, pitch, 1);
+                         device.launch(surface, plane, planes, lit, walls, table, inside(light));
+                         device.launch(view, plane, geometry, flat(light), offsets, table, out, reach.near,
+                                       reach.far, pitch, 1);
                        },
                        outputs};
-      const Buffer cover = up(shade->cover).reshape(plane), albedo = device.allocate<f32>(plane);
+      const Buffer cover = up(shade->cover).reshape(plane),
+                   albedo = padded_grid(device.allocate<f32>(padded)),
+                   lup = padded_grid(device.allocate<f32>(padded));
       return CaseRun{[=] {
-                       device.launch(surface, plane, planes, lit, walls, cover, table, sun, lup, albedo);
-                       device.launch(view, plane, geometry, flat(sun), flat(lup), flat(albedo), cover,
-                                     offsets, table, out, reach.near, reach.far, 0, 0, pitch, 1);
+                       device.launch(surface, plane, planes, lit, walls, cover, table, inside(light),
+                                     inside(lup), inside(albedo));
+                       device.launch(view, plane, geometry, flat(light), flat(lup), flat(albedo), cover,
+                                     offsets, table, out, reach.near, reach.far, pitch, 1);
                      },
                      outputs};
     };

@@ -49,64 +49,89 @@ struct GroundRay {
         own_wall((bits & u32(kOwnWall)) != 0u) {}
 };
 
+/// Steps of a ray: the first `near`, and those from there to `far` in fours.
+struct GroundWay {
+  const Ints& offsets;
+  const Int &near, &far;
+  Val<i32> p;
+
+  Val<i32> near_words() const { return (near + (kOffsetRow - 1)) & ~(kOffsetRow - 1); }
+  Val<i32> fours() const { return (far - near + (kOffsetRow - 1)) >> 2; }
+  Val<i32> first(const Val<i32>& ray) const { return ray * (near_words() + fours() * kOffsetRow); }
+  /// pass(pixel, step), outwards
+  void walk_near(const Val<i32>& ray, const auto& pass) const {
+    const Val<i32> row = first(ray);
+    for_(0, near, [&](const Val<i32>& n) { pass(p + offsets[row + n], n); });
+  }
+  /// Inwards. Steps from `far` on are no steps, at the pixel itself.
+  void walk_far(const Val<i32>& ray, const auto& pass) const {
+    const Val<i32> row = first(ray) + near_words(), rows = fours();
+    for_(0, rows, [&](const Val<i32>& k) {
+      const Val<i32> n = (rows - 1 - k) * kOffsetRow;
+      const auto four = offsets.wide<kOffsetRow>(row + n);
+      for (int m = kOffsetRow - 1; m >= 0; --m) pass(p + four[m], near + n + m);
+    });
+  }
+  /// The pixel of a step ≥ 0.
+  Val<i32> place(const Val<i32>& ray, const Val<i32>& step) const {
+    const Val<i32> beyond = step - near;
+    return p + offsets[first(ray) + select(beyond < 0, step, near_words() + beyond)];
+  }
+};
+
 /// (0.5 near + 0.4 far) / 0.9
 Val<f32> mean_of(const Val<f32>& near, const Val<f32>& far) {
   return near * float(0.5 / 0.9) + far * float(0.4 / 0.9);
 }
 
-void geometry_body(const At<2>& at, const Plane& ground, const Plane& walls, const Plane& aspect,
-                   const Ints& steps, const Ints& sides, const Out<u32, 3>& out, const Int& far,
-                   const Int& row0, const Int& col0) {
-  const Val<i32> row = at.y + row0, col = at.x + col0, rows = ground.size(0), cols = ground.size(1);
-  const Val<bool> wall = walls(row, col) > 0.0f;
-  const Val<f32> direction = aspect(row, col) * float(std::numbers::pi / 180);
+void geometry_body(const At<2>& at, const Flat& ground, const Plane& walls, const Plane& aspect,
+                   const Ints& sides, const Out<u32, 3>& out, const GroundWay& way) {
+  const Val<bool> wall = walls[at] > 0.0f;
+  const Val<f32> direction = aspect[at] * float(std::numbers::pi / 180);
   for_(0, kGroundWords, [&](const Val<i32>& word) {
     Var<u32> bits(0u);
     for (int half = 0; half < 2; ++half) {
       const Val<i32> ray = word * 2 + half;
-      Var<i32> stop(0);
-      Var<u32> leaves(0u);
-      for_(0, far, [&](const Val<i32>& n) {
-        const auto step = steps.wide<2>((ray * far + n) * 2);
-        const Val<i32> r = row + step[0], c = col + step[1];
-        const Val<bool> inside = (r >= 0) & (r < rows) & (c >= 0) & (c < cols);
-        if_(!inside, [&] {
-          leaves = u32(kLeavesRaster);
-          break_();
-        });
-        break_if(ground(r, c) == 0.0f);
-        stop = n + 1;
-      });
+      // The first step that is no ground, twice; one more where it lies outside of the raster.
+      Var<i32> first(way.far * 2);
+      const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) {
+        const Val<f32> here = ground[pixel];
+        const Val<i32> ends = n * 2 + select(here < 0.0f, Val<i32>(1), Val<i32>(0));
+        first = min(Val<i32>(first), select(here > 0.0f, Val<i32>(1 << 20), ends));
+      };
+      way.walk_near(ray, pass);
+      way.walk_far(ray, pass);
       const auto side = sides.wide<4>(ray * 4);
       const Val<f32> low = bitcast<f32>(side[1]), high = bitcast<f32>(side[2]);
       const Val<bool> south = !((direction < low) | (direction >= high));
       const Val<bool> north = (direction > low) | (direction <= high);
       const Val<bool> own = wall & ((south & (side[0] == 0)) | (north & (side[0] != 0)));
-      const Val<u32> packed =
-          cast<u32>(Val<i32>(stop)) | Val<u32>(leaves) | select(own, Val<u32>(u32(kOwnWall)), Val<u32>(0u));
-      bits |= packed << u32(16 * half);
+      const Val<i32> end = first;
+      const Val<i32> packed = (end >> 1) | select((end & 1) != 0, Val<i32>(kLeavesRaster), Val<i32>(0)) |
+                              select(own, Val<i32>(kOwnWall), Val<i32>(0));
+      bits |= cast<u32>(packed) << u32(16 * half);
     }
     out(word, at) = bits;
   });
 }
 
-void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, const Ints& offsets,
-                 const Table& table, const Planes& out, const Int& near, const Int& far, const Int& row0,
-                 const Int& col0, const Int& pitch, const Int& keep) {
-  const Val<i32> p = (at.y + row0) * pitch + (at.x + col0);
+void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, const Table& table,
+                 const Planes& out, const GroundWay& way, const Int& keep) {
+  const Int &near = way.near, &far = way.far;
   const Val<f32> wall = table[int(kWallAlbedo)];
   Quarters quarters;
   for (size_t q = 0; q < 4; ++q)
     for_(kQuarters[q], kQuarters[q + 1], [&](const Val<i32>& ray) {
       const GroundRay g(geometry, at, ray);
-      const Val<i32> first = ray * far;
-      Var<f32> sum(0.0f), close(0.0f);
-      for_(0, g.stop, [&](const Val<i32>& n) {
-        sum += albedo[p + offsets[first + n]];
-        if_(n < near, [&] { close = sum; });
-      });
+      Var<f32> sum(0.0f);
+      const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) {
+        sum += select(n < g.stop, albedo[pixel], Val<f32>(0.0f));
+      };
+      way.walk_near(ray, pass);
+      Var<f32> close(sum);
+      way.walk_far(ray, pass);
       if_(g.leaves & (keep != 0), [&] {
-        const Val<f32> last = albedo[p + offsets[first + g.stop - 1]];
+        const Val<f32> last = albedo[way.place(ray, g.stop - 1)];
         close += last * cast<f32>(max(near - g.stop, 0));
         sum += last * cast<f32>(far - g.stop);
       });
@@ -119,7 +144,7 @@ void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, con
                  Val<f32>(close) * table[int(kPerNear)]);
       quarters.sums[q] += mean_of(near_part, (far_wall * wall + sum) * table[int(kPerFar)]);
     });
-  const Val<f32> own = albedo[p];
+  const Val<f32> own = albedo[way.p];
   const Val<bool> building = GroundRay(geometry, at, Val<i32>(0)).stop == 0;
   const auto views = quarters.views();
   for (int v = 0; v < 5; ++v) out(v, at) = select(building, own, views[size_t(v)]);
@@ -139,55 +164,85 @@ struct Surface {
   explicit Surface(const Wide<f32, 4>& row) : excess(row[0]), emissivity(row[1]), albedo(row[2]) {}
 };
 
+/// What a pixel gives back above what air-warm ground would, and its sunlit albedo, where surfaces differ.
+struct GivenPlanes {
+  const Out<f32, 2>&lup, &albedo;
+};
+
 void surface_body(const At<2>& at, const Grid<f32, 3>& shadow, const Grid<f32, 3>& lit, const Plane& walls,
-                  const Surface& surface, const Table& table, bool plants, const Out<f32, 2>& sun,
-                  const Out<f32, 2>& lup, const Out<f32, 2>* albedo) {
-  Val<f32> share = shadow(ShadowPlanes::kSun, at);
-  if (plants) share = share - (1.0f - shadow(ShadowPlanes::kVegetation, at)) * (1.0f - table[int(kCanopy)]);
+                  const Table& table, bool plants, const Out<u32, 2>& light, const Surface* surface,
+                  const GivenPlanes* given) {
+  const Val<bool> open = shadow(ShadowPlanes::kSun, at) != 0.0f;
+  const Val<bool> under = plants ? shadow(ShadowPlanes::kVegetation, at) == 0.0f : Val<bool>(false);
   const Val<f32> wall = walls[at], bright = lit(0, at);
   const Val<bool> whole = bright == wall, any = bright > 0.0f;
-  const Val<bool> beside = (wall > 0.0f) & select(table[int(kAnyWall)] != 0.0f, any, whole);
-  const Val<f32> air = table[int(kAir)], warm = surface.excess * share;
+  const Val<bool> beside =
+      (wall > 0.0f) & ((any & (table[int(kAnyWall)] != 0.0f)) | (whole & (table[int(kAnyWall)] == 0.0f)));
+  const auto flag = [](const Val<bool>& is, u32 bit) { return select(is, Val<u32>(bit), Val<u32>(0u)); };
+  light[at] = flag(open & !under, kInSun) | flag(open & under, kUnderPlant) | flag(beside, kBesideSunlitWall);
+  if (!given) return;
+  const Val<f32> share = select(open, select(under, table[int(kCanopy)], Val<f32>(1.0f)), Val<f32>(0.0f));
+  const Val<f32> air = table[int(kAir)], warm = surface->excess * share;
   // (air + warm)⁴ − air⁴ without cancellation
   const Val<f32> extra =
       warm * (2.0f * air + warm) * (2.0f * (air * air) + (2.0f * air) * warm + warm * warm);
-  sun[at] = select(beside, -share, share);
-  lup[at] = table[int(kSigma)] * surface.emissivity * extra;
-  if (albedo) (*albedo)[at] = surface.albedo * share;
+  given->lup[at] = table[int(kSigma)] * surface->emissivity * extra;
+  given->albedo[at] = surface->albedo * share;
 }
 
-/// A value's sign bit, also of −0.
-Val<bool> marked(const Val<f32>& value) { return bitcast<i32>(value) < 0; }
-
 struct GroundFields {
-  Flat sun, lup;
-  std::optional<Flat> albedo;
+  Grid<u32, 1> light;
+  std::optional<Flat> lup, albedo;
+  bool covers() const { return lup.has_value(); }
 };
 
-/// Sums over the ground of one ray.
+/// What the ground of a ray sums up to.
+struct RaySum {
+  Val<f32> lup, albedo, share;
+};
+
+/// Sums over the ground of one ray. Where all ground is of one kind, counts of pixels in the sun and under plants
+/// tell everything.
 struct RaySums {
   const GroundFields& fields;
-  Var<f32> lup{0.0f}, sun{0.0f}, albedo{0.0f};
-  Var<i32> first_wall{1 << 20};
+  const Surface& surface;
+  const Table& table;
+  Var<u32> counts{0u};
+  Var<f32> lup{0.0f}, albedo{0.0f};
+  Var<i32> first_wall{kNoStep};
 
-  void add(const Val<i32>& q, const Val<i32>& n) {
-    const Val<f32> share = fields.sun[q];
-    lup += fields.lup[q];
-    sun += abs(share);
-    if (fields.albedo) albedo += (*fields.albedo)[q];
-    first_wall = min(Val<i32>(first_wall), select(marked(share), n, Val<i32>(1 << 20)));
+  static constexpr int kNoStep = 1 << 20;
+
+  /// Pixel q, if step n is before the ray's stop. Steps beyond the first walk inwards.
+  void add(const Val<i32>& q, const Val<i32>& n, const Val<i32>& stop) {
+    const Val<bool> inside = n < stop;
+    const Val<u32> light = select(inside, fields.light[q], Val<u32>(0u));
+    counts += light;
+    first_wall = min(Val<i32>(first_wall), select((light & kBesideSunlitWall) != 0u, n, Val<i32>(kNoStep)));
+    if (!fields.covers()) return;
+    lup += select(inside, (*fields.lup)[q], Val<f32>(0.0f));
+    albedo += select(inside, (*fields.albedo)[q], Val<f32>(0.0f));
   }
   void repeat(const Val<i32>& q, const Val<i32>& times) {
-    const Val<f32> count = cast<f32>(times);
-    lup += fields.lup[q] * count;
-    sun += abs(fields.sun[q]) * count;
-    if (fields.albedo) albedo += (*fields.albedo)[q] * count;
+    counts += (fields.light[q] & (kBesideSunlitWall - 1)) * cast<u32>(times);
+    if (!fields.covers()) return;
+    lup += (*fields.lup)[q] * cast<f32>(times);
+    albedo += (*fields.albedo)[q] * cast<f32>(times);
+  }
+  RaySum total() const {
+    const Val<u32> both = counts;
+    const Val<f32> open = cast<f32>(cast<i32>(both & kCountMask)),
+                   under = cast<f32>(cast<i32>((both >> kUnderPlantShift) & kCountMask));
+    const Val<f32> share = under * table[int(kCanopy)] + open;
+    if (fields.covers()) return {lup, albedo, share};
+    return {under * table[int(kBareUnderPlant)] + open * table[int(kBareInSun)], share * surface.albedo,
+            share};
   }
 };
 
-void view_body(const At<2>& at, const Words& geometry, const GroundFields& fields, const Ints& offsets,
-               const Surface& surface, const Table& table, const Planes& out, const Int& near, const Int& far,
-               const Val<i32>& p, const Int& keep) {
+void view_body(const At<2>& at, const Words& geometry, const GroundFields& fields, const Surface& surface,
+               const Table& table, const Planes& out, const GroundWay& way, const Int& keep) {
+  const Int &near = way.near, &far = way.far;
   Quarters lup_sums, albedo_sums;
   Var<f32> norm(0.0f);
   const Val<f32> wall_lup = table[int(kWallExtra)], wall_albedo = table[int(kWallAlbedo)];
@@ -196,24 +251,23 @@ void view_body(const At<2>& at, const Words& geometry, const GroundFields& field
   for (size_t q = 0; q < 4; ++q)
     for_(kQuarters[q], kQuarters[q + 1], [&](const Val<i32>& ray) {
       const GroundRay g(geometry, at, ray);
-      const Val<i32> first = ray * far;
-      RaySums sums{fields};
-      const auto pass = [&](const Val<i32>& n) { sums.add(p + offsets[first + n], n); };
-      for_(0, near, [&](const Val<i32>& n) {
-        break_if(n >= g.stop);
-        pass(n);
+      RaySums sums{fields, surface, table};
+      const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) { sums.add(pixel, n, g.stop); };
+      const auto last = [&] { return way.place(ray, g.stop - 1); };
+      Var<i32> near_first(RaySums::kNoStep);
+      way.walk_near(ray, [&](const Val<i32>& pixel, const Val<i32>& n) {
+        pass(pixel, n);
+        near_first = min(Val<i32>(near_first), Val<i32>(sums.first_wall));
       });
       const Val<bool> edge = g.leaves & (keep != 0);
-      const auto last = [&] { return p + offsets[first + g.stop - 1]; };
       if_(edge & (g.stop < near), [&] { sums.repeat(last(), near - g.stop); });
-      const Val<f32> near_lup = sums.lup, near_sun = sums.sun, near_albedo = sums.albedo;
-      const Val<i32> near_wall = sums.first_wall;
-      for_(near, far, [&](const Val<i32>& n) {
-        break_if(n >= g.stop);
-        pass(n);
-      });
+      const RaySum close = sums.total();
+      const Val<i32> near_wall = near_first;
+      sums.first_wall = RaySums::kNoStep;
+      way.walk_far(ray, pass);
       if_(edge, [&] { sums.repeat(last(), far - max(g.stop, near)); });
-      const Val<i32> far_wall = sums.first_wall;
+      const RaySum all = sums.total();
+      const Val<i32> far_wall = min(near_wall, Val<i32>(sums.first_wall));
       const Val<f32> walls_near = cast<f32>(max(near - near_wall, 0)),
                      all_walls = cast<f32>(max(far - far_wall, 0));
       const Val<bool> sees_near = walls_near > 0.0f, sees_far = all_walls > 0.0f;
@@ -224,19 +278,17 @@ void view_body(const At<2>& at, const Words& geometry, const GroundFields& field
       const auto far_part = [&](const Val<f32>& ground, const Val<f32>& wall) {
         return select(sees_far, (walls_far * wall + ground) * per_far_wall, ground * per_far);
       };
-      const Val<f32> far_sun = sums.sun;
-      const Val<f32> albedo_near = fields.albedo ? near_albedo : near_sun * surface.albedo;
-      const Val<f32> albedo_far = fields.albedo ? Val<f32>(sums.albedo) : far_sun * surface.albedo;
-      lup_sums.sums[q] += mean_of(near_part(near_lup, wall_lup), far_part(sums.lup, wall_lup));
-      albedo_sums.sums[q] += mean_of(near_part(albedo_near, wall_albedo), far_part(albedo_far, wall_albedo));
-      norm += min(far_part(far_sun, Val<f32>(1.0f)), 1.0f);
+      lup_sums.sums[q] += mean_of(near_part(close.lup, wall_lup), far_part(all.lup, wall_lup));
+      albedo_sums.sums[q] += mean_of(near_part(close.albedo, wall_albedo), far_part(all.albedo, wall_albedo));
+      norm += min(far_part(all.share, Val<f32>(1.0f)), 1.0f);
     });
   const Val<bool> building = GroundRay(geometry, at, Val<i32>(0)).stop == 0;
   const Val<f32> base = surface.emissivity * table[int(kAirLongwave)];
   const auto on_roofs = [&](const Val<f32>& own) { return select(building, own, Val<f32>(0.0f)); };
-  const Val<f32> roof_lup = on_roofs(fields.lup[p]);
-  const Val<f32> roof_albedo =
-      on_roofs(fields.albedo ? (*fields.albedo)[p] : surface.albedo * abs(fields.sun[p]));
+  RaySums here{fields, surface, table};
+  here.add(way.p, Val<i32>(0), Val<i32>(1));
+  const RaySum own = here.total();
+  const Val<f32> roof_lup = on_roofs(own.lup), roof_albedo = on_roofs(own.albedo);
   const auto lup = lup_sums.views(), albedo = albedo_sums.views();
   for (int v = 0; v < 5; ++v) {
     out(kLupPlane + v, at) = lup[size_t(v)] + roof_lup + base;
@@ -254,36 +306,43 @@ template <bool kPlants>
 Kernel surface_with_covers() {
   return kernel(kPlants ? "urban.radiation.surface.plants.cover" : "urban.radiation.surface.cover",
                 [](At<2> at, Grid<f32, 3> shadow, Grid<f32, 3> lit, Plane walls, Grid<i32, 2> cover,
-                   Table table, Out<f32, 2> sun, Out<f32, 2> lup, Out<f32, 2> albedo) {
-                  surface_body(at, shadow, lit, walls, Surface(table, cover[at]), table, kPlants, sun, lup,
-                               &albedo);
+                   Table table, Out<u32, 2> light, Out<f32, 2> lup, Out<f32, 2> albedo) {
+                  const Surface surface(table, cover[at]);
+                  const GivenPlanes given{lup, albedo};
+                  surface_body(at, shadow, lit, walls, table, kPlants, light, &surface, &given);
                 });
 }
 template <bool kPlants>
 Kernel surface_bare() {
-  return kernel(kPlants ? "urban.radiation.surface.plants" : "urban.radiation.surface",
-                [](At<2> at, Grid<f32, 3> shadow, Grid<f32, 3> lit, Plane walls, Table table, Out<f32, 2> sun,
-                   Out<f32, 2> lup) {
-                  surface_body(at, shadow, lit, walls, Surface(table), table, kPlants, sun, lup, nullptr);
-                });
+  return kernel(
+      kPlants ? "urban.radiation.surface.plants" : "urban.radiation.surface",
+      [](At<2> at, Grid<f32, 3> shadow, Grid<f32, 3> lit, Plane walls, Table table, Out<u32, 2> light) {
+        surface_body(at, shadow, lit, walls, table, kPlants, light, nullptr, nullptr);
+      });
+}
+
+/// A core pixel's place in a padded ground grid, of which it lies `far` inside.
+Val<i32> padded_place(const At<2>& at, const Int& far, const Int& pitch) {
+  return (at.y + far) * pitch + (at.x + far);
 }
 
 }  // namespace
 
 const Kernel& ground_geometry() {
-  static const Kernel k = kernel(
-      "urban.gvf.geometry",
-      [](At<2> at, Plane ground, Plane walls, Plane aspect, Ints steps, Ints sides, Out<u32, 3> out, Int far,
-         Int row, Int col) { geometry_body(at, ground, walls, aspect, steps, sides, out, far, row, col); });
+  static const Kernel k = kernel("urban.gvf.geometry", [](At<2> at, Flat ground, Plane walls, Plane aspect,
+                                                          Ints offsets, Ints sides, Out<u32, 3> out, Int near,
+                                                          Int far, Int pitch) {
+    geometry_body(at, ground, walls, aspect, sides, out, {offsets, near, far, padded_place(at, far, pitch)});
+  });
   return k;
 }
 
 const Kernel& ground_albedo() {
-  static const Kernel k =
-      kernel("urban.gvf.albedo", [](At<2> at, Words geometry, Flat albedo, Ints offsets, Table table,
-                                    Planes out, Int near, Int far, Int row, Int col, Int pitch, Int keep) {
-        albedo_body(at, geometry, albedo, offsets, table, out, near, far, row, col, pitch, keep);
-      });
+  static const Kernel k = kernel("urban.gvf.albedo", [](At<2> at, Words geometry, Flat albedo, Ints offsets,
+                                                        Table table, Planes out, Int near, Int far, Int pitch,
+                                                        Int keep) {
+    albedo_body(at, geometry, albedo, table, out, {offsets, near, far, padded_place(at, far, pitch)}, keep);
+  });
   return k;
 }
 
@@ -295,18 +354,18 @@ const Kernel& ground_surface(bool plants, bool covers) {
 
 const Kernel& ground_view(bool covers) {
   static const Kernel bare =
-      kernel("urban.gvf", [](At<2> at, Words geometry, Flat sun, Flat lup, Ints offsets, Table table,
-                             Planes out, Int near, Int far, Int row, Int col, Int pitch, Int keep) {
-        view_body(at, geometry, {sun, lup, {}}, offsets, Surface(table), table, out, near, far,
-                  (at.y + row) * pitch + (at.x + col), keep);
+      kernel("urban.gvf", [](At<2> at, Words geometry, Grid<u32, 1> light, Ints offsets, Table table,
+                             Planes out, Int near, Int far, Int pitch, Int keep) {
+        view_body(at, geometry, {light, {}, {}}, Surface(table), table, out,
+                  {offsets, near, far, padded_place(at, far, pitch)}, keep);
       });
   static const Kernel covered =
-      kernel("urban.gvf.cover", [](At<2> at, Words geometry, Flat sun, Flat lup, Flat albedo,
-                                   Grid<i32, 2> cover, Ints offsets, Table table, Planes out, Int near,
-                                   Int far, Int row, Int col, Int pitch, Int keep) {
-        view_body(at, geometry, {sun, lup, albedo}, offsets, Surface(table, cover(at.y + row, at.x + col)),
-                  table, out, near, far, (at.y + row) * pitch + (at.x + col), keep);
-      });
+      kernel("urban.gvf.cover",
+             [](At<2> at, Words geometry, Grid<u32, 1> light, Flat lup, Flat albedo, Grid<i32, 2> cover,
+                Ints offsets, Table table, Planes out, Int near, Int far, Int pitch, Int keep) {
+               view_body(at, geometry, {light, lup, albedo}, Surface(table, cover[at]), table, out,
+                         {offsets, near, far, padded_place(at, far, pitch)}, keep);
+             });
   return covers ? covered : bare;
 }
 
@@ -314,9 +373,9 @@ const Kernel& ground_night(bool covers) {
   static const Kernel bare = kernel("urban.gvf.night", [](At<2> at, Table table, Planes out) {
     night_body(at, Surface(table), table, out);
   });
-  static const Kernel covered = kernel(
-      "urban.gvf.night.cover", [](At<2> at, Grid<i32, 2> cover, Table table, Planes out, Int row, Int col) {
-        night_body(at, Surface(table, cover(at.y + row, at.x + col)), table, out);
+  static const Kernel covered =
+      kernel("urban.gvf.night.cover", [](At<2> at, Grid<i32, 2> cover, Table table, Planes out) {
+        night_body(at, Surface(table, cover[at]), table, out);
       });
   return covers ? covered : bare;
 }

@@ -1,5 +1,6 @@
-// The device kernels of the radiation model. "Ground" grids cover the core of a tile and what its view of the
-// ground reaches, (rows, cols) or flat with that pitch; "core" grids the core alone.
+// The device kernels of the radiation model. "Core" grids cover the core of a tile, "ground" grids also what its view
+// of the ground reaches within the raster, "padded" grids that reach on all sides, also beyond the raster, where
+// they hold 0: no ray of the ground view leaves them.
 #pragma once
 
 #include "lockstep/kernel/kernel.hpp"
@@ -7,7 +8,8 @@
 
 namespace lockstep::urban::kernels {
 
-/// The table of a step, f32: kSlots scalars, then kCoverWords a row of the land cover, then kPatchWords a patch.
+/// The table of a step, f32: kSlots scalars, then kCoverWords a row of the land cover, kPatchWords a patch, kWordWords
+/// a word of states, kRunWords a run of patches.
 enum Slot : int {
   kAirLongwave,  // σ Ta⁴
   kBeamDown,     // beam on the horizontal plane
@@ -58,13 +60,39 @@ enum Slot : int {
   kBareExcess,
   kBareEmissivity,
   kBareAlbedo,
+  kBareInSun,  // longwave of bare ground above that of the air, in the sun and under plants
+  kBareUnderPlant,
+  kSunUp,      // 0: no patch of the sky gives light, no wall is sunlit
+  kSideTotal,  // of all patches together: side, down
+  kDownTotal,
   kSlotsUsed
 };
-inline constexpr int kSlots = 64, kMostCovers = 16, kCoverWords = 4, kPatchWords = 8;
+inline constexpr int kSlots = 64, kMostCovers = 16, kCoverWords = 4, kPatchWords = 8, kWordWords = 4,
+                     kRunWords = 8;
 inline constexpr int kFirstCover = kSlots, kFirstPatch = kFirstCover + kMostCovers * kCoverWords;
 static_assert(kSlotsUsed <= kSlots);
-/// Words of a row of the land cover: excess temperature, emissivity, albedo. Of a patch:
-enum PatchWord : int { kLuminance, kSkyShort, kSkyLong, kLitLong, kThreshold, kSide, kDown };
+/// Words of a row of the land cover: excess temperature, emissivity, albedo. Of a patch: what the open patch
+/// gives to the whole sky's diffuse light and to the side; below which tan asvf a wall there is sunlit, and what it
+/// then gives more than in the shade, short and long, to the side and down.
+enum PatchWord : int { kLuminance, kSkyShort, kThreshold = 4, kLitShort, kLitLongSide, kLitLongDown };
+/// Of the 16 patches of a word of states, all open: luminance, light to the side; and their highest threshold.
+enum WordWord : int { kAllLuminance, kAllShort, kHighestThreshold };
+/// Of a run of patches in one word of states that differ in their azimuth alone: the word, its first patch there and
+/// their number; of an open patch: side, down, and both times its longwave.
+enum RunWord : int { kRunWord, kRunFirst, kRunPatches, kRunSide, kRunDown, kRunLongSide, kRunLongDown };
+
+/// What a pixel of the ground adds to a ray's counts: pixels in the sun, pixels under plants that the sun shines on,
+/// and whether a sunlit wall stands beside.
+inline constexpr int kUnderPlantShift = 12;
+inline constexpr u32 kInSun = 1u, kUnderPlant = 1u << kUnderPlantShift, kBesideSunlitWall = 1u << 31,
+                     kCountMask = 0xfffu;
+
+/// Offsets of a ray over the ground: of its near steps, then of the others, in rows of four that end with zeros.
+inline constexpr int kOffsetRow = 4;
+template <class Int>
+Int offset_row(const Int& steps) {
+  return (steps + (kOffsetRow - 1)) / kOffsetRow * kOffsetRow;
+}
 
 /// 16 bits a ray of the ground view, two rays a word (ray 2w in the low half): pixels up to the first building
 /// or the raster's edge, whether that is the edge, whether the pixel's own wall faces the ray.
@@ -74,30 +102,30 @@ inline constexpr int kGroundWords = kGroundRays / 2;
 /// the sunlit share.
 inline constexpr int kLupPlane = 0, kAlbedoPlane = 5, kNormPlane = 10, kGroundPlanes = 11;
 
-/// Geometry of the ground view. (At<2> core, ground f32 (1 = ground, 0 = building), walls, aspect (ground
-/// grids), i32 steps (rays · far rows of row, col), i32 sides (rays rows of branch, low, high as bits, 0), out
-/// words (kGroundWords, rows, cols), i32 far, row, col: the core's corner in the ground grid)
+/// Geometry of the ground view. (At<2> core, ground flat padded grid (1 ground, 0 building, −1 outside of the
+/// raster), walls, aspect (core), i32 offsets (a row a ray), i32 sides (rays rows of branch, low, high as bits, 0), out
+/// words (kGroundWords, rows, cols), i32 near, far, pitch)
 const Kernel& ground_geometry();
 
 /// Albedo of the ground and walls around a pixel, all in the sun: 5 planes. (At<2> core, geometry, albedo flat
-/// ground grid, i32 offsets (rays · far), table, out planes, i32 near, far, row, col, pitch, i32 keep_edge)
+/// padded grid, offsets, table, out planes, i32 near, far, pitch, keep_edge)
 const Kernel& ground_albedo();
 
-/// What each ground pixel gives: sunlit share (sign bit: a sunlit wall stands beside), longwave above that of
-/// the air, sunlit albedo (with covers). (At<2> ground grid, shadow planes with heights, wall sun planes,
-/// walls, [cover i32,] table, out sun, lup [, albedo])
+/// What each ground pixel gives: light (kInSun …), and with covers the longwave above that of the air and the sunlit
+/// albedo. (At<2> ground grid, shadow planes with heights, wall sun planes, walls, [cover i32,] table, out u32 light
+/// [, lup, albedo]); the outputs are windows of padded grids.
 const Kernel& ground_surface(bool plants, bool covers);
 
-/// The ground view of a step. (At<2> core, geometry, sun, lup, [albedo, cover,] offsets, table, out planes,
-/// i32 near, far, row, col, pitch, keep_edge); flat ground grids, cover (ground grid).
+/// The ground view of a step. (At<2> core, geometry, light, [lup, albedo, cover (core),] offsets, table, out planes,
+/// i32 near, far, pitch, keep_edge); light, lup, albedo flat padded grids.
 const Kernel& ground_view(bool covers);
 
-/// The same at night: air-warm ground, no light. (At<2> core, [cover,] table, out planes, i32 row, col)
+/// The same at night: air-warm ground, no light. (At<2> core, [cover (core),] table, out planes)
 const Kernel& ground_night(bool covers);
 
-/// All fluxes and the mean radiant temperature. (At<2> core, sun (ground grid), ground planes, albedo planes, sky
+/// All fluxes and the mean radiant temperature. (At<2> core, light (core), ground planes, albedo planes, sky
 /// view (15 or 5, rows, cols), [states,] table, inout delay (5, rows, cols), out (8, rows, cols) in the order of
-/// RadiationOutput, i32 row, col [, words])
+/// RadiationOutput [, i32 words, runs])
 const Kernel& radiation(bool anisotropic, bool plants);
 
 }  // namespace lockstep::urban::kernels

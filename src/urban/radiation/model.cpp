@@ -132,7 +132,7 @@ Reach radiation_reach(const City& city, const RadiationOptions& options) {
 
 RadiationCost radiation_cost(const City& city, const RadiationOptions& options) {
   const bool plants = city.has_vegetation();
-  const uint64_t shadow = plants ? 5 : 2, lit_walls = 4, ground = 4;
+  const uint64_t shadow = plants ? 5 : 2, lit_walls = 4, ground = 4;  // light, longwave, albedo, cover
   const uint64_t words = static_cast<uint64_t>((patch_count(options.view.patches) + 15) / 16);
   const uint64_t view = plants ? kSkyViewGrids : kSectors;
   const uint64_t planes = kernels::kGroundWords + kernels::kGroundPlanes + 2 * kDelayPlanes + kOutPlanes;
@@ -152,7 +152,7 @@ struct RadiationModel::State {
   WaveDelay clock;
   bool covers = false;
   Buffer walls, aspect, cover, lit;
-  Buffer sun, lup, albedo;  // ground grids of a step
+  Buffer light, lup, albedo;  // padded ground grids of a step
   Buffer geometry, offsets, all_albedo;
   Buffer view, states;
   Buffer planes, delay, out, table;
@@ -160,16 +160,37 @@ struct RadiationModel::State {
   bool anisotropic() const { return options.sky == SkyModel::anisotropic; }
   int64_t row() const { return tile.row - scene.tile.row; }
   int64_t col() const { return tile.col - scene.tile.col; }
-  int64_t pitch() const { return scene.tile.cols; }
+  /// Of the padded grids.
+  Shape padded() const { return {tile.rows + 2 * reach.far, (tile.cols + 2 * reach.far + 15) / 16 * 16}; }
+  int64_t pitch() const { return padded()[1]; }
   bool keep_edge() const { return options.constants.edge == RasterEdge::keep; }
   Extent core() const { return {tile.rows, tile.cols}; }
   Buffer flat(const Buffer& grid) const { return grid.reshape({grid.elements()}); }
+  Buffer core_of(const Buffer& ground) const { return ground.window({row(), col()}, {tile.rows, tile.cols}); }
+  /// Where the ground around the tile lies in a padded grid.
+  Buffer ground_of_padded(const Buffer& grid) const {
+    return grid.window({reach.far - row(), reach.far - col()}, {scene.tile.rows, scene.tile.cols});
+  }
+  template <class E>
+  std::vector<float> pad(const std::vector<E>& ground, float around) const;
 
   void upload_ground(const RadiationScene& from);
   void find_sky(const RadiationScene& from);
   void shine(const StepForcing& forcing);
   void rest();
 };
+
+/// A ground grid with room for every ray.
+template <class E>
+std::vector<float> RadiationModel::State::pad(const std::vector<E>& ground, float around) const {
+  std::vector<float> grid(static_cast<size_t>(padded().elements()), around);
+  for (int64_t r = 0; r < scene.tile.rows; ++r) {
+    const auto from = ground.begin() + r * scene.tile.cols;
+    std::copy(from, from + scene.tile.cols,
+              grid.begin() + (r + reach.far - row()) * pitch() + (reach.far - col()));
+  }
+  return grid;
+}
 
 void RadiationModel::State::upload_ground(const RadiationScene& from) {
   const City& whole = *from.city;
@@ -189,21 +210,24 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
   if (covers)
     cover =
         upload_plane(device, stream, cover_rows(*from.land_cover, options.land_cover, whole, ground), ground);
-  const Shape shape{ground.rows, ground.cols};
   lit = device.allocate<f32>({2, ground.rows, ground.cols});
-  sun = device.allocate<f32>(shape);
-  lup = device.allocate<f32>(shape);
-  if (covers) albedo = device.allocate<f32>(shape);
+  const auto padded_grid = [&](Buffer grid) {
+    device.clear(grid, stream);
+    return grid;
+  };
+  light = padded_grid(device.allocate<u32>(padded()));
+  if (covers) {
+    lup = padded_grid(device.allocate<f32>(padded()));
+    albedo = padded_grid(device.allocate<f32>(padded()));
+  }
 
   // Geometry, once.
-  const GroundSteps steps = ground_steps(reach.far, pitch());
+  const GroundSteps steps = ground_steps(reach, pitch());
   geometry = device.allocate<u32>({kernels::kGroundWords, tile.rows, tile.cols});
   offsets = upload_on(device, stream, steps.offsets);
-  const Buffer is_ground_plane =
-      upload_plane(device, stream, std::vector<float>(is_ground.begin(), is_ground.end()), ground);
-  device.launch_on(stream, kernels::ground_geometry(), core(), is_ground_plane, walls, aspect,
-                   upload_on(device, stream, steps.pairs), upload_on(device, stream, steps.sides), geometry,
-                   reach.far, row(), col());
+  device.launch_on(stream, kernels::ground_geometry(), core(), upload_on(device, stream, pad(is_ground, -1)),
+                   core_of(walls), core_of(aspect), offsets, upload_on(device, stream, steps.sides), geometry,
+                   reach.near, reach.far, pitch());
 
   // Albedo of everything in the sun, once.
   std::vector<float> albedos(heights.size(), static_cast<float>(options.bare.albedo));
@@ -214,9 +238,9 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
   }
   const std::vector<float> slots = step_table({}, options, covers, nullptr, reach, {});
   all_albedo = device.allocate<f32>({kDelayPlanes, tile.rows, tile.cols});
-  device.launch_on(stream, kernels::ground_albedo(), core(), geometry, upload_on(device, stream, albedos),
-                   offsets, upload_on(device, stream, slots), all_albedo, reach.near, reach.far, row(), col(),
-                   pitch(), int(keep_edge()));
+  device.launch_on(stream, kernels::ground_albedo(), core(), geometry,
+                   upload_on(device, stream, pad(albedos, 0)), offsets, upload_on(device, stream, slots),
+                   all_albedo, reach.near, reach.far, pitch(), int(keep_edge()));
   device.synchronize(stream);  // what was uploaded for this alone goes out of scope
 }
 
@@ -277,7 +301,7 @@ RadiationModel::RadiationModel(const Device& device, const RadiationScene& scene
   s.planes = device.allocate<f32>({kernels::kGroundPlanes, rows, cols});
   s.delay = device.allocate<f32>({kDelayPlanes, rows, cols});
   s.out = device.allocate<f32>({kOutPlanes, rows, cols});
-  s.table = device.allocate<f32>({step_table_size(s.anisotropic() ? &s.sky : nullptr)});
+  s.table = device.allocate<f32>({step_table_size(s.anisotropic() ? &s.sky : nullptr, options.body)});
   device.clear(s.delay, stream);
 }
 RadiationModel::~RadiationModel() = default;
@@ -293,22 +317,24 @@ void RadiationModel::State::shine(const StepForcing& forcing) {
   const Kernel& surface = kernels::ground_surface(scene.plants, covers);
   const Extent around{scene.tile.rows, scene.tile.cols};
   const int near = reach.near, far = reach.far, keep = keep_edge();
+  const Buffer lights = ground_of_padded(light);
   if (covers) {
-    device.launch_on(stream, surface, around, shadow.planes, lit, walls, cover, table, sun, lup, albedo);
-    device.launch_on(stream, kernels::ground_view(true), core(), geometry, flat(sun), flat(lup), flat(albedo),
-                     cover, offsets, table, planes, near, far, row(), col(), pitch(), keep);
+    device.launch_on(stream, surface, around, shadow.planes, lit, walls, cover, table, lights,
+                     ground_of_padded(lup), ground_of_padded(albedo));
+    device.launch_on(stream, kernels::ground_view(true), core(), geometry, flat(light), flat(lup),
+                     flat(albedo), core_of(cover), offsets, table, planes, near, far, pitch(), keep);
   } else {
-    device.launch_on(stream, surface, around, shadow.planes, lit, walls, table, sun, lup);
-    device.launch_on(stream, kernels::ground_view(false), core(), geometry, flat(sun), flat(lup), offsets,
-                     table, planes, near, far, row(), col(), pitch(), keep);
+    device.launch_on(stream, surface, around, shadow.planes, lit, walls, table, lights);
+    device.launch_on(stream, kernels::ground_view(false), core(), geometry, flat(light), offsets, table,
+                     planes, near, far, pitch(), keep);
   }
 }
 
 /// Night.
 void RadiationModel::State::rest() {
-  device.clear(sun, stream);
+  device.clear(light, stream);
   if (covers)
-    device.launch_on(stream, kernels::ground_night(true), core(), cover, table, planes, row(), col());
+    device.launch_on(stream, kernels::ground_night(true), core(), core_of(cover), table, planes);
   else
     device.launch_on(stream, kernels::ground_night(false), core(), table, planes);
 }
@@ -328,12 +354,13 @@ void RadiationModel::step(const StepForcing& forcing) {
   else
     s.rest();
   const Kernel& kernel = kernels::radiation(s.anisotropic(), s.scene.plants);
+  const Buffer light = s.light.window({s.reach.far, s.reach.far}, {s.tile.rows, s.tile.cols});
   if (s.anisotropic())
-    s.device.launch_on(s.stream, kernel, s.core(), s.sun, s.planes, s.all_albedo, s.view, s.states, s.table,
-                       s.delay, s.out, s.row(), s.col(), s.states.shape()[0]);
+    s.device.launch_on(s.stream, kernel, s.core(), light, s.planes, s.all_albedo, s.view, s.states, s.table,
+                       s.delay, s.out, s.states.shape()[0], step_table_runs(s.sky, s.options.body));
   else
-    s.device.launch_on(s.stream, kernel, s.core(), s.sun, s.planes, s.all_albedo, s.view, s.table, s.delay,
-                       s.out, s.row(), s.col());
+    s.device.launch_on(s.stream, kernel, s.core(), light, s.planes, s.all_albedo, s.view, s.table, s.delay,
+                       s.out);
 }
 
 Buffer RadiationModel::output(RadiationOutput which) const {

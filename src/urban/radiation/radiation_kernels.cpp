@@ -10,7 +10,7 @@
 namespace lockstep::urban::kernels {
 namespace {
 
-using Plane = Grid<f32, 2>;
+using Light = Grid<u32, 2>;
 using Planes = Grid<f32, 3>;
 using Int = Param<i32>;
 using Table = Grid<f32, 1>;
@@ -57,35 +57,75 @@ struct Views {
 
 /// What the patches of the sky send.
 struct PatchSums {
-  Var<f32> luminance{0.0f}, short_side{0.0f}, long_side{0.0f}, long_down{0.0f}, sky_down{0.0f},
-      covered_side{0.0f}, covered_down{0.0f};
+  Var<f32> open{0.0f}, under{0.0f}, short_side{0.0f};             // luminance; light to the side
+  Var<f32> side{0.0f}, down{0.0f};                                // of open patches
+  Var<f32> long_side{0.0f}, long_down{0.0f};                      // of open patches
+  Var<f32> lit_short{0.0f}, lit_long{0.0f}, lit_long_down{0.0f};  // what sunlit walls send above shaded ones
 };
 
-void add_patches(const At<2>& at, const Grid<u32, 3>& states, const Table& table, const Int& words,
-                 const Real& svf, PatchSums& sums) {
+using States = Grid<u32, 3>;
+
+/// Sun and sky by patches: which are open, under plants, or walls in the sun.
+void add_light(const At<2>& at, const States& states, const Table& table, const Int& words, const Real& svf,
+               PatchSums& sums) {
   const Real tan_view = sqrt((1.0f - svf) / svf);
-  const Real wall_long = table[int(kWallRadiance)], lit_short = table[int(kWallLitShortwave)],
-             shaded_short = table[int(kWallShadedShortwave)], canopy = table[int(kCanopy)];
   for_(0, words, [&](const Val<i32>& w) {
     const Val<u32> low = states(w, at), high = low >> 1u;
-    const Val<u32> sky = ~(low | high), plant = low & ~high, wall = high & ~low;
-    for (int k = 0; k < 16; ++k) {
-      const u32 bit = 1u << (2 * k);
-      const auto is = [&](const Val<u32>& kind) { return (kind & bit) != 0u; };
-      const Val<i32> row = (w * 16 + k) * kPatchWords + kFirstPatch;
-      const auto a = table.wide<4>(row), b = table.wide<4>(row + 4);
-      const Val<bool> open = is(sky), lit = is(wall) & (tan_view < b[kThreshold - 4]);
-      const Real side = b[kSide - 4], down = b[kDown - 4];
-      const Real shortwave = select(open, a[kSkyShort], select(lit, lit_short, shaded_short));
-      const Real longwave = select(open, a[kSkyLong], select(lit, a[kLitLong], wall_long));
-      sums.luminance += select(open, a[kLuminance], select(is(plant), a[kLuminance] * canopy, Real(0.0f)));
-      sums.short_side += shortwave * side;
-      sums.long_side += longwave * side;
-      sums.long_down += longwave * down;
-      sums.sky_down += select(open, longwave, Real(0.0f)) * down;
-      sums.covered_side += select(open, Real(0.0f), side);
-      sums.covered_down += select(open, Real(0.0f), down);
-    }
+    const Val<u32> sky = ~(low | high) & 0x55555555u, plant = low & ~high & 0x55555555u,
+                   wall = high & ~low & 0x55555555u;
+    const Val<i32> first = w * (16 * kPatchWords) + kFirstPatch;
+    const auto each = [&](const Val<u32>& kind, const auto& add) {
+      for (int k = 0; k < 16; ++k) add((kind & (1u << (2 * k))) != 0u, first + k * kPatchWords);
+    };
+    const auto if_is = [](const Val<bool>& is, const Real& value) { return select(is, value, Real(0.0f)); };
+    const auto all = table.wide<4>(words * (16 * kPatchWords) + w * kWordWords + kFirstPatch);
+    const auto some = [&] {
+      if_(sky != 0u, [&] {
+        each(sky, [&](const Val<bool>& is, const Val<i32>& row) {
+          const auto patch = table.wide<2>(row);
+          sums.open += if_is(is, patch[kLuminance]);
+          sums.short_side += if_is(is, patch[kSkyShort]);
+        });
+      });
+      if_(plant != 0u, [&] {
+        each(plant, [&](const Val<bool>& is, const Val<i32>& row) {
+          sums.under += if_is(is, table[row + int(kLuminance)]);
+        });
+      });
+      if_((wall != 0u) & (tan_view < all[kHighestThreshold]), [&] {
+        each(wall, [&](const Val<bool>& is, const Val<i32>& row) {
+          const auto patch = table.wide<4>(row + int(kThreshold));
+          const Val<bool> lit = is & (tan_view < patch[0]);
+          sums.lit_short += if_is(lit, patch[kLitShort - kThreshold]);
+          sums.lit_long += if_is(lit, patch[kLitLongSide - kThreshold]);
+          sums.lit_long_down += if_is(lit, patch[kLitLongDown - kThreshold]);
+        });
+      });
+    };
+    if_(
+        low == 0u,
+        [&] {
+          sums.open += all[kAllLuminance];
+          sums.short_side += all[kAllShort];
+        },
+        some);
+  });
+}
+
+/// The open sky's longwave by runs of patches.
+void add_open_sky(const At<2>& at, const States& states, const Table& table, const Int& words,
+                  const Int& runs, PatchSums& sums) {
+  for_(0, runs, [&](const Val<i32>& k) {
+    const Val<i32> row = words * (16 * kPatchWords + kWordWords) + kFirstPatch + k * kRunWords;
+    const auto a = table.wide<4>(row), b = table.wide<4>(row + 4);
+    const Val<u32> word = states(cast<i32>(a[kRunWord]), at);
+    const Val<u32> patches = (Val<u32>(0x55555555u) >> (32u - cast<u32>(a[kRunPatches]) * 2u))
+                             << (cast<u32>(a[kRunFirst]) * 2u);
+    const Real open = cast<f32>(cast<i32>(popcount(~(word | (word >> 1u)) & patches)));
+    sums.side += open * a[kRunSide];
+    sums.down += open * b[kRunDown - 4];
+    sums.long_side += open * b[kRunLongSide - 4];
+    sums.long_down += open * b[kRunLongDown - 4];
   });
 }
 
@@ -125,13 +165,21 @@ std::array<std::optional<Real>, 5> delayed(const At<2>& at, const Planes& ground
   return lup;
 }
 
-void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, const Planes& albedo,
-                    const Planes& view, const Grid<u32, 3>* states, bool plants, const Table& table,
-                    const InOut<f32, 3>& state, const Out<f32, 3>& out, const Val<i32>& row,
-                    const Val<i32>& col, const Int* words) {
+/// The packed sky of a pixel.
+struct SkyStates {
+  const States& states;
+  const Int &words, &runs;
+};
+
+void radiation_body(const At<2>& at, const Light& light, const Planes& ground, const Planes& albedo,
+                    const Planes& view, const SkyStates* states, bool plants, const Table& table,
+                    const InOut<f32, 3>& state, const Out<f32, 3>& out) {
   const auto slot = [&](int k) { return table[k]; };
   const Views v(view, at, plants);
-  const Real shadow = abs(sun(row, col)), svf = v.svf[0], veg = v.veg[0], aveg = v.aveg[0];
+  const Val<u32> lit = light[at];
+  const Real shadow =
+      select((lit & kInSun) != 0u, Real(1.0f), select((lit & kUnderPlant) != 0u, slot(kCanopy), Real(0.0f)));
+  const Real svf = v.svf[0], veg = v.veg[0], aveg = v.aveg[0];
   const auto lup = delayed(at, ground, table, state);
 
   // Shortwave.
@@ -143,9 +191,13 @@ void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, con
   const Real from_walls = slot(kWallAlbedo) * (1.0f - view_sky) * mix;
   const Real even = slot(kDiffuse) * view_sky, beam_down = slot(kBeamDown);
   PatchSums patches;
-  if (states) add_patches(at, *states, table, *words, svf, patches);
-  const Real kdown =
-      beam_down * shadow + (states ? slot(kDiffuse) * Real(patches.luminance) : even) + from_walls;
+  if (states) {
+    add_open_sky(at, states->states, table, states->words, states->runs, patches);
+    if_(slot(kSunUp) != 0.0f, [&] { add_light(at, states->states, table, states->words, svf, patches); });
+  }
+  const Real kdown = beam_down * shadow +
+                     (states ? slot(kDiffuse) * (patches.under * slot(kCanopy) + patches.open) : even) +
+                     from_walls;
   std::array<std::optional<Real>, 5> kup;
   for (int d = 0; d < 5; ++d)
     kup[size_t(d)] = ground(kAlbedoPlane + d, at) * beam_down + (even + from_walls) * albedo(d, at);
@@ -160,15 +212,17 @@ void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, con
     }
     faces = faces + face * 0.5f;
   }
-  if (states) curved = curved + patches.short_side;
+  const Real covered_side = slot(kSideTotal) - patches.side, covered_down = slot(kDownTotal) - patches.down;
+  if (states)
+    curved = curved + (slot(kWallShadedShortwave) * covered_side + patches.short_side + patches.lit_short);
 
   // Longwave.
   Real ldown = Real(0.0f), long_faces = Real(0.0f), long_curved = Real(0.0f);
   const Real up = *lup[0];
   if (states) {
-    const Real reflected = (Real(patches.sky_down) + up) * slot(kReflectedRadiance);
-    ldown = Real(patches.long_down) + reflected * Real(patches.covered_down);
-    long_curved = Real(patches.long_side) + reflected * Real(patches.covered_side);
+    const Real covered = (patches.long_down + up) * slot(kReflectedRadiance) + slot(kWallRadiance);
+    ldown = patches.long_down + covered * covered_down + patches.lit_long_down;
+    long_curved = patches.long_side + covered * covered_side + patches.lit_long;
     for (size_t d = 1; d <= kSideViews; ++d) long_faces = long_faces + *lup[d] * 0.5f;
   } else {
     const Real wall_long = slot(kWallLongwave);
@@ -201,19 +255,18 @@ void radiation_body(const At<2>& at, const Plane& sun, const Planes& ground, con
 
 Kernel make_isotropic(bool plants) {
   return kernel(plants ? "urban.radiation.isotropic.plants" : "urban.radiation.isotropic",
-                [plants](At<2> at, Plane sun, Planes ground, Planes albedo, Planes view, Table table,
-                         InOut<f32, 3> state, Out<f32, 3> out, Int row, Int col) {
-                  radiation_body(at, sun, ground, albedo, view, nullptr, plants, table, state, out,
-                                 at.y + row, at.x + col, nullptr);
+                [plants](At<2> at, Light light, Planes ground, Planes albedo, Planes view, Table table,
+                         InOut<f32, 3> state, Out<f32, 3> out) {
+                  radiation_body(at, light, ground, albedo, view, nullptr, plants, table, state, out);
                 });
 }
 
 Kernel make_anisotropic(bool plants) {
   return kernel(plants ? "urban.radiation.anisotropic.plants" : "urban.radiation.anisotropic",
-                [plants](At<2> at, Plane sun, Planes ground, Planes albedo, Planes view, Grid<u32, 3> states,
-                         Table table, InOut<f32, 3> state, Out<f32, 3> out, Int row, Int col, Int words) {
-                  radiation_body(at, sun, ground, albedo, view, &states, plants, table, state, out,
-                                 at.y + row, at.x + col, &words);
+                [plants](At<2> at, Light light, Planes ground, Planes albedo, Planes view, States states,
+                         Table table, InOut<f32, 3> state, Out<f32, 3> out, Int words, Int runs) {
+                  const SkyStates sky{states, words, runs};
+                  radiation_body(at, light, ground, albedo, view, &sky, plants, table, state, out);
                 });
 }
 

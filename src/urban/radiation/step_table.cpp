@@ -17,10 +17,94 @@ double longest_ray_m(const City& city, const RadiationOptions& options) {
   return std::max(std::min(reach, options.view.rays.max_reach_m), city.pixel_size_m);
 }
 
-int64_t step_table_size(const SkyDivision* sky) {
-  const size_t patches = sky ? (sky->patches.size() + 15) / 16 * 16 : 0;
-  return kernels::kFirstPatch + kernels::kPatchWords * static_cast<int64_t>(patches);
+namespace {
+
+/// Patches of one word of states that differ in their azimuth alone.
+struct PatchRun {
+  size_t first, count;
+};
+
+/// A cylinder's side sees all azimuths alike; a box has faces, so that each patch is a run of its own.
+std::vector<PatchRun> patch_runs(const SkyDivision& sky, Body body) {
+  std::vector<PatchRun> runs;
+  for (size_t k = 0; k < sky.patches.size(); ++k) {
+    const bool same =
+        k % 16 != 0 && body == Body::cylinder && sky.band_of_patch[k] == sky.band_of_patch[k - 1];
+    if (same)
+      ++runs.back().count;
+    else
+      runs.push_back({k, 1});
+  }
+  return runs;
 }
+
+size_t padded_patches(const SkyDivision& sky) { return (sky.patches.size() + 15) / 16 * 16; }
+
+}  // namespace
+
+int32_t step_table_runs(const SkyDivision& sky, Body body) {
+  return static_cast<int32_t>(patch_runs(sky, body).size());
+}
+
+int64_t step_table_size(const SkyDivision* sky, Body body) {
+  if (!sky) return kernels::kFirstPatch;
+  constexpr int64_t word = 16 * kernels::kPatchWords + kernels::kWordWords;
+  return kernels::kFirstPatch + word * static_cast<int64_t>(padded_patches(*sky) / 16) +
+         kernels::kRunWords * step_table_runs(*sky, body);
+}
+
+namespace {
+
+void set_patches(std::vector<float>& table, const SkyDivision& sky, const std::vector<PatchStep>& patches,
+                 const StepScalars& s, Body body) {
+  using namespace kernels;
+  const auto set = [&](size_t slot, double value) { table[slot] = static_cast<float>(value); };
+  const auto side = [&](const PatchStep& p) {
+    return body == Body::cylinder ? p.side : p.faces[0] + p.faces[1] + p.faces[2] + p.faces[3];
+  };
+  size_t row = kFirstPatch;
+  double side_total = 0, down_total = 0;
+  for (const PatchStep& p : patches) {
+    const double lit_long = p.lit_longwave - s.wall_longwave / std::numbers::pi;
+    set(row + kLuminance, p.luminance);
+    set(row + kSkyShort, p.shortwave * side(p));
+    set(row + kThreshold, p.threshold);
+    set(row + kLitShort, (s.wall_lit_shortwave - s.wall_shaded_shortwave) * side(p));
+    set(row + kLitLongSide, lit_long * side(p));
+    set(row + kLitLongDown, lit_long * p.down);
+    side_total += side(p);
+    down_total += p.down;
+    row += kPatchWords;
+  }
+  set(kSideTotal, side_total);
+  set(kDownTotal, down_total);
+  row = kFirstPatch + kPatchWords * padded_patches(sky);
+  for (size_t first = 0; first < patches.size(); first += 16) {
+    double luminance = 0, light = 0, highest = 0;
+    for (size_t k = first; k < std::min(first + 16, patches.size()); ++k) {
+      luminance += patches[k].luminance;
+      light += patches[k].shortwave * side(patches[k]);
+      highest = std::max(highest, patches[k].threshold);
+    }
+    set(row + kAllLuminance, luminance);
+    set(row + kAllShort, light);
+    set(row + kHighestThreshold, highest);
+    row += kWordWords;
+  }
+  for (const PatchRun& run : patch_runs(sky, body)) {
+    const PatchStep& p = patches[run.first];
+    set(row + kRunWord, static_cast<double>(run.first / 16));
+    set(row + kRunFirst, static_cast<double>(run.first % 16));
+    set(row + kRunPatches, static_cast<double>(run.count));
+    set(row + kRunSide, side(p));
+    set(row + kRunDown, p.down);
+    set(row + kRunLongSide, p.longwave * side(p));
+    set(row + kRunLongDown, p.longwave * p.down);
+    row += kRunWords;
+  }
+}
+
+}  // namespace
 
 std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions& options, bool covers,
                               const SkyDivision* sky, const GroundReach& reach, const DelayStep& delay) {
@@ -29,7 +113,7 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   const Constants& c = options.constants;
   const BodyFactors body = body_factors(options.posture);
   const bool cylinder = options.body == Body::cylinder;
-  std::vector<float> table(static_cast<size_t>(step_table_size(sky)), 0.0f);
+  std::vector<float> table(static_cast<size_t>(step_table_size(sky, options.body)), 0.0f);
   const auto set = [&](int slot, double value) {
     table[static_cast<size_t>(slot)] = static_cast<float>(value);
   };
@@ -87,40 +171,40 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   set(kBareExcess, excess[0]);
   set(kBareEmissivity, options.bare.emissivity);
   set(kBareAlbedo, options.bare.albedo);
+  const auto given = [&](double warm) {
+    return c.sigma * options.bare.emissivity * (std::pow(s.air_k + warm, 4) - std::pow(s.air_k, 4));
+  };
+  set(kBareInSun, given(excess[0]));
+  set(kBareUnderPlant, given(excess[0] * s.canopy));
+  set(kSunUp, s.day);
   for (size_t k = 0; covers && k < excess.size(); ++k) {
     const int row = kFirstCover + kCoverWords * static_cast<int>(k);
     set(row, excess[k]);
     set(row + 1, options.land_cover[k].emissivity);
     set(row + 2, options.land_cover[k].albedo);
   }
-  if (!sky) return table;
-  int row = kFirstPatch;
-  for (const PatchStep& p : patch_steps(*sky, forcing, options)) {
-    set(row + kLuminance, p.luminance);
-    set(row + kSkyShort, p.shortwave);
-    set(row + kSkyLong, p.longwave);
-    set(row + kLitLong, p.lit_longwave);
-    set(row + kThreshold, p.threshold);
-    set(row + kSide, cylinder ? p.side : p.faces[0] + p.faces[1] + p.faces[2] + p.faces[3]);
-    set(row + kDown, p.down);
-    row += kPatchWords;
-  }
+  if (sky) set_patches(table, *sky, patch_steps(*sky, forcing, options), s, options.body);
   return table;
 }
 
-GroundSteps ground_steps(int far, int64_t pitch) {
+namespace {
+void fill_row(std::vector<int32_t>& offsets) { offsets.resize(kernels::offset_row(offsets.size())); }
+}  // namespace
+
+GroundSteps ground_steps(const GroundReach& reach, int64_t pitch) {
   GroundSteps steps;
   for (int ray = 0; ray < kGroundRays; ++ray) {
     const RaySlope slope = ray_slope({ground_azimuth_deg(ray), 45});
-    for (int n = 0; n < far; ++n) {
+    for (int n = 0; n < reach.far; ++n) {
+      if (n == reach.near) fill_row(steps.offsets);
       const auto along = [&](double rate, bool dominant) {
         const double way = dominant ? n : std::nearbyint(std::abs(rate) * n);
         return static_cast<int32_t>(rate < 0 ? -way : way);
       };
       const int32_t row = along(slope.rows, !slope.east_west), col = along(slope.cols, slope.east_west);
-      steps.pairs.insert(steps.pairs.end(), {row, col});
       steps.offsets.push_back(static_cast<int32_t>(row * pitch + col));
     }
+    fill_row(steps.offsets);
     const SunSide side = sun_side(ground_azimuth_deg(ray));
     steps.sides.insert(steps.sides.end(),
                        {side.branch, std::bit_cast<int32_t>(side.low), std::bit_cast<int32_t>(side.high), 0});

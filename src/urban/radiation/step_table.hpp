@@ -15,15 +15,15 @@ double longest_ray_m(const City& city, const RadiationOptions& options);
 /// Slots, rows of the land cover and patches, laid out as kernels.hpp says. `sky`: null for an isotropic one.
 std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions& options, bool covers,
                               const SkyDivision* sky, const GroundReach& reach, const DelayStep& delay);
-/// Floats of the table.
-int64_t step_table_size(const SkyDivision* sky);
+/// Floats of the table, and runs of patches in it (kernels::RunWord).
+int64_t step_table_size(const SkyDivision* sky, Body body);
+int32_t step_table_runs(const SkyDivision& sky, Body body);
 
-/// Pixels of the rays over the ground, nearest first: (row, column) from the pixel they start at.
+/// Pixels of the rays over the ground from the pixel they start at, as kernels::kOffsetRow lays them out.
 struct GroundSteps {
-  std::vector<int32_t> pairs;    ///< kGroundRays · far rows of two
-  std::vector<int32_t> offsets;  ///< the same for a grid of that pitch
+  std::vector<int32_t> offsets;  ///< in a grid of that pitch
   std::vector<int32_t> sides;    ///< which way the sun would stand, as sun_side has it: four words a ray
 };
-GroundSteps ground_steps(int far, int64_t pitch);
+GroundSteps ground_steps(const GroundReach& reach, int64_t pitch);
 
 }  // namespace lockstep::urban
