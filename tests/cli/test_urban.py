@@ -207,6 +207,23 @@ class Urban(ProgramTest):
         self.refuses("urban", "sample", "--size", "0", "--out", self.path("o"), saying="[--size]")
         self.refuses("urban", "sample", "--size", "1x2x3", "--out", self.path("o"), saying="[--size]")
 
+    def test_quirks_toggled_alone(self):
+        document = self.json_of("urban", "gates", "--quirks", "--device", "cpu")
+        rows = {(row["quirk"], row["value"]): row for row in document["quirks"]}
+        self.assertEqual(len(rows), len(document["quirks"]), "names are unique")
+        zero = rows["zero of Tmrt", "−273.2"]
+        for part in ("mean_day", "mean_night"):
+            self.assertAlmostEqual(zero[part], -0.05, delta=1e-4)
+        self.assertAlmostEqual(zero["max_abs"], 0.05, delta=1e-4)
+        # A body that absorbs less of the longwave is warmed more by the sun, and at night not at all.
+        absorptance = rows["longwave absorptance", "0.95"]
+        self.assertGreater(absorptance["mean_day"], 0.1)
+        self.assertAlmostEqual(absorptance["mean_night"], 0, delta=1e-3)
+        self.assertLess(rows["beam on a box, anisotropic sky", "dropped"]["mean_day"], -1)
+        self.assertEqual(rows["leaves", "day 100–300"]["max_abs"], 0, "June")
+        self.assertEqual(rows["clearness at night", "after sunrise"]["mean_day"], 0)
+        self.assertGreater(rows["clearness at night", "after sunrise"]["max_abs"], 0.1)
+
     def test_comfort_of_one_place(self):
         air = ["--ta", "35", "--rh", "40", "--wind", "1", "--tmrt", "55"]
         document = self.json_of("urban", "utci", *air)

@@ -61,7 +61,8 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
            "LIST");
   add_file(app, "--poi", a.points,
            "points: CSV with id,x,y or id,lat,lon, or GeoJSON; a row of poi.csv a point and step");
-  add_choice(app, "--preset", a.preset, "rules: as UMEP, as solweig, or as the papers say",
+  add_choice(app, "--preset", a.preset,
+             "rules: as UMEP, as solweig, or as the papers say (default corrected)",
              {"umep", "solweig", "corrected"});
   add_choice(app, "--sky", a.sky, "Perez luminances a patch, or the same everywhere",
              {"anisotropic", "isotropic"});

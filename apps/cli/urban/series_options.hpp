@@ -15,7 +15,7 @@ struct SeriesArguments {
   TileArguments tiles;
   WallArguments walls;
   std::string land_cover, wall_height, wall_aspect, svf, parameters, weather, points, from, to, out;
-  std::string outputs = "tmrt,utci,shadow", format = "nc", preset = "umep", sky = "anisotropic",
+  std::string outputs = "tmrt,utci,shadow", format = "nc", preset = "corrected", sky = "anisotropic",
               body = "cylinder", posture, patches = "153";
   std::optional<double> utc_offset, latitude, longitude, elevation, max_reach;
   bool no_pictures = false, no_video = false, no_resume = false;

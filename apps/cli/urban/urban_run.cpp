@@ -41,6 +41,19 @@ int run_validation(const CommonOptions& common, const ValidateArguments& argumen
   return 0;
 }
 
+int run_quirks(const CommonOptions& common, const SeriesArguments& arguments) {
+  Session session(common);
+  const auto effects = urban::quirk_effects(session.context(), series_options(arguments));
+  std::string text = fmt::format("{:>9} {:>9} {:>9} {:>9}  {}\n", "day", "night", "mean |Δ|", "max |Δ|",
+                                 "change of Tmrt (K) by, instead of the corrected preset");
+  for (const urban::QuirkEffect& e : effects)
+    text += fmt::format("{:>9.4f} {:>9.4f} {:>9.4f} {:>9.4f}  {}: {}\n", e.mean_day_k, e.mean_night_k,
+                        e.mean_abs_k, e.max_abs_k, e.quirk, e.value);
+  text.pop_back();
+  session.finish(urban::to_json(effects), text);
+  return 0;
+}
+
 int run_all_gates(const CommonOptions& common, const SeriesArguments& arguments) {
   const urban::SeriesOptions options = series_options(arguments);
   Session session(common);
@@ -87,9 +100,14 @@ void add_urban_gates(CommandList& commands, CLI::App& urban) {
   Command& command =
       add_command(commands, urban, "gates", "the acceptance gates on your own city, or on the sample");
   auto arguments = std::make_shared<SeriesArguments>();
+  auto quirks = std::make_shared<bool>(false);
+  add_flag(*command.app, "--quirks", *quirks,
+           "instead: what each point where the presets differ does to Tmrt, toggled alone");
   add_series_options(*command.app, *arguments, false);
   add_common(command, "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1");
-  command.run = [&command, arguments] { return run_all_gates(command.common, *arguments); };
+  command.run = [&command, arguments, quirks] {
+    return *quirks ? run_quirks(command.common, *arguments) : run_all_gates(command.common, *arguments);
+  };
 }
 
 }  // namespace lockstep::cli

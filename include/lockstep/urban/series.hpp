@@ -50,10 +50,10 @@ struct SeriesOptions {
   bool pictures = true;          ///< a PNG a step
   bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
 
-  std::string preset = "umep";      ///< umep, solweig, corrected
-  std::string sky = "anisotropic";  ///< or isotropic
-  std::string body = "cylinder";    ///< or box
-  std::string posture;              ///< standing, sitting; empty: the parameters', else standing
+  std::string preset = "corrected";  ///< or umep, solweig
+  std::string sky = "anisotropic";   ///< or isotropic
+  std::string body = "cylinder";     ///< or box
+  std::string posture;               ///< standing, sitting; empty: the parameters', else standing
   SkyPatches patches = SkyPatches::p153;
   RayOptions rays;
   WallOptions walls;
@@ -122,5 +122,15 @@ struct Gate {
 /// The acceptance gates on the user's own city, or on the sample where `options.city.dsm` is empty: parity with
 /// the CPU, tiled = untiled, a domain of more groups than one dispatch holds, tiles in flight, worker scaling.
 std::vector<Gate> run_gates(Context& context, const SeriesOptions& options);
+
+/// What a point where the presets differ does to the mean radiant temperature (K), all pixels and steps.
+struct QuirkEffect {
+  std::string quirk, value;                 ///< what was set in `corrected`, alone
+  double mean_day_k = 0, mean_night_k = 0;  ///< mean change, sun up and down
+  double mean_abs_k = 0, max_abs_k = 0;
+};
+/// Each of them toggled alone, last whole presets, on the user's own city and weather, or where `options.city.dsm`
+/// is empty on the sample and a clear day. The preset and outputs of the options are not used.
+std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& options);
 
 }  // namespace lockstep::urban

@@ -15,5 +15,6 @@ nlohmann::ordered_json to_json(const SampleRunResult& result);
 nlohmann::ordered_json to_json(const SeriesResult& result);
 nlohmann::ordered_json to_json(const ValidationResult& result);
 nlohmann::ordered_json to_json(const std::vector<Gate>& gates);
+nlohmann::ordered_json to_json(const std::vector<QuirkEffect>& effects);
 
 }  // namespace lockstep::urban

@@ -195,6 +195,7 @@ SeriesInputs read_series_inputs(const SeriesOptions& o) {
   }();
   inputs.grid = loaded.grid;
   inputs.projection_scale = loaded.scale;
+  inputs.convergence_deg = loaded.north.convergence_deg;
   read_weather_into(o, loaded, inputs);
   if (!o.points.empty()) inputs.points = read_points(o.points, loaded.grid);
   set_ground(o, loaded, !o.land_cover.empty());

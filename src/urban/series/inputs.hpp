@@ -23,7 +23,7 @@ struct StoredSky {
 
 struct SeriesInputs {
   io::RasterGrid grid;
-  double projection_scale = 1;
+  double projection_scale = 1, convergence_deg = 0;
   City city;
   std::vector<float> relief;   ///< for pictures; empty where none is drawn
   std::optional<Walls> walls;  ///< from files
@@ -31,7 +31,7 @@ struct SeriesInputs {
   std::optional<StoredSky> sky;
   ModelParameters parameters;
   RadiationOptions radiation;
-  Preset preset = Preset::umep;
+  Preset preset = Preset::corrected;
   Site site;
   io::WeatherTable weather;  ///< the rows of the run, without gaps
   std::vector<WeatherStep> steps;
