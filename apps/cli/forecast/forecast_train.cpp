@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/progress.hpp"
 #include "forecast_commands.hpp"
@@ -15,9 +16,26 @@ namespace {
 
 struct TrainArguments {
   std::string task, model, data, out, checkpoint, trainer = "plain", control = "none", precision = "f32";
+  std::string schedule, moments, horizons;
+  forecast::PredictOptions predict;
   int64_t seeds = 1, seed = 1, steps = 0, batch = 0, evaluate_every = 0;
   std::optional<double> rate, target_loss;
 };
+
+/// "10,20,40" as numbers.
+std::vector<double> numbers_of(const std::string& text, const char* option) {
+  std::vector<double> numbers;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    size_t used = 0;
+    try {
+      numbers.push_back(std::stod(part, &used));
+    } catch (const std::exception&) { used = 0; }
+    if (part.empty() || used != part.size())
+      throw InputError(fmt::format("\"{}\"", text), option, "numbers with commas between them");
+  }
+  return numbers;
+}
 
 forecast::TrainOptions train_options(const TrainArguments& a) {
   forecast::TrainOptions o;
@@ -32,17 +50,20 @@ forecast::TrainOptions train_options(const TrainArguments& a) {
   o.batch = a.batch;
   o.evaluate_every = a.evaluate_every;
   o.rate = a.rate;
+  if (!a.schedule.empty()) o.decay = nn::parse_decay(a.schedule);
   o.target_loss = a.target_loss;
   o.precision = a.precision == "f64" ? Storage::f64 : Storage::f32;
   o.trainer = a.trainer;
   if (a.trainer == "predictive") {
-    forecast::PredictOptions predict;
-    predict.control = forecast::parse_control(a.control == "lr" ? "rate" : a.control);
-    predict.seed = o.first_seed;
+    forecast::PredictOptions predict = a.predict;
+    predict.control = forecast::parse_control(a.control);
+    if (!a.moments.empty()) predict.moments = forecast::parse_moments(a.moments);
+    if (!a.horizons.empty()) predict.horizons = numbers_of(a.horizons, "--horizons");
     o.policy = forecast::predictive_policy(predict);
     if (a.control != "none") o.trainer += ", control " + a.control;
-  } else if (a.control != "none") {
-    throw InputError("--control " + a.control, "forecast train", "--trainer predictive beside it");
+  } else if (a.control != "none" || !a.moments.empty() || !a.horizons.empty()) {
+    throw InputError(a.control != "none" ? "--control " + a.control : "options of jumps", "forecast train",
+                     "--trainer predictive beside it");
   }
   return o;
 }
@@ -76,6 +97,17 @@ int run_train(const CommonOptions& common, const TrainArguments& arguments) {
   return 0;
 }
 
+void add_predict_options(CLI::App& app, TrainArguments& a) {
+  forecast::PredictOptions& p = a.predict;
+  add_text(app, "--moments", a.moments, "of the optimiser after a jump: keep, decay, reset", "NAME");
+  add_text(app, "--horizons", a.horizons, "steps that jumps may reach ahead, 10,20,40,80 by default", "K,K");
+  add_integer(app, "--spacing", p.spacing, "steps between snapshots", "P", 1, int64_t(1) << 20);
+  add_integer(app, "--warm-up", p.warm_up, "steps before the first snapshot", "N", 0, int64_t(1) << 40);
+  add_integer(app, "--correct", p.correct, "steps until a jump is judged", "N", 1, int64_t(1) << 20);
+  add_number(app, "--rate-factor", p.rate_factor, "of --control lr", "F", {.low = 0});
+  add_number(app, "--ema-decay", p.ema_decay, "of --control ema", "D", {.low = 0});
+}
+
 }  // namespace
 
 void add_forecast_train(CommandList& commands, CLI::App& forecast) {
@@ -97,8 +129,11 @@ void add_forecast_train(CommandList& commands, CLI::App& forecast) {
   add_integer(app, "--evaluate-every", a->evaluate_every, "steps between evaluations, instead of the task's",
               "N", 1, int64_t(1) << 20);
   add_number(app, "--rate", a->rate, "learning rate, instead of the task's", "R", {.low = 0});
+  add_text(app, "--schedule", a->schedule,
+           "of the learning rate, instead of the task's: constant, cosine, linear", "NAME");
   add_number(app, "--target-loss", a->target_loss, "end a run at the first evaluation at or below", "L");
   add_choice(app, "--precision", a->precision, "of parameters and sums", {"f32", "f64"});
+  add_predict_options(app, *a);
   add_file(app, "--checkpoint", a->checkpoint,
            "written at every evaluation; a run that finds it goes on from there");
   add_file(app, "--out", a->out, "folder for log.csv, log.jsonl and loss.png");

@@ -45,6 +45,8 @@ class StepPolicy {
   /// Jumps in weight space that were tried and kept so far.
   virtual int64_t jumps() const { return 0; }
   virtual int64_t accepted() const { return 0; }
+  /// More of what it did so far, by name; for the result only.
+  virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
   /// All that decides on further steps beside parameters and optimiser, as host arrays by name, for checkpoints; a new
   /// policy that is given them goes on to the bit.
   virtual std::vector<std::pair<std::string, Array>> state() const { return {}; }
@@ -66,6 +68,7 @@ struct TrainOptions {
   int64_t seeds = 1;
   uint64_t first_seed = 1;
   int64_t steps = 0, batch = 0, evaluate_every = 0;  // 0: the task's
+  std::optional<nn::Schedule::Decay> decay;          // of the learning rate, instead of the task's
   std::optional<double> rate;                        // instead of the task's
   std::optional<double> target_loss;                 // a run ends at the first evaluation at or below it
   Storage precision = Storage::f32;
@@ -91,6 +94,7 @@ struct TrainRun {
   std::optional<double> accuracy;  // of classes
   bool reached = false;            // the target loss
   int64_t jumps = 0, accepted = 0;
+  std::vector<std::pair<std::string, double>> figures;  // StepPolicy::figures() at the end
   std::vector<LogRow> log;
   std::vector<double> parameters;  // at the end
 };

@@ -8,7 +8,7 @@ namespace {
 class PredictivePolicy final : public StepPolicy, private Trainee {
  public:
   PredictivePolicy(const TrainingView& view, const PredictOptions& options)
-      : view_(view), trainer_(*this, options) {}
+      : view_(view), trainer_(*this, seeded(options, view.seed)) {}
 
   void step(TrainingView& view, int64_t, const Buffer& loss) override {
     const double value = trainer_.step().loss;
@@ -20,14 +20,29 @@ class PredictivePolicy final : public StepPolicy, private Trainee {
   void evaluate(const std::function<void()>& work) override { trainer_.evaluate(work); }
   int64_t jumps() const override { return trainer_.totals().jumps; }
   int64_t accepted() const override { return trainer_.totals().accepted; }
+  std::vector<std::pair<std::string, double>> figures() const override {
+    const Totals& t = trainer_.totals();
+    return {{"rollbacks", double(t.rollbacks)},
+            {"forwards", double(t.forwards)},
+            {"gain_steps", t.gain_steps},
+            {"overhead_steps", t.overhead_steps},
+            {"overhead_seconds", t.overhead_seconds}};
+  }
   std::vector<std::pair<std::string, Array>> state() const override { return trainer_.state(); }
   void restore(const std::vector<std::pair<std::string, Array>>& state) override { trainer_.restore(state); }
 
  private:
+  static PredictOptions seeded(PredictOptions options, uint64_t seed) {
+    options.seed += seed;
+    return options;
+  }
+
   nn::TrainableModel& model() override { return view_.model; }
   void launch_step(uint64_t step, double rate_factor, const Buffer& loss) override {
     view_.model.launch_gradient(view_.batch(int64_t(step)), loss, step);
-    view_.optimizer.launch_step(view_.model.gradient(), rate_factor * view_.optimizer.next_rate());
+    // By the number of the step: a rollback takes the optimiser's count back, the schedule goes on.
+    view_.optimizer.launch_step(view_.model.gradient(),
+                                rate_factor * view_.optimizer.options().schedule.at(int64_t(step)));
   }
   void launch_held_out(const Buffer& loss) override { view_.model.launch_loss(view_.held, loss); }
   int64_t held_out_examples() const override { return view_.held.size; }

@@ -201,6 +201,8 @@ Task make_task(const TrainOptions& options) {
   if (options.batch > 0) task.batch = options.batch;
   if (options.evaluate_every > 0) task.evaluate_every = options.evaluate_every;
   if (options.rate) task.optimizer.schedule.rate = *options.rate;
+  if (options.decay) task.optimizer.schedule.decay = *options.decay;
+  if (task.optimizer.schedule.total == 0) task.optimizer.schedule.total = task.steps;
   task.optimizer.schedule.warmup = std::min(task.optimizer.schedule.warmup, task.steps / 2);
   return task;
 }

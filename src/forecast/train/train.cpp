@@ -156,6 +156,7 @@ class SeedRun {
     run_.val_loss = last.val_loss.value_or(std::numeric_limits<double>::quiet_NaN());
     run_.accuracy = last.val_accuracy;
     run_.parameters = as_doubles(state_.parameters);
+    if (engine_) run_.figures = engine_->policy->figures();
     return run_;
   }
 
@@ -323,6 +324,7 @@ std::string to_json(const TrainResult& result) {
     o["seconds"] = r.seconds;
     o["jumps"] = r.jumps;
     o["accepted"] = r.accepted;
+    for (const auto& [name, number] : r.figures) o[name] = number;
     o["reached"] = r.reached;
     o["resumed_at"] =
         r.resumed_at >= 0 ? nlohmann::ordered_json(r.resumed_at) : nlohmann::ordered_json(nullptr);

@@ -1,0 +1,83 @@
+"""forecast train --trainer predictive: JSON, controls, checkpoints, refusals."""
+import csv
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from program import PROGRAM, ProgramTest
+
+JUMPS = ["xor", "--trainer", "predictive", "--warm-up", "20", "--spacing", "4", "--correct", "4", "--horizons", "4,8,16"]
+
+
+class Predictive(ProgramTest):
+    def train(self, *more, out="out"):
+        document = self.json_of("forecast", "train", *more, "--device", "cpu", "--out", self.path(out))
+        self.check_summary(document)
+        return document
+
+    def log(self, out):
+        """Rows but for their seconds."""
+        with open(self.path(out, "log.csv")) as file:
+            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+
+    def test_jumps_are_counted(self):
+        d = self.train(*JUMPS, "--seeds", "2")
+        self.assertEqual((d["trainer"], d["steps"], d["accuracy"]), ("predictive", 300, 1))
+        self.assertTrue(0 < d["accepted"] <= d["jumps"])
+        for run in d["runs"]:
+            self.assertLessEqual({"rollbacks", "forwards", "gain_steps", "overhead_steps", "overhead_seconds"}, set(run))
+            # A search has four forward passes, a third of a step each.
+            self.assertGreaterEqual(run["forwards"], 4 * run["jumps"])
+            self.assertGreaterEqual(run["overhead_steps"], run["forwards"] / 3 - 1e-9)
+            self.assertTrue(0 < run["overhead_seconds"] < run["seconds"])
+        last = self.log("out")[-1]
+        self.assertEqual((int(last["jumps"]), int(last["accepted"])), (d["runs"][1]["jumps"], d["runs"][1]["accepted"]))
+
+    def test_controls(self):
+        plain = self.train("xor")
+        zero = self.train(*JUMPS, "--control", "zero")
+        self.assertEqual((zero["val_loss"], zero["trainer"]), (plain["val_loss"], "predictive, control zero"))
+        self.assertGreater(zero["jumps"], 0)
+        losses = {plain["val_loss"]}
+        for control in ("random", "lr", "ema", "lawa"):
+            d = self.train(*JUMPS, "--control", control)
+            self.assertEqual(d["jumps"] > 0, control == "random")
+            losses.add(d["val_loss"])
+        self.assertEqual(len(losses), 5)
+        # Decay for a shorter budget is the plain trainer's.
+        short = self.train("xor", "--steps", "100", "--schedule", "cosine", "--rate", "0.06")
+        self.assertEqual((short["steps"], short["jumps"]), (100, 0))
+
+    def test_a_killed_run_goes_on(self):
+        more = [*JUMPS, "--steps", "3000", "--evaluate-every", "100", "--rate", "0.001", "--moments", "decay"]
+        self.train(*more, out="whole")
+        arguments = [PROGRAM, "forecast", "train", *more, "--device", "cpu", "--checkpoint", self.path("state.npz"), "--out",
+                     self.path("cut")]
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 60
+        while not os.path.exists(self.path("state.npz")) and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        document = self.train(*more, "--checkpoint", self.path("state.npz"), out="cut")
+        self.assertIsNotNone(document["runs"][0]["resumed_at"])
+        self.assertGreater(document["jumps"], 0)
+        self.assertEqual(self.log("cut"), self.log("whole"))
+        self.refuses("forecast", "train", *more, "--control", "random", "--checkpoint", self.path("state.npz"), "--out",
+                     self.path("cut"), saying="trainer=predictive")
+
+    def test_refusals(self):
+        out = ["--device", "cpu", "--out", self.path("out")]
+        for arguments, saying in ((["--control", "more"], "--control"), (["--moments", "lose"], "reset"),
+                                  (["--horizons", "10,x"], "--horizons"), (["--horizons", "-5"], "horizon"),
+                                  (["--spacing", "0"], "--spacing"), (["--ema-decay", "1", "--control", "ema"], "EMA"),
+                                  (["--schedule", "wave"], "wave"), (["--rate", "1e38"], "rollbacks")):
+            with self.subTest(arguments):
+                self.refuses("forecast", "train", *JUMPS, *arguments, *out, saying=saying)
+        self.refuses("forecast", "train", "xor", "--control", "zero", *out, saying="--trainer predictive")
+
+
+if __name__ == "__main__":
+    unittest.main()
