@@ -96,6 +96,32 @@ TEST(Optimizer, FollowsItsFormula) {
   }
 }
 
+TEST(Optimizer, GoesOnFromItsStateAndForgetsMoments) {
+  const Device& device = test_device(host_devices()[0]);
+  const std::vector<double> start{1, -2, 3};
+  const OptimizerOptions options{.method = Method::adam,
+                                 .schedule = {.rate = 0.1, .decay = Schedule::Decay::linear, .total = 20}};
+  const auto gradient = [&](int t) { return device.upload(std::vector<double>{double(t), -1, 0.5 * t * t}); };
+  const Buffer x = device.upload(start), y = device.upload(start);
+  Optimizer whole(device, x, options), rest(device, y, options);
+  for (int t = 1; t <= 4; ++t) whole.launch_step(gradient(t));
+  device.copy(x, y);
+  device.copy(whole.first(), rest.first());
+  device.copy(whole.second(), rest.second());
+  rest.set_steps(whole.steps(), whole.moment_steps());
+  for (int t = 5; t <= 7; ++t) whole.launch_step(gradient(t)), rest.launch_step(gradient(t));
+  EXPECT_EQ(device.download<f64>(y), device.download<f64>(x));
+
+  // From zeros again, at the rate of the seventh step: Adam's first step moves by the rate along the sign.
+  const std::vector<double> before = device.download<f64>(x);
+  whole.forget_moments();
+  whole.launch_step(gradient(1));
+  const std::vector<double> after = device.download<f64>(x);
+  EXPECT_EQ(whole.moment_steps(), 1);
+  EXPECT_EQ(whole.steps(), 8);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(std::abs(after[i] - before[i]), options.schedule.at(7), 1e-7);
+}
+
 TEST(Optimizer, RefusesWhatMakesNoSense) {
   const Device& device = test_device(host_devices()[0]);
   const Buffer x = device.upload(std::vector<double>{1, 2});
