@@ -2,6 +2,7 @@
 #include "forecast/predict/cases.hpp"
 
 #include "forecast/rollout/cases.hpp"
+#include "forecast/train/cases.hpp"
 #include "lockstep/verify.hpp"
 
 namespace lockstep {
@@ -9,6 +10,7 @@ namespace lockstep {
 void add_forecast_cases(CaseRegistry& registry) {
   forecast::add_jump_cases(registry);
   forecast::add_rollout_cases(registry);
+  forecast::add_train_cases(registry);
 }
 
 }  // namespace lockstep
