@@ -1,4 +1,5 @@
 // The cases of forecast, folder by folder.
+#include "forecast/gru/cases.hpp"
 #include "forecast/predict/cases.hpp"
 
 #include "forecast/rollout/cases.hpp"
@@ -8,6 +9,7 @@
 namespace lockstep {
 
 void add_forecast_cases(CaseRegistry& registry) {
+  forecast::add_gru_cases(registry);
   forecast::add_jump_cases(registry);
   forecast::add_rollout_cases(registry);
   forecast::add_train_cases(registry);

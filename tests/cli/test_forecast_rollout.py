@@ -111,6 +111,24 @@ class ForecastRollout(ProgramTest):
         self.assertEqual((none["trajectory"], none["sigma"], none["confidence"]), ([], 0, 1))
         self.assertTrue(1 <= none["final"] < 3)
 
+    def test_two_hot_heads(self):
+        small = ["forecast", "rollout", "--hidden", "9", "--members", "3", "--features", "4", "--steps", "4", "--heads", "two-hot"]
+        a, b = self.json_of(*small, "--device", "cpu"), self.json_of(*small, "--device", "interp")
+        self.assertEqual(a["members"], b["members"])
+        self.assertAlmostEqual(a["sigma"] ** 2, a["aleatoric"] + a["epistemic"], 9)
+        finals = [m["trajectory"][-1] for m in a["members"]]
+        self.assertAlmostEqual(a["epistemic"], sum((f - a["final"]) ** 2 for f in finals) / 3, 9)
+        self.assertGreater(a["aleatoric"], 0)
+        self.refuses("forecast", "rollout", npz(self.path("m.npz"), model()), "--heads", "two-hot", saying="'P'")
+
+    def test_reset_after_with_recurrent_biases(self):
+        arrays = model()
+        arrays["rb_h"] = ((2, 3), wave(6, 0.5, 20), "f8")
+        path = npz(self.path("m.npz"), arrays)
+        plain = self.json_of("forecast", "rollout", npz(self.path("n.npz"), model()), "--steps", "3", "--gru", "reset-after")
+        self.assertNotEqual(self.json_of("forecast", "rollout", path, "--steps", "3", "--gru", "reset-after")["final"], plain["final"])
+        self.refuses("forecast", "rollout", path, "--steps", "3", saying="rb_h]: expected none with --gru reset-before")
+
     def test_bad_models_are_named(self):
         def refused(change, saying):
             arrays = model()

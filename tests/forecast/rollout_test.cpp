@@ -38,17 +38,19 @@ double relative_l2(std::span<const double> a, std::span<const double> b) {
 }
 
 /// Against the reference in f64, whatever the type of the rollout.
-void expect_near_reference(const std::vector<Array>& got, const RolloutModel& model, GruForm form,
-                           int64_t steps, double bound) {
+void expect_near_reference(const std::vector<Array>& got, const RolloutModel& model,
+                           const RolloutOptions& options, double bound) {
   RolloutModel wide = model;
   for (auto* gates : {&wide.w, &wide.u, &wide.b, &wide.rb})
     for (Array& a : *gates)
       if (!a.empty()) a = a.to(Storage::f64);
-  for (Array* a : {&wide.head, &wide.features, &wide.h0})
+  for (Array* a : {&wide.head, &wide.features, &wide.h0, &wide.projection, &wide.projection_bias, &wide.bins,
+                   &wide.bins_bias})
     if (!a->empty()) *a = a->to(Storage::f64);
-  const auto raw = reference::classic_rollout<double>(wide, form, steps);
-  const std::vector<double>* expected[] = {&raw.losses, &raw.norms, &raw.entropies, &raw.states};
-  for (size_t i = 0; i < 4; ++i) {
+  const auto raw = reference::rollout<double>(wide, options);
+  const std::vector<double>* expected[] = {&raw.losses, &raw.norms, &raw.entropies, &raw.states,
+                                           &raw.variances};
+  for (size_t i = 0; i < got.size(); ++i) {
     const Array a = got[i].to(Storage::f64);
     ASSERT_EQ(a.as<double>().size(), expected[i]->size());
     EXPECT_LT(relative_l2(a.as<double>(), *expected[i]), bound) << "output " << i;
@@ -94,8 +96,8 @@ TEST_P(RolloutOn, AgreesWithTheReferenceInBothFormsAndPaths) {
       const RolloutModel narrow = lively_model(2, 3, hidden, Storage::f32, form == GruForm::reset_after);
       for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
         const RolloutOptions options{.form = form, .steps = 9, .path = path};
-        expect_near_reference(raw_of(GetParam(), wide, options), wide, form, 9, 1e-13);
-        expect_near_reference(raw_of(GetParam(), narrow, options), narrow, form, 9, 2e-6);
+        expect_near_reference(raw_of(GetParam(), wide, options), wide, options, 1e-13);
+        expect_near_reference(raw_of(GetParam(), narrow, options), narrow, options, 2e-6);
       }
     }
 }
@@ -121,12 +123,33 @@ TEST_P(RolloutOn, PathsAndSizesOfGroupsGiveTheSameBits) {
   }
 }
 
+TEST_P(RolloutOn, TwoHotHeadsAgreeWithTheReference) {
+  const RolloutModel model = lively_model(2, 2, 33, Storage::f64, false);
+  std::vector<Array> first;
+  for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
+    const RolloutOptions options{.heads = Heads::two_hot, .steps = 6, .seed = 11, .path = path};
+    const std::vector<Array> raw = raw_of(GetParam(), model, options);
+    expect_near_reference(raw, model, options, 1e-11);
+    if (!first.empty()) expect_same_bits(raw, first);
+    first = raw;
+  }
+  expect_same_bits(raw_of("interp", model, {.heads = Heads::two_hot, .steps = 6, .seed = 11}), first);
+  Rollout other(test_device(GetParam()), model, {.heads = Heads::two_hot, .steps = 6, .seed = 12});
+  other.launch();
+  EXPECT_NE(other.raw()[0].as<double>()[5], first[0].as<double>()[5])
+      << "the seed decides the sampled states";
+  const Forecast f = other.result().front();
+  EXPECT_GT(f.aleatoric, 0);
+  EXPECT_GT(f.epistemic, 0);
+  EXPECT_DOUBLE_EQ(f.sigma, std::sqrt(f.aleatoric + f.epistemic));
+}
+
 TEST_P(RolloutOn, UsesTheBytesItPredicts) {
   const Device device = Device::open(GetParam());
   const RolloutModel model = lively_model(3, 2, 33, Storage::f64, false);
   for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
     const int64_t before = device.counters().allocated_bytes;
-    Rollout rollout(device, model, {.steps = 5, .path = path});
+    Rollout rollout(device, model, {.heads = Heads::two_hot, .steps = 5, .path = path});
     const int64_t used = device.counters().allocated_bytes - before, predicted = rollout.memory().total();
     EXPECT_GE(used, predicted);
     EXPECT_LT(used - predicted, 11 * 256) << "more than the pool rounds up";

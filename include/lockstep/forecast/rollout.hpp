@@ -58,16 +58,13 @@ struct RandomModelOptions {
   Storage storage = Storage::f32;
   int64_t categoricals = 8, classes = 8, bins = 63;  // of the two-hot heads
 };
+/// The two-hot head's bins are weighted by exp(-8 (bin - 1)^2) at first, about a loss of 1.7.
 /// Matrices uniform in ±sqrt(2 / (I + D)), biases 0, the loss head uniform in ±0.01, h0 = 0; features of a training run
 /// in its middle: feature 0 (the loss) in [1, 3), the others in [-1, 1). Counter-based: the same for every machine.
 RolloutModel random_rollout_model(const RandomModelOptions& options);
 /// MODEL.npz by the names W_z W_r W_h, U_…, b_…, w, features, and optionally h0, rb_z rb_r rb_h, P P_b V V_b. Throws
 /// InputError, naming file and array, for one that is missing, of another shape or type, or not finite.
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads = Heads::classic);
-/// A GRU of PyTorch (weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0; gates r, z, n) as one member of form
-/// reset_after; `features` and `head` come from the caller.
-RolloutModel model_of_torch(const Array& weight_ih, const Array& weight_hh, const Array& bias_ih,
-                            const Array& bias_hh);
 /// Throws InputError, naming `where` and the array, where shapes or types disagree or a value is not finite.
 void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where);
 
@@ -102,8 +99,8 @@ struct Forecast {
   std::vector<double> trajectory;  // mean over the members
   double final = 0;
   /// classic: sqrt(population variance of the members' L_Y) (1 + 0.1 sqrt(Y)), split in halves into aleatoric and
-  /// epistemic. two_hot: epistemic = standard deviation of the members' L_Y, aleatoric = root of the mean variance of
-  /// the head's own distribution at the last step, sigma² = the sum of their squares.
+  /// epistemic. two_hot: epistemic = population variance of the members' L_Y, aleatoric = mean variance of the head's
+  /// own distribution at the last step, sigma = sqrt(epistemic + aleatoric).
   double sigma = 0, aleatoric = 0, epistemic = 0;
   double entropy = 0;     // of the state, mean over members and steps
   double confidence = 1;  // 1 / (1 + sigma)
@@ -129,7 +126,8 @@ class Rollout {
   void launch();
   /// Waits; one forecast a batch entry.
   std::vector<Forecast> result() const;
-  /// Losses, norms of h and entropies (M, B, Y each), and the states after the last step (M, B, D).
+  /// Losses, norms of h and entropies (M, B, Y each), the states after the last step (M, B, D); of two-hot heads also
+  /// variances (M, B, Y).
   std::vector<Array> raw() const;
   const RolloutMemory& memory() const;  // predicted; allocations are the same bytes
   RolloutPath path() const;             // the one in use

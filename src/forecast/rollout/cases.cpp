@@ -15,6 +15,7 @@ struct RolloutCase {
   GruForm form = GruForm::reset_before;
   RolloutPath path = RolloutPath::one_launch;
   Storage storage = Storage::f32;
+  Heads heads = Heads::classic;
 };
 
 RolloutModel case_model(const std::string& size, uint64_t seed, Storage storage) {
@@ -24,39 +25,44 @@ RolloutModel case_model(const std::string& size, uint64_t seed, Storage storage)
 }
 
 template <class T>
-std::vector<Array> reference_arrays(const RolloutModel& model, GruForm form, int64_t steps) {
-  reference::Raw<T> raw = reference::classic_rollout<T>(model, form, steps);
-  const int64_t m = model.members(), b = model.batch();
-  return {Array::of(std::move(raw.losses), {m, b, steps}), Array::of(std::move(raw.norms), {m, b, steps}),
-          Array::of(std::move(raw.entropies), {m, b, steps}),
-          Array::of(std::move(raw.states), {m, b, model.hidden()})};
+std::vector<Array> reference_arrays(const RolloutModel& model, const RolloutOptions& options) {
+  reference::Raw<T> raw = reference::rollout<T>(model, options);
+  const int64_t m = model.members(), b = model.batch(), steps = options.steps;
+  std::vector<Array> arrays{Array::of(std::move(raw.losses), {m, b, steps}),
+                            Array::of(std::move(raw.norms), {m, b, steps}),
+                            Array::of(std::move(raw.entropies), {m, b, steps}),
+                            Array::of(std::move(raw.states), {m, b, model.hidden()})};
+  if (options.heads == Heads::two_hot) arrays.push_back(Array::of(std::move(raw.variances), {m, b, steps}));
+  return arrays;
 }
 
 Case rollout_case(const RolloutCase& r) {
   const bool f64 = r.storage == Storage::f64;
   Case c;
   c.name = fmt::format("forecast.rollout.{}{}{}", r.path == RolloutPath::by_steps ? "by_steps" : "one_launch",
-                       r.form == GruForm::reset_after ? ".reset_after" : "", f64 ? ".f64" : "");
+                       r.heads == Heads::two_hot        ? ".two_hot"
+                       : r.form == GruForm::reset_after ? ".reset_after"
+                                                        : "",
+                       f64 ? ".f64" : "");
   c.dtype = f64 ? "f64" : "f32";
   c.needs_f64 = f64;
   c.small = {"1x1x1x1", "2x1x3x3", "1x3x33x5", "2x1x70x2"};
   c.full = {"5x1x256x3", "1x1x1024x1", "2x2x1100x1"};
   c.bench = {"5x1x256x50", "5x1x512x50", "5x1x1024x50", "5x16x256x50"};
   c.reference = Bound::relative(f64 ? 1e-12 : 1e-6);
-  c.webgpu = Bound::relative(1e-5);
+  c.webgpu = Bound::relative(1e-5);  // the draws of two-hot heads may fall otherwise
   c.fast = Bound::relative(f64 ? 1e-11 : 1e-4);
   c.make = [=](const std::string& size, uint64_t seed) {
     const std::vector<int64_t> n = parse_size(size);
     const auto model = std::make_shared<const RolloutModel>(case_model(size, seed, r.storage));
-    const RolloutOptions options{.form = r.form, .steps = n[3], .path = r.path};
+    const RolloutOptions options{.form = r.form, .heads = r.heads, .steps = n[3], .path = r.path};
     const double word = f64 ? 8 : 4, rows = double(n[0]) * double(n[2]);
     CaseProblem p;
     // The weights once, whatever stays on the chip; inputs and outputs.
     p.bytes = word * (3 * rows * double(n[2] + 64) + double(n[0] * n[1] * n[3]) * 3);
     p.flops = 2.0 * double(n[1]) * rows * (double(n[3]) * 3 * double(n[2]) + 3 * 64);
     p.reference = [=] {
-      return f64 ? reference_arrays<double>(*model, r.form, n[3])
-                 : reference_arrays<float>(*model, r.form, n[3]);
+      return f64 ? reference_arrays<double>(*model, options) : reference_arrays<float>(*model, options);
     };
     p.bind = [=](const Device& device) {
       const auto rollout = std::make_shared<Rollout>(device, *model, options);
@@ -66,7 +72,7 @@ Case rollout_case(const RolloutCase& r) {
   };
   c.kernels = [=] {
     return Rollout(Device::open("interp"), case_model("1x1x256x1", 1, r.storage),
-                   {.form = r.form, .steps = 1, .path = r.path})
+                   {.form = r.form, .heads = r.heads, .steps = 1, .path = r.path})
         .kernels();
   };
   return c;
@@ -79,6 +85,9 @@ void add_rollout_cases(CaseRegistry& registry) {
     for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
       for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
         registry.add(rollout_case({form, path, storage}));
+  for (const Storage storage : {Storage::f32, Storage::f64})
+    for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
+      registry.add(rollout_case({GruForm::reset_before, path, storage, Heads::two_hot}));
 }
 
 }  // namespace lockstep::forecast

@@ -82,9 +82,9 @@ std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutM
     f.final = mean(finals);
     f.entropy = mean(entropies);
     if (options.heads == Heads::two_hot) {
-      f.epistemic = std::sqrt(variance(finals));
-      f.aleatoric = std::sqrt(mean(variances));
-      f.sigma = std::hypot(f.epistemic, f.aleatoric);
+      f.epistemic = variance(finals);
+      f.aleatoric = mean(variances);
+      f.sigma = std::sqrt(f.epistemic + f.aleatoric);
     } else {
       f.sigma = std::sqrt(variance(finals)) * (1 + 0.1 * std::sqrt(double(steps)));
       f.aleatoric = f.epistemic = f.sigma / 2;

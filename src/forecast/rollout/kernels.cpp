@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <map>
 #include <mutex>
 #include <tuple>
 #include <vector>
 
+#include "forecast/rollout/heads.hpp"
 #include "lockstep/kernel/vec.hpp"
 
 namespace lockstep::forecast {
@@ -18,10 +18,6 @@ template <class T>
 std::string rollout_name(const std::string& what) {
   return fmt::format("forecast.rollout.{}.{}", what, name(detail::kType<T>));
 }
-
-/// An element of h, r h or z by its row.
-template <class T>
-using Read = std::function<Val<T>(const Val<i32>& row)>;
 
 /// Rows of `count` matrices side by side times a vector, in kRowChains chains each.
 template <class T>
@@ -97,66 +93,10 @@ Val<T> candidate_of(const Weights<T>& w, const Place<T>& at, const Pre& pre, con
   return fma(z, tanh(input_sum<T>(w, at, pre, 2) + product) - own, own);
 }
 
-/// Of the values at `first` … `first` + 31, all lanes alike.
-template <class T, class Combine>
-Val<T> tree(const SharedArray<T>& s, int first, Combine combine) {
-  std::vector<Val<T>> v;
-  for (int k = 0; k < kHeadChains; ++k) v.push_back(s[first + k]);
-  for (size_t half = kHeadChains / 2; half > 0; half /= 2) {
-    for (size_t k = 0; k < half; ++k) v[k] = combine(v[k], v[k + half]);
-    v.erase(v.begin() + int64_t(half), v.end());
-  }
-  return v[0];
-}
-
-template <class T>
-struct HeadValues {
-  Val<T> loss, norm, entropy;
-};
-
-/// Softmax state, loss, norm of h and entropy. `rows` is a multiple of 32; h is visible to all lanes. Ends with a
-/// barrier before what it wrote to `s` is read, none after.
-template <class T>
-HeadValues<T> head_of(const SharedArray<T>& s, const Val<i32>& lane, const Read<T>& h, const Val<i32>& hidden,
-                      const Val<i32>& states, const Val<i32>& rows, const Grid<T, 1>& head) {
-  const auto logit = [&](const Val<i32>& i) { return h(i * hidden / states); };
-  const auto add = [](const Val<T>& a, const Val<T>& b) { return a + b; };
-  if_(lane < kHeadChains, [&] {
-    Var<T> dot = T(0), square = T(0), top = logit(0);
-    for_(0, rows, kHeadChains, [&](Val<i32> first) {
-      const Val<i32> i = first + lane;
-      const Val<T> v = h(i);
-      dot = fma(v, head[i], Val<T>(dot));
-      square = fma(v, v, Val<T>(square));
-    });
-    for_(0, states, kHeadChains,
-         [&](Val<i32> first) { top = max(top, logit(min(first + lane, states - 1))); });
-    s[lane] = Val<T>(dot);
-    s[lane + kHeadChains] = Val<T>(square);
-    s[lane + 2 * kHeadChains] = Val<T>(top);
-  });
-  barrier();
-  const Val<T> top = tree<T>(s, 2 * kHeadChains, [](const Val<T>& a, const Val<T>& b) { return max(a, b); });
-  if_(lane < kHeadChains, [&] {
-    Var<T> sum = T(0), weighted = T(0), logs = T(0);
-    for_(0, states, kHeadChains, [&](Val<i32> first) {
-      const Val<i32> i = first + lane;
-      if_(i < states, [&] {
-        const Val<T> below = logit(i) - top, e = exp(below);
-        sum += e;
-        weighted = fma(e, head[rows + i], Val<T>(weighted));
-        logs = fma(e, below, Val<T>(logs));
-      });
-    });
-    s[lane + 3 * kHeadChains] = Val<T>(sum);
-    s[lane + 4 * kHeadChains] = Val<T>(weighted);
-    s[lane + 5 * kHeadChains] = Val<T>(logs);
-  });
-  barrier();
-  const Val<T> sum = tree<T>(s, 3 * kHeadChains, add);
-  const Val<T> activation = tree<T>(s, 0, add) + tree<T>(s, 4 * kHeadChains, add) / sum;
-  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(tree<T>(s, kHeadChains, add)),
-          log(sum) - tree<T>(s, 5 * kHeadChains, add) / sum};
+std::string form_word(GruForm form) { return form == GruForm::reset_after ? ".reset-after" : ""; }
+std::string head_word(const HeadShape& shape) {
+  if (shape.heads == Heads::classic) return "";
+  return fmt::format(".two-hot.{}x{}x{}", shape.categoricals, shape.categorical_classes, shape.bins);
 }
 
 template <class T>
@@ -188,15 +128,14 @@ Vectors<T> buffer_vectors(const InOut<T, 3>& work, const Val<i32>& group) {
 }
 
 template <class T>
-Kernel trace_one_launch(GruForm form, int lanes, int capacity) {
-  const std::string what = fmt::format("{}{}.{}x{}", "one-launch",
-                                       form == GruForm::reset_after ? ".reset-after" : "", lanes, capacity);
+Kernel trace_one_launch(GruForm form, const HeadShape& shape, int lanes, int capacity) {
+  const std::string what =
+      fmt::format("one-launch{}{}.{}x{}", form_word(form), head_word(shape), lanes, capacity);
   return kernel(
       rollout_name<T>(what),
       [&](Group<1> g, Grid<T, 3> zr, Grid<T, 3> n, Grid<T, 3> input, Grid<T, 3> bias, Grid<T, 1> head,
           Grid<T, 2> features, Grid<T, 2> h0, InOut<T, 3> pre, InOut<T, 3> work, Out<T, 3> out,
-          Param<i32> batch, Param<i32> steps, Param<i32> hidden, Param<i32> states) {
-        const SharedArray<T> s(6 * kHeadChains);
+          Param<i32> batch, Param<i32> steps, Param<i32> hidden, Param<i32> states, Param<u32> key) {
         const Val<i32> lane = g.lane(), group = g.id(), member = group / batch, rows = work.size(2);
         const Val<i32> blocks = rows / lanes, entry = group % batch;
         const Vectors<T> v = capacity > 0 ? shared_vectors(SharedArray<T>(3 * capacity), capacity)
@@ -226,13 +165,10 @@ Kernel trace_one_launch(GruForm form, int lanes, int capacity) {
                              : candidate_of<T>(w, at, pre, v.second, v.h(row), v.z(row)));
           });
           barrier();
-          const HeadValues<T> values = head_of<T>(s, lane, v.h, hidden, states, rows, head);
+          const HeadInput<T> in{lane, lanes, v.h, hidden, states, rows, group, t, key, head};
+          const HeadValues<T> values = head_of<T>(in, shape);
           loss = values.loss;
-          if_(lane == 0, [&] {
-            out(0, group, t) = values.loss;
-            out(1, group, t) = values.norm;
-            out(2, group, t) = values.entropy;
-          });
+          put_values<T>(in, shape, values, out, group);
           barrier();
         });
         if (capacity > 0)
@@ -242,7 +178,7 @@ Kernel trace_one_launch(GruForm form, int lanes, int capacity) {
 }
 
 template <class T>
-StepKernels<T> trace_steps(GruForm form) {
+StepKernels<T> trace_steps(GruForm form, const HeadShape& shape) {
   const std::string word = form == GruForm::reset_after ? "reset-after." : "";
   StepKernels<T> k;
   k.begin = kernel(rollout_name<T>("begin"),
@@ -278,54 +214,59 @@ StepKernels<T> trace_steps(GruForm form) {
       const Val<T> own = work(group, 0, row), z = work(group, 2, row);
       work(group, 0, row) = candidate_of<T>({n, n, input, n}, place, pre, rh, own, z);
     });
-  k.head = kernel(rollout_name<T>("head"),
-                  [](Group<1> g, Grid<T, 1> head, Grid<T, 3> work, Out<T, 1> last, Out<T, 3> out,
-                     Param<i32> from, Param<i32> step, Param<i32> hidden, Param<i32> states) {
-                    const SharedArray<T> s(6 * kHeadChains);
-                    const Val<i32> group = g.id();
-                    const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
-                    const HeadValues<T> values =
-                        head_of<T>(s, g.lane(), h, hidden, states, work.size(2), head);
-                    if_(g.lane() == 0, [&] {
-                      last[group] = values.loss;
-                      out(0, group, step) = values.loss;
-                      out(1, group, step) = values.norm;
-                      out(2, group, step) = values.entropy;
-                    });
-                  },
-                  {.group = {kHeadChains}});
+  k.head = kernel(
+      rollout_name<T>("head" + head_word(shape)),
+      [&](Group<1> g, Grid<T, 1> head, Grid<T, 3> work, Out<T, 1> last, Out<T, 3> out, Param<i32> from,
+          Param<i32> step, Param<i32> first_group, Param<i32> hidden, Param<i32> states, Param<u32> key) {
+        const Val<i32> group = g.id();
+        const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
+        const HeadInput<T> in{g.lane(),     kHeadChains,         h,    hidden, states,
+                              work.size(2), first_group + group, step, key,    head};
+        const HeadValues<T> values = head_of<T>(in, shape);
+        if_(g.lane() == 0, [&] { last[group] = values.loss; });
+        put_values<T>(in, shape, values, out, group);
+      },
+      {.group = {kHeadChains}});
   return k;
 }
 
 }  // namespace
 
-template <class T>
-int64_t shared_bytes(int capacity) {
-  return (6 * kHeadChains + 3 * int64_t(capacity)) * int64_t(sizeof(T));
+HeadShape head_shape(const RolloutModel& model, Heads heads) {
+  if (heads == Heads::classic) return {};
+  return {heads, int(model.projection.size(0)), int(model.projection.size(1)), int(model.bins.size(0))};
 }
 
 template <class T>
-Kernel one_launch_kernel(GruForm form, int lanes, int capacity) {
+int64_t shared_bytes(const HeadShape& head, int capacity) {
+  return (head_words(head) + 3 * int64_t(capacity)) * int64_t(sizeof(T)) + 4 * int64_t(head.categoricals);
+}
+
+template <class T>
+Kernel one_launch_kernel(GruForm form, const HeadShape& head, int lanes, int capacity) {
   static std::mutex mutex;
-  static std::map<std::tuple<GruForm, int, int>, Kernel> made;
+  static std::map<std::tuple<GruForm, HeadShape, int, int>, Kernel> made;
   const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({form, lanes, capacity});
-  if (first) entry->second = trace_one_launch<T>(form, lanes, capacity);
+  const auto [entry, first] = made.try_emplace({form, head, lanes, capacity});
+  if (first) entry->second = trace_one_launch<T>(form, head, lanes, capacity);
   return entry->second;
 }
 
 template <class T>
-const StepKernels<T>& step_kernels(GruForm form) {
-  static const StepKernels<T> before = trace_steps<T>(GruForm::reset_before),
-                              after = trace_steps<T>(GruForm::reset_after);
-  return form == GruForm::reset_after ? after : before;
+StepKernels<T> step_kernels(GruForm form, const HeadShape& head) {
+  static std::mutex mutex;
+  static std::map<std::tuple<GruForm, HeadShape>, StepKernels<T>> made;
+  const std::lock_guard lock(mutex);
+  const auto [entry, first] = made.try_emplace({form, head});
+  if (first) entry->second = trace_steps<T>(form, head);
+  return entry->second;
 }
 
-template int64_t shared_bytes<f32>(int);
-template int64_t shared_bytes<f64>(int);
-template Kernel one_launch_kernel<f32>(GruForm, int, int);
-template Kernel one_launch_kernel<f64>(GruForm, int, int);
-template const StepKernels<f32>& step_kernels<f32>(GruForm);
-template const StepKernels<f64>& step_kernels<f64>(GruForm);
+template int64_t shared_bytes<f32>(const HeadShape&, int);
+template int64_t shared_bytes<f64>(const HeadShape&, int);
+template Kernel one_launch_kernel<f32>(GruForm, const HeadShape&, int, int);
+template Kernel one_launch_kernel<f64>(GruForm, const HeadShape&, int, int);
+template StepKernels<f32> step_kernels<f32>(GruForm, const HeadShape&);
+template StepKernels<f64> step_kernels<f64>(GruForm, const HeadShape&);
 
 }  // namespace lockstep::forecast

@@ -1,4 +1,4 @@
-// Kernels of the rollout with classic heads. Every sum has one order, whatever the path, the device and the size of a
+// Kernels of the rollout. Every sum has one order, whatever the path, the device and the size of a
 // group: a row of U h has four accumulators, number j of which adds U[row, k] h[k] for k = j, j + 4 … in order by
 // fma, and is (a0 + a1) + (a2 + a3); sums of the head have 32, added by a tree.
 //
@@ -9,7 +9,8 @@
 //   bias   (M blocks, 4, P)    b_z + rb_z, b_r + rb_r, b_h, rb_h
 //   pre    (G blocks, 3, P)    W x + b without feature 0, for each of G = M B groups
 //   work   (G, 3, R)           h, r h (or the next h), z; R rows with those that fill up the last block
-//   losses, norms, entropies: out (3, G, Y)
+//   head   classic: w of h filled up to R, w of s; two-hot: P, P_b, V of h, V of s, V_b, column by column
+//   out    (3, G, Y) losses, norms, entropies; two-hot: (4, G, Y), with variances
 // Rows and columns that fill up are 0 and stay 0.
 #pragma once
 
@@ -20,11 +21,23 @@ namespace lockstep::forecast {
 
 inline constexpr int kHeadChains = 32, kRowChains = 4;
 
+/// Share of the uniform distribution in the classes of a categorical; bins lie in [-limit, limit] before symexp.
+inline constexpr double kUniformShare = 0.01, kBinLimit = 20;
+
+/// What a kernel is traced for.
+struct HeadShape {
+  Heads heads = Heads::classic;
+  int categoricals = 0, categorical_classes = 0, bins = 0;  // two-hot
+  int classes() const { return categoricals * categorical_classes; }
+  auto operator<=>(const HeadShape&) const = default;
+};
+HeadShape head_shape(const RolloutModel& model, Heads heads);
+
 /// One launch for all steps; `lanes` = P. `capacity`: rows that shared memory holds; 0: h stands in `work`.
 template <class T>
-Kernel one_launch_kernel(GruForm form, int lanes, int capacity);
+Kernel one_launch_kernel(GruForm form, const HeadShape& head, int lanes, int capacity);
 template <class T>
-int64_t shared_bytes(int capacity);
+int64_t shared_bytes(const HeadShape& head, int capacity);
 
 /// The same steps as launches over (G, blocks, P): W x + b, h0 and the loss at the start; z, r and r h (reset_after: the
 /// next h); the next h of reset_before; and over G groups the head.
@@ -33,6 +46,6 @@ struct StepKernels {
   Kernel begin, gates, candidate, head;
 };
 template <class T>
-const StepKernels<T>& step_kernels(GruForm form);
+StepKernels<T> step_kernels(GruForm form, const HeadShape& head);
 
 }  // namespace lockstep::forecast

@@ -139,7 +139,12 @@ RolloutModel random_rollout_model(const RandomModelOptions& o) {
   model.projection = random.array(8, {o.categoricals, o.classes, o.hidden}, -p, p, o.storage);
   model.projection_bias = zeros({o.categoricals, o.classes});
   model.bins = random.array(9, {o.bins, o.hidden + all}, -v, v, o.storage);
-  model.bins_bias = zeros({o.bins});
+  std::vector<double> weights;
+  for (int64_t n = 0; n < o.bins; ++n) {
+    const double bin = 40.0 * double(n) / double(o.bins - 1) - 20;
+    weights.push_back(-8 * (bin - 1) * (bin - 1));
+  }
+  model.bins_bias = Array::of(std::move(weights)).to(o.storage);
   return model;
 }
 

@@ -1,5 +1,6 @@
 #include "forecast/rollout/packing.hpp"
 
+#include <algorithm>
 #include <span>
 
 namespace lockstep::forecast {
@@ -51,6 +52,34 @@ struct Packer {
       }
     return packed;
   }
+  Array classic_head() const {
+    Array packed = zeros({l.head});
+    const std::span<const T> from = model.head.as<T>();
+    const std::span<T> to = packed.mutate<T>();
+    for (int64_t i = 0; i < l.hidden; ++i) to[size_t(i)] = from[size_t(i)];
+    for (int64_t i = 0; i < l.states; ++i) to[size_t(l.rows + i)] = from[size_t(l.hidden + i)];
+    return packed;
+  }
+  Array two_hot_head() const {
+    Array packed = zeros({l.head});
+    T* to = packed.mutate<T>().data();
+    const int64_t classes = model.projection_bias.elements(), bins = model.bins.size(0),
+                  width = model.bins.size(1);
+    // Row `row` of `count`, column by column.
+    const auto put = [&](const T* from, int64_t columns, int64_t row, int64_t count) {
+      for (int64_t k = 0; k < columns; ++k) to[k * count + row] = from[k];
+    };
+    const T *p = model.projection.as<T>().data(), *v = model.bins.as<T>().data();
+    for (int64_t i = 0; i < classes; ++i) put(p + i * l.hidden, l.hidden, i, classes);
+    to += l.columns * classes;
+    to = std::copy_n(model.projection_bias.as<T>().data(), classes, to);
+    for (int64_t n = 0; n < bins; ++n) put(v + n * width, l.hidden, n, bins);
+    to += l.columns * bins;
+    for (int64_t n = 0; n < bins; ++n) put(v + n * width + l.hidden, classes, n, bins);
+    to += classes * bins;
+    std::copy_n(model.bins_bias.as<T>().data(), bins, to);
+    return packed;
+  }
 };
 
 }  // namespace
@@ -66,13 +95,7 @@ PackedWeights pack(const RolloutModel& model, const RolloutLayout& l) {
   packed.n = packer.matrices(n, l.hidden, l.columns);
   packed.input = packer.matrices(input, l.inputs, l.inputs);
   packed.bias = packer.biases();
-  packed.head = packer.zeros({l.rows + l.states});
-  if (!model.head.empty()) {
-    const std::span<const T> from = model.head.as<T>();
-    const std::span<T> to = packed.head.template mutate<T>();
-    for (int64_t i = 0; i < l.hidden; ++i) to[size_t(i)] = from[size_t(i)];
-    for (int64_t i = 0; i < l.states; ++i) to[size_t(l.rows + i)] = from[size_t(l.hidden + i)];
-  }
+  packed.head = l.values > 3 ? packer.two_hot_head() : packer.classic_head();
   packed.h0 = packer.zeros({l.members, l.rows});
   if (!model.h0.empty()) {
     const std::span<const T> from = model.h0.as<T>();

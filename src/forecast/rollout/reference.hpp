@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "forecast/random.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
 namespace lockstep::forecast::reference {
@@ -95,30 +96,98 @@ Gru<T> member_of(const RolloutModel& model, GruForm form, int64_t m) {
   return gru;
 }
 
+/// What the heads make of h.
 template <class T>
-Raw<T> classic_rollout(const RolloutModel& model, GruForm form, int64_t steps) {
+struct HeadResult {
+  T loss, entropy, variance;
+};
+
+template <class T>
+HeadResult<T> classic_heads(const RolloutModel& model, std::span<const T> h) {
+  const auto head = model.head.as<T>();
+  HeadResult<T> r{};
+  const std::vector<T> s = state_softmax<T>(h, int64_t(head.size() - h.size()), &r.entropy);
+  r.loss = classic_loss<T>(head, h, s);
+  return r;
+}
+
+/// In place.
+template <class T>
+void softmax(std::span<T> v) {
+  const T top = *std::max_element(v.begin(), v.end());
+  T sum = 0;
+  for (T& x : v) sum += x = std::exp(x - top);
+  for (T& x : v) x /= sum;
+}
+
+template <class T>
+HeadResult<T> two_hot_heads(const RolloutModel& model, std::span<const T> h, uint64_t seed, int64_t group,
+                            int64_t step) {
+  const auto p = model.projection.as<T>(), p_bias = model.projection_bias.as<T>();
+  const auto v = model.bins.as<T>(), v_bias = model.bins_bias.as<T>();
+  const int64_t d = int64_t(h.size()), count = model.projection.size(0), classes = model.projection.size(1);
+  const int64_t bins = model.bins.size(0), width = model.bins.size(1);
+  HeadResult<T> r{};
+  std::vector<T> s(size_t(count * classes), T(0)), weights(v_bias.begin(), v_bias.end()), values;
+  for (int64_t c = 0; c < count; ++c) {
+    std::vector<T> probability(size_t(classes), T(0));
+    for (int64_t k = 0; k < classes; ++k) {
+      const int64_t row = c * classes + k;
+      probability[size_t(k)] = p_bias[size_t(row)];
+      for (int64_t i = 0; i < d; ++i) probability[size_t(k)] += p[size_t(row * d + i)] * h[size_t(i)];
+    }
+    softmax<T>(probability);
+    const double draw = random_unit(uint32_t(step * count + c), uint32_t(group), seed_key(seed));
+    T before = 0;
+    int64_t choice = -1;
+    for (int64_t k = 0; k < classes; ++k) {
+      const T mixed = T(0.99) * probability[size_t(k)] + T(0.01) / T(classes);
+      r.entropy -= mixed * std::log(mixed) / T(count);
+      before += mixed;
+      if (choice < 0 && draw < double(before)) choice = k;
+    }
+    s[size_t(c * classes + (choice < 0 ? classes - 1 : choice))] = 1;
+  }
+  for (int64_t n = 0; n < bins; ++n) {
+    for (int64_t i = 0; i < d; ++i) weights[size_t(n)] += v[size_t(n * width + i)] * h[size_t(i)];
+    for (int64_t i = 0; i < count * classes; ++i)
+      weights[size_t(n)] += v[size_t(n * width + d + i)] * s[size_t(i)];
+    const T bin = T(-20) + T(40) * T(n) / T(bins - 1);
+    values.push_back(std::copysign(std::expm1(std::abs(bin)), bin));
+  }
+  softmax<T>(weights);
+  for (size_t n = 0; n < values.size(); ++n) r.loss += weights[n] * values[n];
+  for (size_t n = 0; n < values.size(); ++n)
+    r.variance += weights[n] * (values[n] - r.loss) * (values[n] - r.loss);
+  return r;
+}
+
+/// Of the options: form, heads, steps and seed.
+template <class T>
+Raw<T> rollout(const RolloutModel& model, const RolloutOptions& options) {
   Raw<T> raw;
   const int64_t d = model.hidden(), inputs = model.inputs();
-  const auto head = model.head.as<T>();
-  const auto states = int64_t(head.size()) - d;
   for (int64_t m = 0; m < model.members(); ++m)
     for (int64_t entry = 0; entry < model.batch(); ++entry) {
-      const Gru<T> gru = member_of<T>(model, form, m);
+      const Gru<T> gru = member_of<T>(model, options.form, m);
       const auto features = model.features.as<T>().subspan(size_t(entry * inputs), size_t(inputs));
       std::vector<T> x(features.begin(), features.end()), h(size_t(d), T(0));
       if (!model.h0.empty()) {
         const auto start = model.h0.as<T>().subspan(size_t(m * d), size_t(d));
         h.assign(start.begin(), start.end());
       }
-      for (int64_t t = 0; t < steps; ++t) {
+      for (int64_t t = 0; t < options.steps; ++t) {
         h = gru.step(x, h);
-        T entropy = 0, norm = 0;
-        const std::vector<T> s = state_softmax<T>(h, states, &entropy);
-        x[0] = classic_loss<T>(head, h, s);
+        T norm = 0;
         for (const T v : h) norm += v * v;
-        raw.losses.push_back(x[0]);
+        const HeadResult<T> r = options.heads == Heads::classic
+                                    ? classic_heads<T>(model, h)
+                                    : two_hot_heads<T>(model, h, options.seed, m * model.batch() + entry, t);
+        x[0] = r.loss;
+        raw.losses.push_back(r.loss);
         raw.norms.push_back(std::sqrt(norm));
-        raw.entropies.push_back(entropy);
+        raw.entropies.push_back(r.entropy);
+        raw.variances.push_back(r.variance);
       }
       raw.states.insert(raw.states.end(), h.begin(), h.end());
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "forecast/random.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "forecast/rollout/packing.hpp"
 #include "lockstep/error.hpp"
@@ -38,6 +39,14 @@ RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options
   l.blocks = (l.hidden + p - 1) / p;
   l.rows = round_up(l.blocks * p, kHeadChains);
   l.columns = round_up(l.hidden, kRowChains);
+  l.head = l.rows + l.states;
+  l.values = 3;
+  if (options.heads == Heads::two_hot) {
+    const HeadShape s = head_shape(model, options.heads);
+    l.states = 0;
+    l.head = (l.columns + 1) * s.classes() + (l.columns + s.classes() + 1) * s.bins;
+    l.values = 4;
+  }
   return l;
 }
 
@@ -58,6 +67,8 @@ struct Rollout::State {
   RolloutMemory memory;
   RolloutPath path = RolloutPath::one_launch;
   int capacity = 0;
+  HeadShape shape;
+  uint32_t key = 0;
   Buffer zr, n, input, bias, head, h0, features, pre, work, last, out;
   std::optional<Graph> graph;
 
@@ -73,25 +84,25 @@ struct Rollout::State {
     with_type([&]<class T>(T) {
       if (path == RolloutPath::by_steps) {
         layout = layout_of(model, options,
-                           vector_lanes(device, step_kernels<T>(options.form).gates, model.storage()));
+                           vector_lanes(device, step_kernels<T>(options.form, shape).gates, model.storage()));
         return;
       }
       const Limits& limits = device.info().limits;
       layout =
           layout_of(model, options, lanes_of(model.hidden(), std::min<int64_t>(limits.group_lanes, 1024)));
-      const int64_t bytes = shared_bytes<T>(int(layout.rows));
+      const int64_t bytes = shared_bytes<T>(shape, int(layout.rows));
       capacity = bytes <= limits.shared_bytes ? int(layout.rows) : 0;
-      memory.shared_per_group = shared_bytes<T>(capacity);
+      memory.shared_per_group = shared_bytes<T>(shape, capacity);
     });
   }
 
   void predict() {
     const RolloutLayout& l = layout;
     const int64_t word = size_of(model.storage()), mb = l.members * l.blocks, g = l.groups();
-    memory.weights = word * (mb * l.columns * 3 * l.p + mb * l.inputs * 3 * l.p + mb * 4 * l.p + l.rows +
-                             l.states + l.members * l.rows + l.batch * l.inputs);
+    memory.weights = word * (mb * (3 * l.columns + 3 * l.inputs + 4) * l.p + l.head + l.members * l.rows +
+                             l.batch * l.inputs);
     memory.state = word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (path == RolloutPath::by_steps ? g : 0));
-    memory.outputs = word * 3 * g * std::max<int64_t>(l.steps, 1);
+    memory.outputs = word * l.values * g * std::max<int64_t>(l.steps, 1);
   }
 
   void allocate() {
@@ -103,7 +114,7 @@ struct Rollout::State {
     features = device.upload(model.features.packed().reshape({l.batch, l.inputs}));
     pre = device.allocate(storage, {l.groups() * l.blocks, 3, l.p});
     work = device.allocate(storage, {l.groups(), 3, l.rows});
-    out = device.allocate(storage, {3, l.groups(), std::max<int64_t>(l.steps, 1)});
+    out = device.allocate(storage, {l.values, l.groups(), std::max<int64_t>(l.steps, 1)});
     device.clear(work);
     if (path == RolloutPath::by_steps) last = device.allocate(storage, {l.groups()});
   }
@@ -111,14 +122,14 @@ struct Rollout::State {
   template <class T>
   void launch_one() const {
     const RolloutLayout& l = layout;
-    device.launch(one_launch_kernel<T>(options.form, int(l.p), capacity), {l.groups()}, zr, n, input, bias,
-                  head, features, h0, pre, work, out, l.batch, l.steps, l.hidden, l.states);
+    device.launch(one_launch_kernel<T>(options.form, shape, int(l.p), capacity), {l.groups()}, zr, n, input,
+                  bias, head, features, h0, pre, work, out, l.batch, l.steps, l.hidden, l.states, key);
   }
 
   template <class T>
   void launch_steps() const {
     const RolloutLayout& l = layout;
-    const StepKernels<T>& k = step_kernels<T>(options.form);
+    const StepKernels<T> k = step_kernels<T>(options.form, shape);
     const bool before = options.form == GruForm::reset_before;
     const int64_t member_bytes = l.blocks * l.p * l.columns * 3 * int64_t(sizeof(T));
     const int64_t at_once = std::clamp<int64_t>(kCachedBytes / member_bytes, 1, l.members);
@@ -128,14 +139,14 @@ struct Rollout::State {
       const Buffer z = of_members(zr), u = of_members(n), w = of_members(input), b = of_members(bias);
       const Buffer p = pre.rows(g0 * l.blocks, groups * l.blocks), h = work.rows(g0, groups),
                    loss = last.rows(g0, groups);
-      const Buffer results = out.window({0, g0, 0}, {3, groups, l.steps});
+      const Buffer results = out.window({0, g0, 0}, {l.values, groups, l.steps});
       const Extent extent{groups, l.blocks, l.p};
       device.launch(k.begin, extent, w, b, features, h0.rows(first, m), p, h, loss, l.batch);
       for (int64_t t = 0; t < l.steps; ++t) {
         const int64_t from = before ? 0 : t % 2, to = before ? 0 : 1 - from;
         device.launch(k.gates, extent, z, u, w, b, p, loss, h, l.batch, from);
         if (before) device.launch(k.candidate, extent, u, w, p, loss, h, l.batch);
-        device.launch(k.head, {groups}, head, h, loss, results, to, t, l.hidden, l.states);
+        device.launch(k.head, {groups}, head, h, loss, results, to, t, g0, l.hidden, l.states, key);
       }
     }
   }
@@ -149,6 +160,8 @@ Rollout::Rollout(const Device& device, const RolloutModel& model, const RolloutO
                      fmt::format("0 to {}", kMostSteps));
   State& s = *state_;
   s.device = device, s.model = model, s.options = options;
+  s.shape = head_shape(model, options.heads);
+  s.key = seed_key(options.seed);
   s.choose_path();
   s.predict();
   s.allocate();
@@ -172,14 +185,17 @@ std::vector<Array> Rollout::raw() const {
   const RolloutLayout& l = s.layout;
   std::vector<Array> raw;
   const Array all = s.device.download(s.out);
-  for (int64_t k = 0; k < 3; ++k)
-    raw.push_back(all[k].slice(1, 0, s.options.steps).copy().reshape({l.members, l.batch, s.options.steps}));
+  const auto value = [&](int64_t k) {
+    return all[k].slice(1, 0, s.options.steps).copy().reshape({l.members, l.batch, s.options.steps});
+  };
+  for (int64_t k = 0; k < 3; ++k) raw.push_back(value(k));
   if (s.options.steps == 0) {
     Array start = s.model.h0;
     if (start.empty())
       start = Array::of(std::vector<double>(size_t(l.members * l.hidden), 0.0)).to(s.model.storage());
     start = start.packed().reshape({l.members, 1, l.hidden});
     raw.push_back(start);
+    if (l.values > 3) raw.push_back(value(3));
     return raw;
   }
   const bool second =
@@ -187,6 +203,7 @@ std::vector<Array> Rollout::raw() const {
   const Array work = s.device.download(s.work);
   raw.push_back(
       work.slice(1, second ? 1 : 0, 1).slice(2, 0, l.hidden).copy().reshape({l.members, l.batch, l.hidden}));
+  if (l.values > 3) raw.push_back(value(3));
   return raw;
 }
 
@@ -201,8 +218,8 @@ std::vector<Kernel> Rollout::kernels() const {
   const State& s = *state_;
   return s.with_type([&]<class T>(T) -> std::vector<Kernel> {
     if (s.path == RolloutPath::one_launch)
-      return {one_launch_kernel<T>(s.options.form, int(s.layout.p), s.capacity)};
-    const StepKernels<T>& k = step_kernels<T>(s.options.form);
+      return {one_launch_kernel<T>(s.options.form, s.shape, int(s.layout.p), s.capacity)};
+    const StepKernels<T> k = step_kernels<T>(s.options.form, s.shape);
     if (s.options.form == GruForm::reset_after) return {k.begin, k.gates, k.head};
     return {k.begin, k.gates, k.candidate, k.head};
   });

@@ -1,0 +1,73 @@
+// Gated recurrent units over sequences, forward and backward through time, on a device.
+//
+//   forecast::GruSequence gru(device, {.form = forecast::GruForm::reset_after, .steps = 20, .batch = 8, .inputs = 3, .hidden = 32});
+//   gru.set_weights(weights);
+//   gru.forward(x, h0);              // gru.states()
+//   gru.backward(d_states);          // gru.gradients(), d_x(), d_h0()
+//
+// T steps, B sequences, I inputs, D hidden; f32 or f64, any D. Forms as in rollout.hpp. Every sum has an order that
+// depends on sizes only: CPU, interpreter and CUDA give the same bits.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "lockstep/device.hpp"
+#include "lockstep/forecast/rollout.hpp"
+
+namespace lockstep::forecast {
+
+/// Gates side by side in the order z, r, n; x W + b, h U + rb.
+struct GruWeights {
+  Array w;   // (I, 3 D)
+  Array u;   // (D, 3 D)
+  Array b;   // (3 D)
+  Array rb;  // (3 D), of reset_after; empty: 0
+};
+
+/// PyTorch's nn.GRU of one layer and direction: weight_ih (3 D, I), weight_hh (3 D, D), bias_ih and bias_hh (3 D) with
+/// gates r, z, n. Biases may be empty. Throws InputError, naming the array, where shapes or types disagree.
+GruWeights weights_of_torch(const Array& weight_ih, const Array& weight_hh, const Array& bias_ih,
+                            const Array& bias_hh);
+/// The layer `layer` of a file with PyTorch's names (weight_ih_l0 …), .npz or .safetensors. `prefix` stands in front of
+/// the names, "encoder." for one.
+GruWeights load_torch_gru(const std::filesystem::path& path, int layer = 0, const std::string& prefix = {});
+
+struct GruShape {
+  GruForm form = GruForm::reset_before;
+  int64_t steps = 1, batch = 1, inputs = 1, hidden = 1;
+  Storage storage = Storage::f32;
+};
+
+/// Launches are put on the default stream; buffers stay the same ones.
+class GruSequence {
+ public:
+  /// Throws InputError for sizes below 1 and storage other than f32 and f64.
+  GruSequence(const Device& device, const GruShape& shape);
+  ~GruSequence();
+  GruSequence(GruSequence&&) noexcept;
+  GruSequence& operator=(GruSequence&&) noexcept;
+
+  /// Throws InputError where shapes or types do not fit; recurrent biases with reset_before are refused.
+  void set_weights(const GruWeights& weights);
+  /// x (T, B, I) and h0 (B, D). The states (T + 1, B, D) begin with h0.
+  void forward(const Buffer& x, const Buffer& h0);
+  Buffer states() const;
+  /// Gradients of sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x.
+  void backward(const Buffer& d_states);
+  /// Of the weights, as GruWeights has them; rb of reset_after.
+  struct Gradients {
+    Buffer w, u, b, rb;
+  };
+  Gradients gradients() const;
+  Buffer d_x() const;   // (T, B, I)
+  Buffer d_h0() const;  // (B, D)
+  std::vector<Kernel> kernels() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep::forecast

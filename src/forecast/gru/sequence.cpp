@@ -1,0 +1,189 @@
+// A GRU over a sequence: the inputs' products at once, those with U step by step, and back.
+#include <fmt/format.h>
+
+#include "forecast/gru/kernels.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/forecast/gru.hpp"
+#include "lockstep/primitives.hpp"
+
+namespace lockstep::forecast {
+
+struct GruSequence::State {
+  Device device;
+  GruShape s;
+  Buffer w, u, b, rb;                             // weights
+  Buffer w_t, u_t, x_t, h_t, rh_t, ones;          // transposed, for products
+  Buffer x, xw, states, z, r, n, extra;           // extra: r h, or a = h U_n + rb_n
+  Buffer g, c;                                    // of one step: (B, 3 D), (B, D)
+  Buffer d_g, d_u, carried, dw, du, db, drb, dx;  // gradients
+
+  int64_t rows() const { return s.steps * s.batch; }
+  bool before() const { return s.form == GruForm::reset_before; }
+
+  void allocate() {
+    const int64_t t = s.steps, n_b = s.batch, d = s.hidden, in = s.inputs;
+    const auto make = [&](Shape shape) {
+      const Buffer buffer = device.allocate(s.storage, shape);
+      device.clear(buffer);
+      return buffer;
+    };
+    w = make({in, 3 * d}), u = make({d, 3 * d}), b = make({3 * d}), rb = make({3 * d});
+    w_t = make({3 * d, in}), u_t = make({3 * d, d}), x_t = make({in, rows()}), h_t = make({d, rows()});
+    ones = make({1, rows()});
+    primitives::fill(device, ones, 1);
+    xw = make({rows(), 3 * d}), states = make({t + 1, n_b, d});
+    for (Buffer* one : {&z, &r, &n, &extra}) *one = make({rows(), d});
+    g = make({n_b, 3 * d}), c = make({n_b, d}), carried = make({n_b, d});
+    d_g = make({rows(), 3 * d}), dw = make({in, 3 * d}), du = make({d, 3 * d}), db = make({3 * d}),
+    drb = make({3 * d});
+    dx = make({t, n_b, in});
+    if (before())
+      rh_t = make({d, rows()});
+    else
+      d_u = make({rows(), 3 * d});
+  }
+
+  Buffer step(const Buffer& all, int64_t t) const { return all.rows(t * s.batch, s.batch); }
+  Buffer state(int64_t t) const { return states.rows(t, 1).reshape({s.batch, s.hidden}); }
+  /// Columns [first, first + count) gates of a matrix.
+  Buffer gates(const Buffer& matrix, int64_t first, int64_t count) const {
+    return matrix.window({0, first * s.hidden}, {matrix.shape()[0], count * s.hidden});
+  }
+
+  template <class T>
+  void forward() const {
+    const GruKernels<T>& k = gru_kernels<T>();
+    const Extent extent{s.batch, s.hidden};
+    primitives::matmul(device, x.reshape({rows(), s.inputs}), w, xw);
+    for (int64_t t = 0; t < s.steps; ++t) {
+      const Buffer h = state(t), next = state(t + 1), zt = step(z, t), rt = step(r, t), nt = step(n, t),
+                   et = step(extra, t);
+      if (before()) {
+        primitives::matmul(device, h, gates(u, 0, 2), gates(g, 0, 2));
+        device.launch(k.gates, extent, step(xw, t), b, g, h, zt, rt, et);
+        primitives::matmul(device, et, gates(u, 2, 1), c);
+        device.launch(k.candidate, extent, step(xw, t), b, c, zt, h, nt, next);
+      } else {
+        primitives::matmul(device, h, u, g);
+        device.launch(k.step, extent, step(xw, t), b, g, rb, h, zt, rt, nt, et, next);
+      }
+    }
+  }
+
+  template <class T>
+  void backward(const Buffer& incoming) const {
+    const GruKernels<T>& k = gru_kernels<T>();
+    const Extent extent{s.batch, s.hidden};
+    const int64_t d = s.hidden;
+    primitives::transpose(device, u, u_t);
+    device.clear(carried);
+    for (int64_t t = s.steps - 1; t >= 0; --t) {
+      const Buffer h = state(t), zt = step(z, t), rt = step(r, t), nt = step(n, t), dg = step(d_g, t);
+      const Buffer in = incoming.rows(t, 1).reshape({s.batch, d});
+      if (before()) {
+        device.launch(k.back, extent, in, zt, nt, h, carried, dg);
+        primitives::matmul(device, gates(dg, 2, 1), u_t.rows(2 * d, d), c);
+        device.launch(k.back_reset, extent, c, rt, h, carried, dg);
+        primitives::matmul(device, gates(dg, 0, 2), u_t.rows(0, 2 * d), c);
+      } else {
+        device.launch(k.back_step, extent, in, zt, rt, nt, step(extra, t), h, carried, dg, step(d_u, t));
+        primitives::matmul(device, step(d_u, t), u_t, c);
+      }
+      device.launch(k.add, extent, c, carried);
+    }
+    weight_gradients();
+  }
+
+  void weight_gradients() const {
+    const int64_t d = s.hidden;
+    primitives::transpose(device, x.reshape({rows(), s.inputs}), x_t);
+    primitives::transpose(device, states.rows(0, s.steps).reshape({rows(), d}), h_t);
+    primitives::transpose(device, w, w_t);
+    primitives::matmul(device, x_t, d_g, dw);
+    primitives::matmul(device, d_g, w_t, dx.reshape({rows(), s.inputs}));
+    primitives::matmul(device, ones, d_g, db.reshape({1, 3 * d}));
+    if (before()) {
+      primitives::transpose(device, extra, rh_t);
+      primitives::matmul(device, h_t, gates(d_g, 0, 2), gates(du, 0, 2));
+      primitives::matmul(device, rh_t, gates(d_g, 2, 1), gates(du, 2, 1));
+    } else {
+      primitives::matmul(device, h_t, d_u, du);
+      primitives::matmul(device, ones, d_u, drb.reshape({1, 3 * d}));
+    }
+  }
+
+  void expect(const Buffer& given, const Shape& shape, const char* what) const {
+    if (given.storage() != s.storage || given.shape() != shape || !given.contiguous())
+      throw InputError(fmt::format("{} {} {}", what, name(given.storage()), to_string(given.shape())),
+                       "GruSequence", fmt::format("{} {}", name(s.storage), to_string(shape)));
+  }
+  void set(const Array& from, const Sizes& shape, const Buffer& to, const char* what) const {
+    if (from.storage() != s.storage || from.shape() != shape)
+      throw InputError(fmt::format("{} of {} elements of {}", what, from.elements(), name(from.storage())),
+                       "GruSequence", fmt::format("{} {}", name(s.storage), to_string(to.shape())));
+    const Array packed = from.packed();
+    device.write(to, packed.data(), packed.bytes());
+  }
+};
+
+GruSequence::GruSequence(const Device& device, const GruShape& shape) : state_(std::make_unique<State>()) {
+  if (shape.steps < 1 || shape.batch < 1 || shape.inputs < 1 || shape.hidden < 1)
+    throw InputError(fmt::format("{} steps, {} sequences, {} inputs, {} hidden", shape.steps, shape.batch,
+                                 shape.inputs, shape.hidden),
+                     "GruSequence", "1 or more of each");
+  if (shape.storage != Storage::f32 && shape.storage != Storage::f64)
+    throw InputError(fmt::format("elements of {}", name(shape.storage)), "GruSequence", "f32 or f64");
+  state_->device = device, state_->s = shape;
+  state_->allocate();
+}
+GruSequence::~GruSequence() = default;
+GruSequence::GruSequence(GruSequence&&) noexcept = default;
+GruSequence& GruSequence::operator=(GruSequence&&) noexcept = default;
+
+void GruSequence::set_weights(const GruWeights& weights) {
+  const State& s = *state_;
+  const int64_t d = s.s.hidden;
+  if (s.before() && !weights.rb.empty())
+    throw InputError("recurrent biases", "GruSequence", "none with reset_before");
+  s.set(weights.w, {s.s.inputs, 3 * d}, s.w, "W");
+  s.set(weights.u, {d, 3 * d}, s.u, "U");
+  s.set(weights.b, {3 * d}, s.b, "b");
+  if (weights.rb.empty())
+    s.device.clear(s.rb);
+  else
+    s.set(weights.rb, {3 * d}, s.rb, "rb");
+}
+
+void GruSequence::forward(const Buffer& x, const Buffer& h0) {
+  State& s = *state_;
+  s.expect(x, {s.s.steps, s.s.batch, s.s.inputs}, "x");
+  s.expect(h0, {s.s.batch, s.s.hidden}, "h0");
+  s.x = x;
+  s.device.copy(h0, s.states.rows(0, 1));
+  s.s.storage == Storage::f64 ? s.forward<f64>() : s.forward<f32>();
+}
+
+void GruSequence::backward(const Buffer& d_states) {
+  const State& s = *state_;
+  if (!s.x) throw InputError("backward before forward", "GruSequence", "forward first");
+  s.expect(d_states, {s.s.steps, s.s.batch, s.s.hidden}, "gradient of states");
+  s.s.storage == Storage::f64 ? s.backward<f64>(d_states) : s.backward<f32>(d_states);
+}
+
+Buffer GruSequence::states() const { return state_->states; }
+GruSequence::Gradients GruSequence::gradients() const {
+  return {state_->dw, state_->du, state_->db, state_->drb};
+}
+Buffer GruSequence::d_x() const { return state_->dx; }
+Buffer GruSequence::d_h0() const { return state_->carried; }
+
+std::vector<Kernel> GruSequence::kernels() const {
+  const auto of = [&]<class T>(T) -> std::vector<Kernel> {
+    const GruKernels<T>& k = gru_kernels<T>();
+    if (state_->before()) return {k.gates, k.candidate, k.back, k.back_reset, k.add};
+    return {k.step, k.back_step, k.add};
+  };
+  return state_->s.storage == Storage::f64 ? of(f64()) : of(f32());
+}
+
+}  // namespace lockstep::forecast
