@@ -1,7 +1,7 @@
 // The cases of forecast, folder by folder.
 #include "forecast/gru/cases.hpp"
-#include "forecast/predict/cases.hpp"
 
+#include "forecast/predict/cases.hpp"
 #include "forecast/rollout/cases.hpp"
 #include "forecast/train/cases.hpp"
 #include "lockstep/verify.hpp"
