@@ -171,7 +171,8 @@ def main():
     parser.add_argument("--tuning-seeds", type=int, default=3)
     parser.add_argument("--out", default="")
     bench = Bench(parser.parse_args())
-    result = {"command": " ".join(["bench/forecast_training.py", *sys.argv[1:]]), "device": bench.a.device,
+    result = {"command": f"bench/forecast_training.py lockstep --data DIR --tasks {bench.a.tasks} --seeds {bench.a.seeds} "
+              f"--tuning-seeds {bench.a.tuning_seeds}", "device": bench.a.device,
               "machine": platform.processor() or platform.machine(), "threads": 1, "seeds": bench.a.seeds, "tasks": {}}
     for task in bench.a.tasks.split(","):
         target, constant = bench.constant(task)
