@@ -70,13 +70,25 @@ Manifold product(const Manifold& a, const Manifold& b);
 /// tukey       a^2 / 3 (1 - (1 - s / a^2)^3) where s <= a^2, else a^2 / 3
 /// geman_mcclure  s / (1 + s / a^2)
 /// arctan      a atan(s / a)
+/// soft_l1     2 a^2 (sqrt(1 + s / a^2) - 1)
+/// expression  `rho` of s, any expression; it is traced as residuals are, and its numbers are data
 struct RobustLoss {
-  enum class Kind : uint8_t { none, huber, cauchy, tukey, geman_mcclure, arctan };
+  enum class Kind : uint8_t { none, huber, cauchy, tukey, geman_mcclure, arctan, soft_l1, expression };
   Kind kind = Kind::none;
   double scale = 1;
+  std::function<Value(const Value& s)> rho = {};  // of Kind::expression
 };
-/// "none", "huber:1.5" … Throws InputError for other text or a scale that is not positive.
+/// "none", "huber:1.5" …, "tolerant:1,0.1". Throws InputError for other text or a scale that is not positive.
 RobustLoss parse_robust_loss(const std::string& text);
+/// rho(s) by a function that is called once, when terms are added. It should grow with s; where its slope is
+/// negative, the Jacobian takes 0 for it.
+RobustLoss expression_loss(std::function<Value(const Value& s)> rho);
+/// b log(1 + e^((s - a) / b)) - b log(1 + e^(-a / b)): nothing up to s near a, then s - a. `a` >= 0, `b` > 0.
+RobustLoss tolerant_loss(double a, double b);
+/// factor rho(s); `factor` >= 0. For weights by instance see Problem::weigh.
+RobustLoss scaled_loss(const RobustLoss& loss, double factor);
+/// outer(inner(s)).
+RobustLoss composed_loss(const RobustLoss& outer, const RobustLoss& inner);
 /// rho as a Value.
 Value robust_loss(const RobustLoss& loss, const Value& s);
 
@@ -124,6 +136,10 @@ struct TermType {
 struct BlockSet {
   int id = -1;
 };
+/// Instances that were added together, by their number in the order of adding.
+struct TermSet {
+  int id = -1;
+};
 
 /// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were
 /// added. Shape, index and value errors throw InputError that names the term, the instance and the slot. Unit
@@ -140,30 +156,52 @@ class Problem {
   BlockSet add_blocks(std::string name, Manifold manifold, std::span<const double> values);
   /// One instance per row. `indices`: (n, slots), block numbers within `sets[slot]`; `data`: (n, type.data).
   /// Terms of one type, and types of one topology, share kernels.
-  void add_terms(const TermType& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
-                 std::span<const double> data);
-  void add_terms(const TermType& type, std::initializer_list<BlockSet> sets, std::span<const int32_t> indices,
-                 std::span<const double> data) {
-    add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
+  TermSet add_terms(const TermType& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
+                    std::span<const double> data);
+  TermSet add_terms(const TermType& type, std::initializer_list<BlockSet> sets,
+                    std::span<const int32_t> indices, std::span<const double> data) {
+    return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
   }
 
   /// Loose residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
   /// one topology become one batch; literals in the expressions are data of the instance.
   autodiff::Graph& graph();
   Value variable(BlockSet set, int64_t block, int component = 0);
-  void add_residuals(std::span<const Value> residuals, const RobustLoss& loss = {});
+  TermSet add_residuals(std::span<const Value> residuals, const RobustLoss& loss = {});
+
+  // A problem may change between minimisations. Expressions that were seen before compile nothing, also in
+  // other problems of the process.
+
+  /// More blocks at the end of a set; its numbers stay. Spans of values() end.
+  void append_blocks(BlockSet set, std::span<const double> values);
+  /// Data of the instances from `first` on: (n, type.data). Not of loose residuals, whose numbers are theirs.
+  void set_data(TermSet terms, std::span<const double> data, int64_t first = 0);
+  /// Instances that are disabled count nowhere, as if they were not there; their places stay.
+  void enable(TermSet terms, int64_t instance, bool enabled = true);
+  void enable(TermSet terms, bool enabled = true);
+  bool enabled(TermSet terms, int64_t instance) const;
+  /// Each instance counts w 1/2 rho(|r|^2) (an energy w e) from now on, w >= 0; one number, or one by instance.
+  void weigh(TermSet terms, std::span<const double> weights);
+  void weigh(TermSet terms, double weight) { weigh(terms, {&weight, 1}); }
+  /// Takes the instances out for good. The others keep their numbers and their order.
+  void remove(TermSet terms);
+  int64_t instance_count(TermSet terms) const;  // disabled ones too
 
   /// Holds a block.
   void fix(BlockSet set, int64_t block, bool fixed = true);
+  /// Holds tangent coordinates of a block, of all methods and linear solvers; those given before are free again.
+  /// Of so3, for example, {2} holds the turn about the body's z.
+  void fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates);
   bool fixed(BlockSet set, int64_t block) const;
   /// Bounds of a component of a Euclidean block; infinities for none.
   void bound(BlockSet set, int64_t block, int component, double lower, double upper);
 
+  /// (count, ambient), until blocks are added.
   std::span<const double> values(BlockSet set) const;
   std::span<double> values(BlockSet set);
   int64_t block_count(BlockSet set) const;
   int64_t residual_count() const;  // scalar residuals; an energy counts as one
-  int64_t variable_count() const;  // tangent coordinates of blocks that are not fixed
+  int64_t variable_count() const;  // tangent coordinates that are not held
   /// Topologies, hence kernels of each kind.
   int64_t batch_count() const;
 
@@ -190,6 +228,7 @@ enum class Termination : uint8_t {
   stopped,     // by the callback
   no_descent,  // no step lowers the cost
   failure,     // values or derivatives are not finite, or a matrix is singular
+  time_limit,
 };
 /// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
 enum class Backend : uint8_t { gpu, cpu, automatic };
@@ -242,6 +281,19 @@ struct Options {
   double weight_decay = 0;      // adamw
   /// Called after each iteration; false stops.
   std::function<bool(const Iteration&)> callback;
+  /// The problem's values are the accepted point when the callback is called, at the price of a copy from the
+  /// device; else they are the start until the end.
+  bool update_values = false;
+  double time_limit = 0;  // seconds after which no iteration begins; 0: none
+  /// Graduated non-convexity (Blake and Zisserman 1987; Yang et al. 2020): minimises with the scales of all
+  /// robust losses widened, first so far that the largest |r| lies within them, then narrower by `factor` each
+  /// time for `iterations` iterations, and at last as they are, until a tolerance is met. Far outliers and bad
+  /// starts then end in fewer wrong valleys. Losses by expression are left as they are. 0: off.
+  struct Graduation {
+    double factor = 0;  // usually 1.4 to 4
+    int iterations = 5;
+  };
+  Graduation graduation = {};
   /// A file that holds the state of the minimisation after each iteration (written beside, renamed). Where it
   /// exists and belongs to this problem, the minimisation goes on from it.
   std::string checkpoint;
@@ -287,7 +339,9 @@ std::string report(const Summary& summary);
 Summary minimize(Problem& problem, Context& context, const Options& options = {});
 
 /// Covariance (J^T J)^-1 of the blocks' tangent coordinates at the problem's values: the joint matrix,
-/// row-major, in the order given. Throws InputError where J^T J is singular.
+/// row-major, in the order given. J is that of evaluate(): corrected by the robust losses, in tangent
+/// coordinates of each block's manifold. Nothing is multiplied by a variance of the residuals; bounds are not
+/// seen, and coordinates that are held have zeros. Throws InputError where J^T J is singular.
 std::vector<double> covariance(const Problem& problem, Context& context,
                                std::span<const std::pair<BlockSet, int64_t>> blocks);
 

@@ -237,7 +237,7 @@ void bind_readers(nb::module_& module) {
                           to_numpy(std::move(mesh.faces), {faces, 3}));
   });
   module.def("read_g2o", [](const std::string& file, const std::string& loss) {
-    auto graph = build(io::read_g2o(file), file, parse_robust_loss(loss));
+    auto graph = build(io::read_g2o(file), parse_robust_loss(loss));
     return nb::make_tuple(nb::cast(std::move(graph.problem)), graph.poses.id, graph.landmarks.id);
   });
   module.def("read_bal", [](const std::string& file, const std::string& loss) {

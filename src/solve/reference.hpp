@@ -21,11 +21,12 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
     autodiff::Graph graph;
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
-    const int numbers = t.constants - int(t.has_loss());
+    const int numbers = t.constants - t.loss_constants;
     for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
     const std::vector<Value> outputs = t.residuals(graph, leaves, constants);
     for (const Segment& s : batch.segments)
       for (int64_t i = 0; i < s.count; ++i) {
+        if (!s.counts(i)) continue;
         std::vector<T> at;
         for (const ExpressionKey::Leaf& l : t.leaves) {
           if (l.slot < 0) {
@@ -53,17 +54,40 @@ T loss(RobustLoss::Kind kind, T s, double scale) {
   return autodiff::evaluate<T>(robust_loss({kind, scale}, v), std::vector<T>{s});
 }
 
-/// Calls f(kind of loss, its scale, whether an energy, rows, first residual) for each instance.
+/// An instance's part of the cost: its expression, the numbers of its loss, its weight, and its first residual.
+struct Part {
+  const ExpressionKey* expression;
+  std::span<const double> loss;
+  double weight;
+  size_t first;
+
+  template <class T>
+  T rho(T s) const {
+    autodiff::Graph graph;
+    const Value v = graph.variable("s");
+    std::vector<Value> numbers;
+    for (const double n : loss) numbers.push_back(graph.constant(n));
+    const Value value = expression->rho(v, numbers);
+    return T(weight) * autodiff::evaluate<T>(value, std::vector<T>{s});
+  }
+};
+
+/// Calls f(Part) for each instance.
 template <class F>
 void each_instance(const Problem& problem, F f) {
   size_t first = 0;
   for (const Batch& batch : problem.state().batches) {
     const ExpressionKey& t = *batch.expression;
     for (const Segment& s : batch.segments)
-      for (int64_t i = 0; i < s.count; ++i, first += size_t(t.rows)) {
-        const double scale =
-            t.has_loss() ? s.constants[size_t(((s.own_constants ? i : 0) + 1) * t.constants - 1)] : 1;
-        f(t.loss, scale, t.energy, t.rows, first);
+      for (int64_t i = 0; i < s.count; ++i) {
+        if (!s.counts(i)) continue;
+        const size_t row = size_t(s.own_constants ? i : 0) + 1;
+        const std::span<const double> constants(s.constants);
+        f(Part{
+            &t,
+            constants.subspan(row * size_t(t.constants) - size_t(t.loss_constants), size_t(t.loss_constants)),
+            t.weighted ? s.weights[size_t(i)] : 1.0, first});
+        first += size_t(t.rows);
       }
   }
 }
@@ -72,14 +96,15 @@ template <class T>
 T cost(const Problem& problem, std::span<const T> x) {
   const std::vector<T> r = residuals<T>(problem, x);
   T total = T(0);
-  each_instance(problem, [&](RobustLoss::Kind kind, double scale, bool energy, int rows, size_t first) {
-    if (energy) {
-      total += r[first];
+  each_instance(problem, [&](const Part& part) {
+    if (part.expression->energy) {
+      total += T(part.weight) * r[part.first];
       return;
     }
     T s = T(0);
-    for (int k = 0; k < rows; ++k) s += r[first + size_t(k)] * r[first + size_t(k)];
-    total += T(0.5) * (kind == RobustLoss::Kind::none ? s : loss<T>(kind, s, scale));
+    for (int k = 0; k < part.expression->rows; ++k)
+      s += r[part.first + size_t(k)] * r[part.first + size_t(k)];
+    total += T(0.5) * (part.expression->has_loss() ? part.rho(s) : T(part.weight) * s);
   });
   return total;
 }
@@ -149,11 +174,12 @@ inline Linearized linearize(const Problem& problem, std::span<const double> x, s
     autodiff::Graph graph;
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
-    const int numbers = t.constants - int(t.has_loss());
+    const int numbers = t.constants - t.loss_constants;
     for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
     const std::vector<Value> outputs = t.residuals(graph, leaves, constants);
     for (const Segment& s : batch.segments)
       for (int64_t i = 0; i < s.count; ++i) {
+        if (!s.counts(i)) continue;
         const double* own_constants = &s.constants[size_t(s.own_constants ? i * t.constants : 0)];
         std::vector<std::vector<C>> blocks;
         std::vector<int64_t> tangent;  // coordinate by column; -1 where fixed
@@ -180,9 +206,12 @@ inline Linearized linearize(const Problem& problem, std::span<const double> x, s
         double squares = 0;
         for (const C& v : r) squares += v.real() * v.real();
         double slope = 1, rho = squares;
-        if (t.has_loss()) {
-          const double scale = own_constants[t.constants - 1];
-          const C both = loss<C>(t.loss, C(squares, kStep), scale);
+        if (t.has_loss() || t.weighted) {
+          const Part part{&t,
+                          {own_constants + numbers, size_t(t.loss_constants)},
+                          t.weighted ? s.weights[size_t(i)] : 1.0,
+                          0};
+          const C both = part.rho(C(squares, kStep));
           rho = both.real(), slope = both.imag() / kStep;
         }
         sum.cost += 0.5 * rho;

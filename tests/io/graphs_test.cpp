@@ -1,6 +1,7 @@
 // g2o, BAL and CSV: what is read, what is refused and with which line.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/temporary_folder.hpp"
@@ -24,6 +25,21 @@ const std::string kIdentity6 = "1 0 0 0 0 0 1 0 0 0 0 1 0 0 0 1 0 0 1 0 1";
 const std::string kIdentity3 = "1 0 0 1 0 1";
 std::string g2o_refusal(const std::string& text) {
   return error_of([&] { parse_g2o(text, "p.g2o"); });
+}
+
+TEST(G2o, SemidefiniteInformationHasAFactorWithRowsOfZeros) {
+  for (const auto& a : {std::array<double, 9>{0, 0, 0, 0, 4, 2, 0, 2, 1},
+                        {1, 1, 0, 1, 1, 0, 0, 0, 1},
+                        {0, 0, 0, 0, 0, 0, 0, 0, 0}}) {
+    std::array<double, 9> w;
+    ASSERT_TRUE(whitening_factor(a.data(), 3, w.data()));
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t j = 0; j < 3; ++j) {
+        double sum = 0;
+        for (size_t k = 0; k < 3; ++k) sum += w[k * 3 + i] * w[k * 3 + j];
+        EXPECT_NEAR(sum, a[i * 3 + j], 1e-15);
+      }
+  }
 }
 
 TEST(G2o, ReadsThreeDimensions) {
@@ -74,7 +90,8 @@ TEST(G2o, RefusesWithTheLine) {
   EXPECT_EQ(
       g2o_refusal("VERTEX_SE2 0 0 0 0\nVERTEX_CAM 1 0 0 0\n"),
       "unknown tag 'VERTEX_CAM' [p.g2o:2]: expected VERTEX_SE2, VERTEX_XY, VERTEX_SE3:QUAT, VERTEX_TRACKXYZ, "
-      "EDGE_SE2, EDGE_SE2_XY, EDGE_POINTXY, EDGE_SE3:QUAT, EDGE_SE3_TRACKXYZ, PARAMS_SE3OFFSET or FIX");
+      "EDGE_SE2, EDGE_SE2_XY, EDGE_BEARING_SE2_XY, EDGE_POINTXY, EDGE_PRIOR_SE2, EDGE_SE3:QUAT, "
+      "EDGE_SE3_TRACKXYZ, EDGE_SE3_PRIOR, PARAMS_SE3OFFSET or FIX");
   EXPECT_EQ(g2o_refusal(two + "VERTEX_SE2 1 5 5 5\n"),
             "vertex 1 a second time [p.g2o:3]: expected each vertex once");
   EXPECT_EQ(g2o_refusal("\n" + edge("0 9 1 0 0 " + kIdentity3)),
@@ -82,9 +99,9 @@ TEST(G2o, RefusesWithTheLine) {
   EXPECT_EQ(g2o_refusal(edge("1 1 1 0 0 " + kIdentity3)),
             "an edge from vertex 1 to itself [p.g2o:3]: expected two different vertices");
   for (const char* matrix :
-       {"0 0 0 1 0 1", "1 0 0 -1 0 1", "1 2 0 1 0 1", "1 1 0 1 0 1", "1e300 1e300 0 1 0 1"})
+       {"0 1 0 1 0 1", "1 0 0 -1 0 1", "1 2 0 1 0 1", "1 1 0 1 1 1", "1e300 1e300 0 1 0 1"})
     EXPECT_EQ(g2o_refusal(edge(std::string("0 1 1 0 0 ") + matrix)),
-              "the information matrix of edge 0 1 [p.g2o:3]: expected a positive definite matrix")
+              "the information matrix of edge 0 1 [p.g2o:3]: expected a positive semidefinite matrix")
         << matrix;
   EXPECT_EQ(g2o_refusal(edge("0 1 nan 0 0 " + kIdentity3)), "x is 'nan' [p.g2o:3]: expected a finite number");
   EXPECT_EQ(g2o_refusal(edge("0 1 1 1e999 0 " + kIdentity3)),
@@ -178,7 +195,7 @@ TEST(G2o, RefusesLandmarksWithTheLine) {
   EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2_XY 0 8 1 0" + unit),
             "vertex 8 is not in the file [p.g2o:3]: expected the id of a VERTEX line");
   EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2_XY 0 1 1 0 1 2 1\n"),
-            "the information matrix of edge 0 1 [p.g2o:3]: expected a positive definite matrix");
+            "the information matrix of edge 0 1 [p.g2o:3]: expected a positive semidefinite matrix");
   EXPECT_EQ(g2o_refusal(flat + "VERTEX_XY 3 1\n"), "y is missing [p.g2o:3]: expected a number");
   EXPECT_EQ(g2o_refusal(flat + "VERTEX_TRACKXYZ 3 1 2 3\n"),
             "VERTEX_TRACKXYZ in a graph of 2 dimensions [p.g2o:3]: expected poses of one dimension only");

@@ -11,8 +11,14 @@
 namespace lockstep::cli {
 namespace {
 
+void add_residuals(CLI::App& app, std::string& file) {
+  add_file(
+      app, "--residuals", file,
+      "CSV by edge or observation: term, instance, norm of the residual, what the robust loss leaves of it");
+}
+
 struct G2oCommand {
-  std::string input, out, start = "file";
+  std::string input, out, residuals, start = "file";
   SolveOptions solve{solve::PoseGraphRun().options};
 };
 
@@ -25,11 +31,12 @@ int run_g2o(const CommonOptions& common, const G2oCommand& command) {
   for (const solve::PoseStart start : {solve::PoseStart::tree, solve::PoseStart::chordal})
     if (command.start == solve::name(start)) run.start = start;
   run.loss = robust_option(command.solve);
+  run.residuals = command.residuals;
   return run_and_print(session, command.solve, run);
 }
 
 struct BalCommand {
-  std::string input, synthetic, out, ply;
+  std::string input, synthetic, out, ply, residuals;
   int64_t seed = 1;
   double noise = 0.5, disturbance = 1;
   SolveOptions solve{solve::BundleRun().options};
@@ -64,6 +71,7 @@ int run_bal(const CommonOptions& common, const BalCommand& command) {
   run.loss = robust_option(command.solve);
   run.out = command.out;
   run.ply = command.ply;
+  run.residuals = command.residuals;
   return run_and_print(session, command.solve, run);
 }
 
@@ -80,7 +88,9 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
       "(file; tree where the file has no poses)",
       {"file", "tree", "chordal"});
   add_file(*command.app, "--out", options->out, "the graph with the poses that were found");
+  add_residuals(*command.app, options->residuals);
   add_solve_options(*command.app, options->solve);
+  add_graduate(*command.app, options->solve);
   add_common(command, "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o");
   command.run = [&command, options] { return run_g2o(command.common, *options); };
 }
@@ -99,7 +109,9 @@ void add_solve_bal(CommandList& commands, CLI::App& solve) {
              "distance of the synthetic start from the truth (1), 0: none", "X", {.low = 0, .high = 100});
   add_file(app, "--out", options->out, "the problem with the cameras and points that were found");
   add_file(app, "--ply", options->ply, "points in grey, cameras in red");
+  add_residuals(app, options->residuals);
   add_solve_options(app, options->solve);
+  add_graduate(app, options->solve);
   add_common(command, "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply");
   command.run = [&command, options] { return run_bal(command.common, *options); };
 }

@@ -108,12 +108,13 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
              solve::parse_robust_loss(text);
            } catch (const InputError& e) {
              throw InputError(fmt::format("'{}'", text), "--robust",
-                              "none, huber, cauchy, tukey, geman_mcclure or arctan, with a positive scale as "
-                              "in huber:1.5 or without (1)");
+                              "none, huber, cauchy, tukey, geman_mcclure, arctan or soft_l1, with a positive "
+                              "scale as in huber:1.5 or without (1), or tolerant:A,B");
            }
            o.robust = text;
          },
-         "none, or huber, cauchy, tukey, geman_mcclure, arctan with a scale: huber:1.5 (none)")
+         "none, or huber, cauchy, tukey, geman_mcclure, arctan, soft_l1 with a scale: huber:1.5; "
+         "tolerant:A,B (none)")
       ->type_name("LOSS")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_integer(app, "--max-iterations", o.max_iterations, fmt::format("({})", o.max_iterations), "N", 0,
@@ -151,6 +152,8 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
              {.low = 0, .low_open = true});
   add_number(app, "--momentum", o.momentum, "of sgd (0)", "X", {.low = 0});
   add_number(app, "--weight-decay", o.weight_decay, "of adamw (0)", "X", {.low = 0});
+  add_number(app, "--time-limit", o.time_limit, "after which no iteration begins; 0: none (0)", "SECONDS",
+             {.low = 0});
   add_flag(app, "--verbose", o.verbose, "all iterations in the report instead of ten");
   add_flag(app, "--require-convergence", o.require_convergence, "exit code 1 where no tolerance was reached");
   add_file(app, "--checkpoint", o.checkpoint,
@@ -173,11 +176,21 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
                            "--learning-rate",
                            "--momentum",
                            "--weight-decay",
+                           "--time-limit",
                            "--verbose",
                            "--require-convergence",
                            "--checkpoint",
                            "--plot"})
     app.get_option(name)->group("Minimisation");
+}
+
+void add_graduate(CLI::App& app, SolveOptions& o) {
+  add_number(
+      app, "--graduate", o.graduate,
+      "starts with the robust loss as wide as the largest residual, narrower by X every five iterations; "
+      "1.4 to 4 are usual, 0: off (0)",
+      "X", {.low = 0});
+  app.get_option("--graduate")->group("Minimisation");
 }
 
 bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
@@ -206,6 +219,12 @@ void check_solve_options(const SolveOptions& o, const CommonOptions& common) {
     if (!rule.used && given(*o.app, rule.option))
       throw InputError(fmt::format("nothing uses it with --method {} --linear {}", m, o.linear), rule.option,
                        rule.expected);
+  if (o.graduate == 0) return;
+  if (!(o.graduate > 1))
+    throw InputError(fmt::format("{}", o.graduate), "--graduate", "a factor above 1, or 0");
+  if (o.robust == "none" || o.robust.starts_with("tolerant"))
+    throw InputError(fmt::format("nothing uses it with --robust {}", o.robust), "--graduate",
+                     "--robust with a loss that has a scale");
 }
 
 solve::RobustLoss robust_option(const SolveOptions& options) {
@@ -233,6 +252,8 @@ void set_run_options(Session& session, const SolveOptions& options, solve::RunOp
   o.momentum = options.momentum;
   o.weight_decay = options.weight_decay;
   o.checkpoint = options.checkpoint;
+  o.time_limit = options.time_limit;
+  o.graduation.factor = options.graduate;
   const auto status = std::make_shared<StatusLine>(!session.options().quiet);
   o.callback = [status](const solve::Iteration& i) {
     status->show(i);

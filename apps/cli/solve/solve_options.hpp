@@ -21,12 +21,16 @@ struct SolveOptions {
   int64_t threshold = -1, batch_size = 0;
   int64_t max_iterations = 100, max_linear_iterations = 500;
   double function_tolerance = 1e-9, gradient_tolerance = 1e-12, parameter_tolerance = 1e-12;
-  double initial_damping = 1e-4, learning_rate = 1e-2, momentum = 0, weight_decay = 0;
+  double initial_damping = 1e-4, learning_rate = 1e-2, momentum = 0, weight_decay = 0, time_limit = 0,
+         graduate = 0;
   bool require_convergence = false, verbose = false;
 };
 
 /// --method, --linear, --robust and the rest of them. Numbers and names are checked while they are parsed.
 void add_solve_options(CLI::App& app, SolveOptions& options);
+
+/// --graduate, of commands that take robust losses and far starts.
+void add_graduate(CLI::App& app, SolveOptions& options);
 
 /// Whether an option was typed, or stood in --config.
 bool given(const CLI::App& app, const std::string& option);

@@ -94,6 +94,7 @@ struct PoseGraphRun : RunOptions {
   PoseStart start = PoseStart::file;  // tree where the file has no poses
   RobustLoss loss;
   std::string out;
+  std::string residuals;  // CSV by instance at the end: term, instance, norm, weight
 };
 struct PoseGraphResult : RunResult {
   int dimension = 3;
@@ -119,6 +120,7 @@ struct BundleRun : RunOptions {
   std::optional<SyntheticScene> synthetic;  // this instead
   RobustLoss loss;
   std::string out, ply;
+  std::string residuals;  // as PoseGraphRun::residuals
 };
 struct BundleResult : RunResult {
   int64_t cameras = 0, points = 0, observations = 0;

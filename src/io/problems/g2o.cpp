@@ -20,8 +20,8 @@ namespace {
 
 constexpr const char* kGraphFormat = "a pose graph in g2o's text format";
 constexpr const char* kTags =
-    "VERTEX_SE2, VERTEX_XY, VERTEX_SE3:QUAT, VERTEX_TRACKXYZ, EDGE_SE2, EDGE_SE2_XY, EDGE_POINTXY, "
-    "EDGE_SE3:QUAT, EDGE_SE3_TRACKXYZ, PARAMS_SE3OFFSET or FIX";
+    "VERTEX_SE2, VERTEX_XY, VERTEX_SE3:QUAT, VERTEX_TRACKXYZ, EDGE_SE2, EDGE_SE2_XY, EDGE_BEARING_SE2_XY, "
+    "EDGE_POINTXY, EDGE_PRIOR_SE2, EDGE_SE3:QUAT, EDGE_SE3_TRACKXYZ, EDGE_SE3_PRIOR, PARAMS_SE3OFFSET or FIX";
 
 class Parser {
  public:
@@ -43,6 +43,12 @@ class Parser {
       } else if (tag == "EDGE_SE3_TRACKXYZ" || tag == "EDGE_SE2_XY") {
         expect_dimension(tag == "EDGE_SE2_XY" ? 2 : 3, tag);
         sight();
+      } else if (tag == "EDGE_SE3_PRIOR" || tag == "EDGE_PRIOR_SE2") {
+        expect_dimension(tag == "EDGE_PRIOR_SE2" ? 2 : 3, tag);
+        prior();
+      } else if (tag == "EDGE_BEARING_SE2_XY") {
+        expect_dimension(2, tag);
+        bearing();
       } else if (tag == "EDGE_POINTXY") {
         expect_dimension(2, tag);
         link();
@@ -57,7 +63,7 @@ class Parser {
     }
     if (places_.empty()) place_ends();
     if (places_.empty()) throw InputError("no vertices", where_, kGraphFormat);
-    if (edges_.empty() && sights_.empty() && links_.empty())
+    if (edges_.empty() && sights_.empty() && links_.empty() && bearings_.empty() && priors_.empty())
       throw InputError("no edges", where_, kGraphFormat);
     resolve();
     return std::move(graph_);
@@ -133,7 +139,20 @@ class Parser {
     std::array<double, 36> factor;
     if (!whitening_factor(matrix, n, factor.data()))
       scan_.fail(fmt::format("the information matrix of edge {} {}", edge.from, edge.to),
-                 "a positive definite matrix");
+                 "a positive semidefinite matrix");
+  }
+  void prior() {
+    Ends edge{scan_.integer("the vertex id", 0), 0, scan_.line()};
+    edge.to = edge.from;
+    if (graph_.dimension == 3) edge.sensor = scan_.integer("the id of the sensor", 0);
+    priors_.push_back(edge);
+    pose(graph_.priors.measurements);
+    information(edge, graph_.error_size(), graph_.priors.information);
+  }
+  void bearing() {
+    bearings_.push_back(ends());
+    graph_.landmarks.angles.push_back(scan_.number("the angle"));
+    information(bearings_.back(), 1, graph_.landmarks.angle_information);
   }
   void edge() {
     edges_.push_back(ends());
@@ -170,6 +189,10 @@ class Parser {
   /// Without VERTEX lines the vertices are the edges' ends, by ascending number.
   void place_ends() {
     graph_.has_poses = false;
+    for (const std::vector<Ends>* edges : {&priors_, &bearings_})
+      if (!edges->empty())
+        throw InputError("a prior or a bearing without poses",
+                         fmt::format("{}:{}", where_, edges->front().line), "VERTEX lines");
     std::map<int64_t, bool> landmark;
     for (const auto& [edges, seen] : {std::pair(&sights_, false), {&edges_, false}, {&links_, true}})
       for (const Ends& e : *edges)
@@ -203,21 +226,32 @@ class Parser {
                        fmt::format("{}:{}", where_, line), landmark ? "a landmark" : "a pose");
     return place.at;
   }
+  int32_t sensor_of(const Ends& e) const {
+    const auto sensor = sensors_.find(e.sensor);
+    if (sensor == sensors_.end())
+      throw InputError(fmt::format("sensor {} is not in the file", e.sensor),
+                       fmt::format("{}:{}", where_, e.line), "the id of a PARAMS_SE3OFFSET line");
+    return sensor->second;
+  }
   void resolve() {
     Landmarks& landmarks = graph_.landmarks;
     for (const Ends& e : edges_)
       for (const int64_t id : {e.from, e.to}) graph_.edges.push_back(place_of(id, e.line, false));
     for (const Ends& e : links_)
       for (const int64_t id : {e.from, e.to}) landmarks.links.push_back(place_of(id, e.line, true));
+    for (const Ends& e : bearings_) {
+      landmarks.bearings.push_back(place_of(e.from, e.line, false));
+      landmarks.bearings.push_back(place_of(e.to, e.line, true));
+    }
+    for (const Ends& e : priors_) {
+      graph_.priors.poses.push_back(place_of(e.from, e.line, false));
+      if (graph_.dimension == 3) graph_.priors.sensors.push_back(sensor_of(e));
+    }
     for (const Ends& e : sights_) {
       landmarks.sights.push_back(place_of(e.from, e.line, false));
       landmarks.sights.push_back(place_of(e.to, e.line, true));
       if (graph_.dimension == 2) continue;
-      const auto sensor = sensors_.find(e.sensor);
-      if (sensor == sensors_.end())
-        throw InputError(fmt::format("sensor {} is not in the file", e.sensor),
-                         fmt::format("{}:{}", where_, e.line), "the id of a PARAMS_SE3OFFSET line");
-      landmarks.sensors.push_back(sensor->second);
+      landmarks.sensors.push_back(sensor_of(e));
     }
     for (const Ends& e : fixes_) {
       const Place place = place_of(e.from, e.line);
@@ -233,7 +267,7 @@ class Parser {
   const std::string where_;
   PoseGraph graph_;
   bool dimension_known_ = false;
-  std::vector<Ends> edges_, sights_, links_, fixes_;
+  std::vector<Ends> edges_, sights_, links_, bearings_, priors_, fixes_;
   std::unordered_map<int64_t, Place> places_;
   std::unordered_map<int64_t, int32_t> sensors_;
 };
@@ -258,8 +292,18 @@ bool whitening_factor(const double* matrix, int n, double* factor) {
   for (int r = 0; r < n; ++r) {
     double pivot = matrix[r * n + r];
     for (int k = 0; k < r; ++k) pivot -= factor[k * n + r] * factor[k * n + r];
-    // A pivot that is lost in the rounding of its diagonal entry is no evidence of definiteness.
-    if (!(pivot > 1e-14 * matrix[r * n + r]) || !std::isfinite(pivot)) return false;
+    // A pivot that is lost in the rounding of its diagonal entry counts as 0: its row must be 0, too.
+    if (!std::isfinite(pivot) || !(matrix[r * n + r] >= 0)) return false;
+    if (!(pivot > 1e-14 * matrix[r * n + r])) {
+      if (pivot < -1e-12 * matrix[r * n + r]) return false;
+      for (int c = r + 1; c < n; ++c) {
+        double rest = matrix[r * n + c];
+        for (int k = 0; k < r; ++k) rest -= factor[k * n + r] * factor[k * n + c];
+        if (!(std::abs(rest) <= 1e-12 * std::sqrt(matrix[r * n + r] * std::abs(matrix[c * n + c]))))
+          return false;
+      }
+      continue;
+    }
     const double root = std::sqrt(pivot);
     factor[r * n + r] = root;
     for (int c = r + 1; c < n; ++c) {
@@ -319,6 +363,18 @@ void write_g2o(const std::filesystem::path& path, const PoseGraph& graph) {
     append("EDGE_POINTXY {} {}", l.ids[size_t(l.links[2 * e])], l.ids[size_t(l.links[2 * e + 1])]);
     append_numbers(text, &l.differences[2 * e], 2);
     append_information(text, &l.link_information[4 * e], 2);
+  }
+  for (size_t e = 0; e < size_t(graph.bearing_count()); ++e) {
+    append("EDGE_BEARING_SE2_XY {} {} {}", graph.ids[size_t(l.bearings[2 * e])],
+           l.ids[size_t(l.bearings[2 * e + 1])], l.angles[e]);
+    append_information(text, &l.angle_information[e], 1);
+  }
+  for (size_t e = 0; e < size_t(graph.prior_count()); ++e) {
+    const PosePriors& p = graph.priors;
+    append("{} {}", flat ? "EDGE_PRIOR_SE2" : "EDGE_SE3_PRIOR", graph.ids[size_t(p.poses[e])]);
+    if (!flat) append(" {}", l.sensor_ids[size_t(p.sensors[e])]);
+    append_pose(text, graph.dimension, &p.measurements[e * pose]);
+    append_information(text, &p.information[e * n * n], n);
   }
   write_file(path, text);
 }

@@ -94,6 +94,50 @@ TermType se3_sight(const RobustLoss& loss) {
           loss};
 }
 
+TermType se2_bearing(const RobustLoss& loss) {
+  return {
+      "g2o.bearing",
+      {3, 2},
+      2,
+      [](const TermArguments& a) {
+        const Value angle = a.x(0, 2);
+        const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(angle), -sin(angle));
+        const Value off = atan2(seen[1], seen[0]) - a.data(0);
+        return std::vector<Value>{a.data(1) * (off - kTurn * floor((off + std::numbers::pi) * (1 / kTurn)))};
+      },
+      loss};
+}
+
+TermType se2_prior(const RobustLoss& loss) {
+  return {"g2o.se2_prior",
+          {3},
+          11,
+          [](const TermArguments& a) {
+            const Vec2 t = turn(a.vec2(0) - Vec2{{a.data(0), a.data(1)}}, a.data(3), -a.data(4));
+            const Value turned = a.x(0, 2) - a.data(2);
+            const Value wrapped = turned - kTurn * floor((turned + std::numbers::pi) * (1 / kTurn));
+            return whitened(a, 5, {t[0], t[1], wrapped});
+          },
+          loss};
+}
+
+TermType se3_prior(const RobustLoss& loss) {
+  return {"g2o.se3_prior",
+          {7},
+          35,
+          [](const TermArguments& a) {
+            const Vec3 mount{{a.data(0), a.data(1), a.data(2)}}, tz{{a.data(7), a.data(8), a.data(9)}};
+            const Quaternion turned{a.data(3), a.data(4), a.data(5), a.data(6)};
+            const Quaternion qz = conjugate(Quaternion{a.data(10), a.data(11), a.data(12), a.data(13)});
+            const Quaternion robot = a.quaternion(0, 3);
+            const Vec3 t = rotate(qz, a.vec3(0) + rotate(robot, mount) - tz);
+            const Quaternion q = qz * (robot * turned);
+            const Value sign = select(q.w < 0.0, -1.0, a.graph().constant(1));
+            return whitened(a, 14, {t[0], t[1], t[2], sign * q.x, sign * q.y, sign * q.z});
+          },
+          loss};
+}
+
 TermType point_link(const RobustLoss& loss) {
   return {"g2o.xy",
           {2, 2},
@@ -112,7 +156,7 @@ void append_factor(std::vector<double>& data, const double* information, size_t 
   std::array<double, 36> factor;
   if (!io::whitening_factor(information, int(n), factor.data()))
     throw InputError(fmt::format("the information matrix of {} {}", what, e), "pose graph",
-                     "a positive definite matrix");
+                     "a positive semidefinite matrix");
   for (size_t r = 0; r < n; ++r) data.insert(data.end(), &factor[r * n + r], &factor[r * n] + n);
 }
 
@@ -160,27 +204,41 @@ std::vector<double> link_data(const io::PoseGraph& graph) {
   return data;
 }
 
-namespace {
-
-void check_used(const std::vector<int64_t>& ids, const std::vector<bool>& used, std::string_view where) {
-  if (const auto alone = std::find(used.begin(), used.end(), false); alone != used.end())
-    throw InputError(fmt::format("vertex {} has no edge", ids[size_t(alone - used.begin())]), where,
-                     "an edge to each vertex that is not fixed");
+std::vector<double> bearing_data(const io::PoseGraph& graph) {
+  std::vector<double> data;
+  for (size_t e = 0; e < size_t(graph.bearing_count()); ++e) {
+    data.push_back(graph.landmarks.angles[e]);
+    append_factor(data, &graph.landmarks.angle_information[e], 1, "bearing", e);
+  }
+  return data;
 }
 
-}  // namespace
+std::vector<double> prior_data(const io::PoseGraph& graph) {
+  const io::PosePriors& p = graph.priors;
+  const size_t pose = size_t(graph.pose_size()), n = size_t(graph.error_size());
+  std::vector<double> data;
+  for (size_t e = 0; e < size_t(graph.prior_count()); ++e) {
+    const double* z = p.measurements.data() + e * pose;
+    if (graph.dimension == 3) {
+      const double* sensor = graph.landmarks.sensor_poses.data() + 7 * size_t(p.sensors[e]);
+      data.insert(data.end(), sensor, sensor + 7);
+    }
+    data.insert(data.end(), z, z + pose);
+    if (graph.dimension == 2) data.insert(data.end(), {std::cos(z[2]), std::sin(z[2])});
+    append_factor(data, p.information.data() + e * n * n, n, "prior", e);
+  }
+  return data;
+}
 
-PoseGraphProblem build(const io::PoseGraph& graph, std::string_view where, const RobustLoss& loss) {
+PoseGraphProblem build(const io::PoseGraph& graph, const RobustLoss& loss) {
   const io::Landmarks& l = graph.landmarks;
   std::vector<bool> poses(graph.ids.size()), points(l.ids.size());
   for (const int32_t v : graph.edges) poses[size_t(v)] = true;
-  for (const int32_t v : graph.fixed) poses[size_t(v)] = true;
-  for (const int32_t v : l.fixed) points[size_t(v)] = true;
+  for (const int32_t v : graph.priors.poses) poses[size_t(v)] = true;
   for (const int32_t v : l.links) points[size_t(v)] = true;
-  for (size_t k = 0; k < l.sights.size(); k += 2)
-    poses[size_t(l.sights[k])] = points[size_t(l.sights[k + 1])] = true;
-  check_used(graph.ids, poses, where);
-  check_used(l.ids, points, where);
+  for (const std::vector<int32_t>* seen : {&l.sights, &l.bearings})
+    for (size_t k = 0; k < seen->size(); k += 2)
+      poses[size_t((*seen)[k])] = points[size_t((*seen)[k + 1])] = true;
 
   PoseGraphProblem made;
   const bool flat = graph.dimension == 2;
@@ -195,9 +253,18 @@ PoseGraphProblem build(const io::PoseGraph& graph, std::string_view where, const
                            sight_data(graph));
   if (!l.links.empty())
     made.problem.add_terms(point_link(loss), {made.landmarks, made.landmarks}, l.links, link_data(graph));
+  if (!l.bearings.empty())
+    made.problem.add_terms(se2_bearing(loss), {made.poses, made.landmarks}, l.bearings, bearing_data(graph));
+  if (!graph.priors.poses.empty())
+    made.problem.add_terms(flat ? se2_prior(loss) : se3_prior(loss), {made.poses}, graph.priors.poses,
+                           prior_data(graph));
   for (const int32_t v : graph.fixed) made.problem.fix(made.poses, v);
   for (const int32_t v : l.fixed) made.problem.fix(made.landmarks, v);
-  if (graph.fixed.empty() && l.fixed.empty())
+  for (size_t v = 0; v < poses.size(); ++v)
+    if (!poses[v]) made.problem.fix(made.poses, int64_t(v));
+  for (size_t v = 0; v < points.size(); ++v)
+    if (!points[v]) made.problem.fix(made.landmarks, int64_t(v));
+  if (graph.fixed.empty() && l.fixed.empty() && graph.priors.poses.empty())
     made.problem.fix(graph.ids.empty() ? made.landmarks : made.poses, 0);
   return made;
 }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "core/hash.hpp"
 
@@ -20,7 +22,8 @@ std::string name_of(const ElementTypes& t) {
 namespace {
 
 std::string outputs_name(unsigned outputs) {
-  static constexpr const char* kNames[] = {"cost", "gradient", "residuals", "jacobian", "diagonal"};
+  static constexpr const char* kNames[] = {"cost",     "gradient", "residuals", "jacobian",
+                                           "diagonal", "plain",    "slope"};
   std::string text;
   for (unsigned k = 0; k < std::size(kNames); ++k)
     if (outputs & (1u << k)) text += fmt::format("{}{}", text.empty() ? "" : "_", kNames[k]);
@@ -88,6 +91,8 @@ void trace_instance(const TermDerivatives& term, const ElementTypes& types, unsi
   store_rows(kResiduals, "residuals", compute, term.residuals());
   store_rows(kJacobian, "jacobian", types.real, term.stored());
   store_rows(kDiagonal, "diagonal", types.real, term.diagonal());
+  store_rows(kPlain, "plain", compute, term.plain());
+  if (outputs & kSlope) p.write("slope", compute, 1).store({instance}, lower(term.slope()));
 }
 
 void trace_hessian(const TermDerivatives& term, const ElementTypes& types, At<2> at, Parameters& p) {
@@ -173,13 +178,55 @@ void set_uniforms(Arguments& arguments, std::span<const double> uniforms, const 
                   types.compute == Type::f32 ? double(float(uniforms[k])) : uniforms[k]);
 }
 
-Kernel instance_kernel(std::shared_ptr<const TermDerivatives> term, const ElementTypes& types,
-                       unsigned outputs) {
+namespace {
+
+/// Kernels that a process-wide term was asked for, without the names that tell them apart elsewhere: small
+/// problems would spend most of a launch on those. A term that is kept here keeps its address.
+class Remembered {
+ public:
+  template <class Make>
+  Kernel get(const std::shared_ptr<const TermDerivatives>& term, uint64_t variant, Make make) {
+    const Key key{term.get(), variant};
+    {
+      const std::scoped_lock lock(guard_);
+      if (const auto found = kernels_.find(key); found != kernels_.end()) return found->second.second;
+    }
+    const Kernel kernel = make();
+    const std::scoped_lock lock(guard_);
+    if (kernels_.size() >= kMost) kernels_.clear();
+    kernels_.try_emplace(key, term, kernel);
+    return kernel;
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+  using Key = std::pair<const TermDerivatives*, uint64_t>;
+  struct Hash {
+    size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.first) ^ size_t(k.second * 0x9e3779b97f4a7c15ull);
+    }
+  };
+  std::mutex guard_;
+  std::unordered_map<Key, std::pair<std::shared_ptr<const TermDerivatives>, Kernel>, Hash> kernels_;
+};
+
+Kernel named_instance_kernel(const std::shared_ptr<const TermDerivatives>& term, const ElementTypes& types,
+                             unsigned outputs) {
   const std::string variant = fmt::format("{}.{}", outputs_name(outputs), name_of(types));
   return cached_kernel(fmt::format("instance {} {}", variant, term->key()), [&] {
     return kernel(fmt::format("solve.{}.{}", term->name(), variant),
                   [&](At<1> at, Parameters& p) { trace_instance(*term, types, outputs, at.x, p); });
   });
+}
+
+}  // namespace
+
+Kernel instance_kernel(std::shared_ptr<const TermDerivatives> term, const ElementTypes& types,
+                       unsigned outputs) {
+  static Remembered remembered;
+  const uint64_t variant = uint64_t(types.compute) | uint64_t(types.state) << 8 | uint64_t(types.real) << 16 |
+                           uint64_t(types.cost) << 24 | uint64_t(outputs) << 32;
+  return remembered.get(term, variant, [&] { return named_instance_kernel(term, types, outputs); });
 }
 
 Kernel hessian_kernel(std::shared_ptr<const TermDerivatives> term, const ElementTypes& types) {
@@ -190,7 +237,10 @@ Kernel hessian_kernel(std::shared_ptr<const TermDerivatives> term, const Element
   });
 }
 
-Kernel product_kernel(std::shared_ptr<const TermDerivatives> term, Storage real, const SlotMask& mask) {
+namespace {
+
+Kernel named_product_kernel(const std::shared_ptr<const TermDerivatives>& term, Storage real,
+                            const SlotMask& mask) {
   std::string variant = fmt::format("product.{}", name(real));
   if (mask.inputs != TermDerivatives::kAllSlots || mask.outputs != TermDerivatives::kAllSlots)
     variant += fmt::format(".{:x}.{:x}", mask.inputs, mask.outputs);
@@ -198,6 +248,15 @@ Kernel product_kernel(std::shared_ptr<const TermDerivatives> term, Storage real,
     return kernel(fmt::format("solve.{}.{}", term->name(), variant),
                   [&](At<1> at, Parameters& p) { trace_product(*term, real, mask, at.x, p); });
   });
+}
+
+}  // namespace
+
+Kernel product_kernel(std::shared_ptr<const TermDerivatives> term, Storage real, const SlotMask& mask) {
+  static Remembered remembered;
+  if (mask.inputs != TermDerivatives::kAllSlots || mask.outputs != TermDerivatives::kAllSlots)
+    return named_product_kernel(term, real, mask);
+  return remembered.get(term, uint64_t(real), [&] { return named_product_kernel(term, real, mask); });
 }
 
 bool retracts_by_number(const TracedManifold& manifold) {

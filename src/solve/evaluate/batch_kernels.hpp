@@ -29,6 +29,8 @@ enum Output : unsigned {
   kResiduals = 4,  // `residuals` (rows, n), of the compute type
   kJacobian = 8,   // `jacobian` (stored, n), real
   kDiagonal = 16,  // `diagonal` (diagonal_rows, n), real
+  kPlain = 32,     // `plain` (rows, n), of the compute type: residuals without loss
+  kSlope = 64,     // `slope` (n), of the compute type: rho'(|r|^2) times the instance's weight
 };
 
 /// Points kernel over instances: `state` (1-D); `blocks` (slots, n), the first number of each slot's block;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "core/trace.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
@@ -51,13 +52,19 @@ bool simplifies(double number) {
   return false;
 }
 
+/// Of those that hold instances; one that was taken out holds nothing.
+const Segment& first_segment(const Batch& batch) {
+  return *std::find_if(batch.segments.begin(), batch.segments.end(),
+                       [](const Segment& s) { return s.count > 0; });
+}
+
 std::vector<ConstantUse> uses_of(const Batch& batch) {
   constexpr int kMostUniforms = 32;
   const size_t count = size_t(batch.expression->constants);
   std::vector<ConstantUse> uses(count);
   int uniforms = 0;
   for (size_t k = 0; k < count; ++k) {
-    const double value = batch.segments[0].constants[k];
+    const double value = first_segment(batch).constants[k];
     bool same = true;
     for (const Segment& s : batch.segments)
       for (size_t at = k; at < s.constants.size() && same; at += count)
@@ -206,24 +213,33 @@ BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Term
   batch.blocks.resize(slots * size_t(n));
   std::vector<double>& data = batch.numbers;
   data.resize(size_t(p.data_columns()) * size_t(n));
-  int64_t at_segment = -first;  // place of the segment's first instance
+  const size_t own = size_t(given.expression->data);
+  const auto take_instance = [&](const Segment& s, size_t i, size_t at) {
+    for (size_t k = 0; k < slots; ++k) batch.blocks[k * size_t(n) + at] = s.blocks[i * slots + k];
+    for (size_t k = 0; k < own; ++k) data[k * size_t(n) + at] = s.data[i * own + k];
+    size_t column = own;
+    if (given.expression->weighted) data[column++ * size_t(n) + at] = s.weights[i];
+    for (size_t k = 0; k < constants; ++k)
+      if (uses[k].where == ConstantUse::Where::column)
+        data[column++ * size_t(n) + at] = s.constants[(s.own_constants ? i * constants : 0) + k];
+  };
+  int64_t next = -first;  // place of the next instance that counts
   for (const Segment& s : given.segments) {
-    const int64_t end = std::min(s.count, n - at_segment);
-    for (int64_t i = std::max<int64_t>(0, -at_segment); i < end; ++i) {
-      const size_t at = size_t(at_segment + i);
-      for (size_t k = 0; k < slots; ++k) batch.blocks[k * size_t(n) + at] = s.blocks[size_t(i) * slots + k];
-      const size_t own = size_t(given.expression->data);
-      for (size_t k = 0; k < own; ++k) data[k * size_t(n) + at] = s.data[size_t(i) * own + k];
-      size_t column = own;
-      for (size_t k = 0; k < constants; ++k)
-        if (uses[k].where == ConstantUse::Where::column)
-          data[column++ * size_t(n) + at] = s.constants[(s.own_constants ? size_t(i) * constants : 0) + k];
+    if (s.off.empty() && next + s.count <= 0) {
+      next += s.count;
+      continue;
     }
-    at_segment += s.count;
+    int64_t i = 0;
+    if (s.off.empty() && next < 0) i = -std::exchange(next, 0);
+    for (; i < s.count && next < n; ++i) {
+      if (!s.counts(i)) continue;
+      if (next >= 0) take_instance(s, size_t(i), size_t(next));
+      ++next;
+    }
   }
   for (size_t k = 0; k < constants; ++k)
     if (uses[k].where == ConstantUse::Where::uniform)
-      batch.uniforms.push_back(given.segments[0].constants[k]);
+      batch.uniforms.push_back(first_segment(given).constants[k]);
   return batch;
 }
 
@@ -451,12 +467,22 @@ void Evaluator::State::ensure_jacobian() {
     if (!batch.ambient_at) {
       upload_plain(batch, plain_tables(batch));
       share_scratch();
+    }
+    if (!batch.jacobian) {
       if (batch.term->stored_count() > 0)
         batch.jacobian = device.allocate(values.real, {batch.term->stored_count(), batch.n});
     }
     launch_instances(batch, x, derivatives, kJacobian);
   }
   jacobian_current = true;
+}
+
+void Evaluator::State::prepare_plain() {
+  for (BatchState& batch : batches) {
+    if (batch.ambient_at) continue;
+    upload_plain(batch, plain_tables(batch));
+    share_scratch();
+  }
 }
 
 void Evaluator::State::note_launch(const BatchState& batch) const {

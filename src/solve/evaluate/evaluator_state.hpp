@@ -128,6 +128,8 @@ struct Evaluator::State {
   void allocate_derivatives();
   /// Stored Jacobians of all batches, at the state.
   void ensure_jacobian();
+  /// The tables of the plain path of all batches, which instances' kernels read.
+  void prepare_plain();
   /// The numbers of a batch's instances, for kernels of batch_kernels.hpp; outputs are added by the caller.
   Arguments instance_arguments(const BatchState& batch, const Buffer& state, const ElementTypes& types) const;
   void launch_instances(const BatchState& batch, const Buffer& state, const ElementTypes& types,

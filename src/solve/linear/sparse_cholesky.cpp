@@ -3,6 +3,7 @@
 #include <tbb/parallel_invoke.h>
 #include <tbb/task_group.h>
 
+#include <Eigen/Dense>
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -462,6 +463,57 @@ void SparseCholesky::solve(std::span<double> x) const {
   for (size_t k = 0; k < s.old_of.size(); ++k)
     for (int64_t i = 0; i < s.width(int64_t(k)); ++i)
       x[size_t(s.pattern.first[size_t(s.old_of[k])] + i)] = y[size_t(s.begins[k] + i)];
+}
+
+namespace {
+
+/// (L L^T)^-1 of a front: with Z the inverse at the rows, X = L21 L11^-1: -Z X beside it, L11^-T L11^-1 + X^T Z X.
+void invert_front(const double* panel, int64_t size, int64_t pivots, Eigen::MatrixXd& z) {
+  const int64_t rest = size - pivots;
+  const Eigen::Map<const Eigen::MatrixXd> l(panel, size, pivots);
+  const auto l11 = l.topRows(pivots).triangularView<Eigen::Lower>();
+  const Eigen::MatrixXd inverse = l11.solve(Eigen::MatrixXd::Identity(pivots, pivots));
+  z.topLeftCorner(pivots, pivots) = inverse.transpose() * inverse;
+  if (rest == 0) return;
+  const Eigen::MatrixXd x = l.bottomRows(rest) * inverse;
+  const Eigen::MatrixXd below = -(z.bottomRightCorner(rest, rest) * x);
+  z.bottomLeftCorner(rest, pivots) = below;
+  z.topRightCorner(pivots, rest) = below.transpose();
+  z.topLeftCorner(pivots, pivots) -= x.transpose() * below;
+}
+
+}  // namespace
+
+std::vector<double> SparseCholesky::inverse_entries() const {
+  const State& s = *state_;
+  std::vector<double> out(size_t(s.pattern.offsets().back()));
+  std::vector<Eigen::MatrixXd> inverses(s.fronts.size());
+  std::vector<int64_t> waiting(s.fronts.size());  // children that have yet to read it
+  for (size_t f = s.fronts.size(); f-- > 0;) {
+    const Front& front = s.fronts[f];
+    Eigen::MatrixXd& z = inverses[f];
+    z.resize(front.size, front.size);
+    waiting[f] = int64_t(front.children.size());
+    if (front.parent >= 0) {
+      const Eigen::MatrixXd& above = inverses[size_t(front.parent)];
+      std::vector<int64_t> at;  // place of each row below the pivots, in the parent
+      for (size_t b = 0; b < front.rows.size(); ++b)
+        for (int64_t i = 0; i < s.width(front.rows[b]); ++i) at.push_back(front.in_parent[b] + i);
+      for (size_t j = 0; j < at.size(); ++j)
+        for (size_t i = 0; i < at.size(); ++i)
+          z(front.pivots + int64_t(i), front.pivots + int64_t(j)) = above(at[i], at[j]);
+    }
+    invert_front(s.factor.data() + front.panel, front.size, front.pivots, z);
+    for (const Placed& block : s.placed[f])
+      for (int32_t j = 0; j < block.width; ++j)
+        for (int32_t i = 0; i < block.height; ++i)
+          out[size_t(block.values + j * block.height + i)] =
+              block.transposed ? z(block.row + j, block.column + i) : z(block.row + i, block.column + j);
+    if (waiting[f] == 0) z.resize(0, 0);
+    if (front.parent >= 0 && --waiting[size_t(front.parent)] == 0)
+      inverses[size_t(front.parent)].resize(0, 0);
+  }
+  return out;
 }
 
 double SparseCholesky::least_pivot() const {

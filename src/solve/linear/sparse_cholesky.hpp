@@ -36,6 +36,9 @@ class SparseCholesky {
   double least_pivot() const;
   /// x = A^-1 x.
   void solve(std::span<double> x) const;
+  /// Entries of A^-1 at the places of the pattern's, laid out as the values: the factor's columns from the last
+  /// to the first (Takahashi), front by front.
+  std::vector<double> inverse_entries() const;
   /// Numbers in the factor, and operations of a factorisation.
   int64_t factor_elements() const;
   double flops() const;

@@ -116,7 +116,7 @@ Checkpoint get_part(Reader& in) {
   if (in.get<uint64_t>() == 0) return out;
   Outcome& outcome = out.outcome.emplace();
   const uint64_t termination = in.get<uint64_t>();
-  if (termination > uint64_t(Termination::failure)) in.fail();
+  if (termination > uint64_t(Termination::time_limit)) in.fail();
   outcome.termination = Termination(termination);
   outcome.final_cost = in.get<double>(), outcome.gradient_max = in.get<double>();
   outcome.values = in.get_all<double>();
@@ -152,7 +152,8 @@ std::vector<Checkpoint> read_parts(const std::filesystem::path& file) {
 bool stays_ended(const Checkpoint& part, const Hash128& settings, int max_iterations) {
   if (!part.outcome) return false;
   switch (part.outcome->termination) {
-    case Termination::stopped: return false;
+    case Termination::stopped:
+    case Termination::time_limit: return false;
     case Termination::max_iterations: return int(part.trace.size()) >= max_iterations;
     default: return part.settings == settings;
   }
@@ -169,11 +170,14 @@ Hash128 fingerprint(const Problem& problem, const Options& options) {
     out.put(set.count), out.put(int64_t(set.ambient())), out.put(int64_t(set.tangent()));
   }
   out.put(state.values), out.put(state.fixed), out.put(state.lower), out.put(state.upper);
+  if (!state.held.empty()) out.put(state.held);
   for (const Batch& batch : state.batches) {
     out.put(batch.expression->key);
     for (const Segment& segment : batch.segments) {
       out.put(segment.count);
       out.put(segment.blocks), out.put(segment.data), out.put(segment.constants);
+      if (!segment.weights.empty()) out.put(segment.weights);
+      if (!segment.off.empty()) out.put(segment.off);
     }
   }
   return hash128(out.bytes());

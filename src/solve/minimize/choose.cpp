@@ -25,6 +25,7 @@ bool in_two_slots(const Problem::State& state, const SetState& set) {
     const size_t slots = batch.expression->slots.size();
     for (const Segment& segment : batch.segments)
       for (int64_t i = 0; i < segment.count; ++i) {
+        if (!segment.counts(i)) continue;
         int found = 0;
         for (size_t s = 0; s < slots; ++s) {
           const int32_t block = segment.blocks[size_t(i) * slots + s];

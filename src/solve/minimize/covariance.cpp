@@ -1,10 +1,12 @@
+#include "lockstep/solve/covariance.hpp"
+
 #include <fmt/format.h>
 
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
-#include "lockstep/solve.hpp"
 #include "solve/linear/normal_equations.hpp"
 #include "solve/linear/sparse_cholesky.hpp"
 #include "solve/model/problem.hpp"
@@ -14,17 +16,17 @@ namespace {
 
 constexpr double kDenseNumbers = 4e6;  // of a Jacobian that QR factorises
 constexpr double kLeastPivot = 1e-14;  // of the scaled matrix
+constexpr int64_t kMostFree = 3000;    // unknowns of a Moore-Penrose inverse
 
 [[noreturn]] void singular(const std::string& detail) {
   throw InputError("J^T J is singular: " + detail, "solve covariance",
                    "residuals that determine all variables; fix() those that may move freely");
 }
 
-/// Columns of (J^T J)^-1 by the triangular factor of J, whose condition is the root of that of J^T J.
-Eigen::MatrixXd inverse_by_qr(std::span<const HostBatch> batches, const NormalEquations& equations,
-                              int64_t rows) {
-  const int64_t n = equations.unknowns();
-  Eigen::MatrixXd j = Eigen::MatrixXd::Zero(rows, n);
+/// J over the unknowns, as a dense matrix.
+Eigen::MatrixXd dense_jacobian(std::span<const HostBatch> batches, const NormalEquations& equations,
+                               int64_t rows) {
+  Eigen::MatrixXd j = Eigen::MatrixXd::Zero(rows, equations.unknowns());
   int64_t row = 0;
   for (const HostBatch& batch : batches) {
     const double* from = batch.jacobian.data();
@@ -38,6 +40,12 @@ Eigen::MatrixXd inverse_by_qr(std::span<const HostBatch> batches, const NormalEq
           for (int c = 0; c < batch.widths[s]; ++c) j(row, first + c) += from[c];
         }
   }
+  return j;
+}
+
+/// (J^T J)^-1 by the triangular factor of J, whose condition is the root of that of J^T J.
+Eigen::MatrixXd inverse_by_qr(Eigen::MatrixXd j) {
+  const int64_t n = j.cols();
   Eigen::VectorXd scale(n);
   for (int64_t k = 0; k < n; ++k) {
     scale[k] = j.col(k).norm();
@@ -54,72 +62,228 @@ Eigen::MatrixXd inverse_by_qr(std::span<const HostBatch> batches, const NormalEq
   return 0.5 * (product + product.transpose());
 }
 
+/// The Moore-Penrose inverse of a semidefinite matrix, and the size of its null space.
+std::pair<Eigen::MatrixXd, int64_t> free_inverse(const Eigen::MatrixXd& h) {
+  constexpr double kNull = 1e-13;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(h);
+  const Eigen::VectorXd& values = eigen.eigenvalues();
+  Eigen::VectorXd inverse = Eigen::VectorXd::Zero(values.size());
+  int64_t null = 0;
+  for (Eigen::Index k = 0; k < values.size(); ++k) {
+    if (values[k] > kNull * double(values.size()) * values[values.size() - 1])
+      inverse[k] = 1 / values[k];
+    else
+      ++null;
+  }
+  return {eigen.eigenvectors() * inverse.asDiagonal() * eigen.eigenvectors().transpose(), null};
+}
+
 }  // namespace
 
-std::vector<double> covariance(const Problem& problem, Context& context,
-                               std::span<const std::pair<BlockSet, int64_t>> blocks) {
-  const Problem::State& state = problem.state();
-  std::vector<int64_t> wanted;  // tangent coordinates
-  for (const auto& [set, block] : blocks) {
-    if (set.id < 0 || set.id >= int(state.sets.size()))
+struct Covariance::State {
+  std::vector<SetState> sets;
+  std::vector<uint8_t> fixed, held;  // by block; by tangent coordinate
+  NormalEquations equations;
+  std::vector<int64_t> kept;   // unknowns that are not held
+  std::vector<int64_t> place;  // of each unknown among them; -1: held
+  std::optional<Eigen::MatrixXd> inverse;
+  std::optional<SparseCholesky> cholesky;
+  int64_t null_space = 0;
+
+  const SetState& set_of(BlockSet set) const {
+    if (set.id < 0 || set.id >= int(sets.size()))
       throw InputError(fmt::format("block set {}", set.id), "solve covariance", "a set of the problem");
-    const SetState& s = state.sets[size_t(set.id)];
+    return sets[size_t(set.id)];
+  }
+  /// The unknowns of a block's coordinates.
+  std::vector<int64_t> unknowns(BlockSet set, int64_t block) const {
+    const SetState& s = set_of(set);
     if (block < 0 || block >= s.count)
       throw InputError(fmt::format("block {} of {}", block, s.name), "solve covariance",
                        fmt::format("0 to {}", s.count - 1));
-    if (state.fixed[size_t(s.first_block + block)])
+    if (fixed[size_t(s.first_block + block)])
       throw InputError(fmt::format("block {} of {} is fixed", block, s.name), "solve covariance",
                        "blocks that move");
-    for (int k = 0; k < s.tangent(); ++k) wanted.push_back(s.first_tangent + block * s.tangent() + k);
+    const int64_t at = equations.block_at(s.first_tangent + block * s.tangent());
+    if (at < 0) singular("a variable without residuals");
+    std::vector<int64_t> out;
+    for (int64_t k = 0; k < s.tangent(); ++k) out.push_back(equations.pattern().first[size_t(at)] + k);
+    return out;
   }
+  void factorise_dense(std::span<const HostBatch> batches, int64_t rows, const CovarianceOptions& options);
+  void factorise_sparse(std::span<const HostBatch> batches);
+  std::vector<double> normal_values(std::span<const HostBatch> batches) const {
+    std::vector<double> values;
+    equations.assemble(batches, values);
+    return values;
+  }
+  Eigen::MatrixXd dense_normal(std::span<const HostBatch> batches) const;
+  /// Columns `to` of the inverse at the rows `from`.
+  Eigen::MatrixXd part(const std::vector<int64_t>& from, const std::vector<int64_t>& to) const;
+};
+
+Eigen::MatrixXd Covariance::State::dense_normal(std::span<const HostBatch> batches) const {
+  const BlockPattern& pattern = equations.pattern();
+  const std::vector<double> values = normal_values(batches);
+  Eigen::MatrixXd h = Eigen::MatrixXd::Zero(equations.unknowns(), equations.unknowns());
+  const double* from = values.data();
+  for (size_t e = 0; e < pattern.rows.size(); ++e) {
+    const int64_t r0 = pattern.first[size_t(pattern.rows[e])], c0 = pattern.first[size_t(pattern.columns[e])];
+    for (int64_t c = 0; c < pattern.width(pattern.columns[e]); ++c)
+      for (int64_t r = 0; r < pattern.width(pattern.rows[e]); ++r, ++from)
+        h(r0 + r, c0 + c) = h(c0 + c, r0 + r) = *from;
+  }
+  return h(kept, kept);
+}
+
+void Covariance::State::factorise_dense(std::span<const HostBatch> batches, int64_t rows,
+                                        const CovarianceOptions& options) {
+  if (options.gauge == CovarianceOptions::Gauge::complement) {
+    std::tie(inverse.emplace(), null_space) = free_inverse(dense_normal(batches));
+    return;
+  }
+  Eigen::MatrixXd j = dense_jacobian(batches, equations, rows);
+  inverse =
+      inverse_by_qr(kept.size() == size_t(j.cols()) ? std::move(j) : Eigen::MatrixXd(j(Eigen::all, kept)));
+}
+
+void Covariance::State::factorise_sparse(std::span<const HostBatch> batches) {
+  std::vector<double> values = normal_values(batches);
+  const BlockPattern& pattern = equations.pattern();
+  std::vector<double> added(size_t(equations.unknowns()), 0);
+  if (kept.size() < added.size()) {  // rows and columns of held coordinates are those of the identity
+    double* at = values.data();
+    for (size_t e = 0; e < pattern.rows.size(); ++e)
+      for (int64_t c = 0; c < pattern.width(pattern.columns[e]); ++c)
+        for (int64_t r = 0; r < pattern.width(pattern.rows[e]); ++r, ++at)
+          if (place[size_t(pattern.first[size_t(pattern.rows[e])] + r)] < 0 ||
+              place[size_t(pattern.first[size_t(pattern.columns[e])] + c)] < 0)
+            *at = 0;
+    for (size_t k = 0; k < added.size(); ++k) added[k] = place[k] < 0;
+  }
+  const std::vector<double> diagonal = equations.diagonal(values);
+  for (size_t k = 0; k < diagonal.size(); ++k)
+    if (!(diagonal[k] + added[k] > 0) || !std::isfinite(diagonal[k]))
+      singular("a variable that no residual depends on here");
+  cholesky.emplace(pattern);
+  if (!cholesky->factorise(values, added) || cholesky->least_pivot() < kLeastPivot)
+    singular("a pivot that is zero but for rounding");
+}
+
+Eigen::MatrixXd Covariance::State::part(const std::vector<int64_t>& from,
+                                        const std::vector<int64_t>& to) const {
+  Eigen::MatrixXd out = Eigen::MatrixXd::Zero(int64_t(from.size()), int64_t(to.size()));
+  std::vector<double> x;
+  for (size_t j = 0; j < to.size(); ++j) {
+    if (place[size_t(to[j])] < 0) continue;
+    if (cholesky) {
+      x.assign(size_t(equations.unknowns()), 0.0);
+      x[size_t(to[j])] = 1;
+      cholesky->solve(x);
+    }
+    for (size_t i = 0; i < from.size(); ++i) {
+      const int64_t row = place[size_t(from[i])];
+      if (row < 0) continue;
+      out(int64_t(i), int64_t(j)) = cholesky ? x[size_t(from[i])] : (*inverse)(row, place[size_t(to[j])]);
+    }
+  }
+  return out;
+}
+
+Covariance::Covariance(const Problem& problem, Context& context, const CovarianceOptions& options)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.sets = problem.state().sets, s.fixed = problem.state().fixed, s.held = problem.state().held;
   std::vector<HostBatch> batches;
-  context.run_stage("solve.evaluate", [&](const Device& device) {
+  const auto work = [&](const Device& device) {
     Evaluator evaluator(problem, device, Precision::f64);
     evaluator.linearize();
     batches = evaluator.host_batches();
-  });
-  const NormalEquations equations(batches);
+  };
+  context.run_stage("solve.evaluate", work);
+  s.equations = NormalEquations(batches);
+  for (int64_t b = 0; b < s.equations.pattern().blocks(); ++b)
+    for (int64_t i = 0; i < s.equations.pattern().width(b); ++i) {
+      const int64_t coordinate = s.equations.columns()[size_t(b)] + i;
+      const bool held = !s.held.empty() && s.held[size_t(coordinate)];
+      s.place.push_back(held ? -1 : int64_t(s.kept.size()));
+      if (!held) s.kept.push_back(int64_t(s.place.size()) - 1);
+    }
   int64_t rows = 0;
   bool energies = false;
   for (const HostBatch& batch : batches) rows += batch.rows * batch.instances, energies |= batch.energy;
-  // The unknown of each coordinate, by way of its block.
-  std::vector<int64_t> unknown;
-  for (const int64_t coordinate : wanted) {
-    const auto after = std::upper_bound(equations.columns().begin(), equations.columns().end(), coordinate);
-    const int64_t block = after - equations.columns().begin() - 1;
-    if (block < 0 || coordinate - equations.columns()[size_t(block)] >= equations.pattern().width(block))
-      singular("a variable without residuals");
-    unknown.push_back(equations.pattern().first[size_t(block)] + coordinate -
-                      equations.columns()[size_t(block)]);
-  }
-  const size_t n = unknown.size();
-  std::vector<double> out(n * n);
-  if (!energies && rows >= equations.unknowns() &&
-      double(rows) * double(equations.unknowns()) <= kDenseNumbers) {
-    const Eigen::MatrixXd inverse = inverse_by_qr(batches, equations, rows);
-    for (size_t i = 0; i < n; ++i)
-      for (size_t j = 0; j < n; ++j) out[i * n + j] = inverse(unknown[i], unknown[j]);
-    return out;
-  }
-  std::vector<double> values;
-  equations.assemble(batches, values);
-  const std::vector<double> diagonal = equations.diagonal(values);
-  for (const double d : diagonal)
-    if (!(d > 0) || !std::isfinite(d)) singular("a variable that no residual depends on here");
-  SparseCholesky cholesky(equations.pattern());
-  const std::vector<double> none(diagonal.size(), 0);
-  if (!cholesky.factorise(values, none) || cholesky.least_pivot() < kLeastPivot)
-    singular("a pivot that is zero but for rounding");
-  std::vector<double> x(diagonal.size());
-  for (size_t j = 0; j < n; ++j) {
-    std::fill(x.begin(), x.end(), 0.0);
-    x[size_t(unknown[j])] = 1;
-    cholesky.solve(x);
-    for (size_t i = 0; i < n; ++i) out[i * n + j] = x[size_t(unknown[i])];
-  }
-  for (size_t i = 0; i < n; ++i)
-    for (size_t j = 0; j < i; ++j) out[i * n + j] = out[j * n + i] = 0.5 * (out[i * n + j] + out[j * n + i]);
+  const bool free = options.gauge == CovarianceOptions::Gauge::complement;
+  if (free && int64_t(s.kept.size()) > kMostFree)
+    throw InputError(fmt::format("{} unknowns under gauge freedom", s.kept.size()), "solve covariance",
+                     fmt::format("at most {}; or fix() what may move freely", kMostFree));
+  const double numbers = double(rows) * double(s.equations.unknowns());
+  if (free || (!energies && rows >= int64_t(s.kept.size()) && numbers <= kDenseNumbers))
+    s.factorise_dense(batches, rows, options);
+  else
+    s.factorise_sparse(batches);
+}
+Covariance::~Covariance() = default;
+Covariance::Covariance(Covariance&&) noexcept = default;
+
+int64_t Covariance::null_space() const { return state_->null_space; }
+
+std::vector<double> Covariance::block(BlockSet set, int64_t number) const {
+  const std::pair<BlockSet, int64_t> one(set, number);
+  return joint({&one, 1});
+}
+
+std::vector<double> Covariance::block(BlockSet a, int64_t block_a, BlockSet b, int64_t block_b) const {
+  const Eigen::MatrixXd m = state_->part(state_->unknowns(a, block_a), state_->unknowns(b, block_b));
+  std::vector<double> out;
+  for (Eigen::Index i = 0; i < m.rows(); ++i)
+    for (Eigen::Index j = 0; j < m.cols(); ++j) out.push_back(m(i, j));
   return out;
+}
+
+std::vector<double> Covariance::joint(std::span<const std::pair<BlockSet, int64_t>> blocks) const {
+  std::vector<int64_t> unknowns;
+  for (const auto& [set, number] : blocks)
+    for (const int64_t k : state_->unknowns(set, number)) unknowns.push_back(k);
+  const Eigen::MatrixXd m = state_->part(unknowns, unknowns);
+  std::vector<double> out;
+  for (Eigen::Index i = 0; i < m.rows(); ++i)
+    for (Eigen::Index j = 0; j < m.cols(); ++j)
+      out.push_back(state_->cholesky ? 0.5 * (m(i, j) + m(j, i)) : m(i, j));
+  return out;
+}
+
+std::vector<double> Covariance::marginals(BlockSet set) const {
+  const State& s = *state_;
+  const SetState& own = s.set_of(set);
+  const size_t t = size_t(own.tangent());
+  std::vector<double> out(size_t(own.count) * t * t, 0), entries;
+  const BlockPattern& pattern = s.equations.pattern();
+  std::vector<int64_t> diagonal(size_t(pattern.blocks()), -1);  // first number of each block's own entry
+  if (s.cholesky) {
+    entries = s.cholesky->inverse_entries();
+    const std::vector<int64_t> offsets = pattern.offsets();
+    for (size_t e = 0; e < pattern.rows.size(); ++e)
+      if (pattern.rows[e] == pattern.columns[e]) diagonal[size_t(pattern.rows[e])] = offsets[e];
+  }
+  for (int64_t b = 0; b < own.count; ++b) {
+    if (s.fixed[size_t(own.first_block + b)]) continue;
+    const std::vector<int64_t> unknowns = s.unknowns({set.id}, b);
+    const int64_t at = s.equations.block_at(own.first_tangent + b * own.tangent());
+    double* const to = out.data() + size_t(b) * t * t;
+    for (size_t i = 0; i < t; ++i)
+      for (size_t j = 0; j < t; ++j) {
+        const int64_t row = s.place[size_t(unknowns[i])], column = s.place[size_t(unknowns[j])];
+        if (row < 0 || column < 0) continue;
+        to[i * t + j] =
+            s.cholesky ? entries[size_t(diagonal[size_t(at)]) + j * t + i] : (*s.inverse)(row, column);
+      }
+  }
+  return out;
+}
+
+std::vector<double> covariance(const Problem& problem, Context& context,
+                               std::span<const std::pair<BlockSet, int64_t>> blocks) {
+  return Covariance(problem, context).joint(blocks);
 }
 
 }  // namespace lockstep::solve

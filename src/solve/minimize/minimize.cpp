@@ -8,6 +8,7 @@
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
+#include "solve/minimize/graduation.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
 
@@ -42,7 +43,8 @@ void check_options(const Options& options) {
                                     {"gradient_tolerance", options.gradient_tolerance},
                                     {"parameter_tolerance", options.parameter_tolerance},
                                     {"momentum", options.momentum},
-                                    {"weight_decay", options.weight_decay}})
+                                    {"weight_decay", options.weight_decay},
+                                    {"time_limit", options.time_limit}})
     if (!(value >= 0)) refuse(fmt::format("{} {}", what, value), "a number that is not negative");
   for (const auto& [what, value] : {std::pair("initial_damping", options.initial_damping),
                                     {"initial_radius", options.initial_radius},
@@ -52,6 +54,10 @@ void check_options(const Options& options) {
   if (options.batch_size < 0) refuse(fmt::format("batch_size {}", options.batch_size), "0 or more");
   if (options.lbfgs_history < 1 || options.lbfgs_history > optimize::LbfgsLayout::kMostHistory)
     refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 to 1000");
+  if (const Options::Graduation& g = options.graduation;
+      g.factor != 0 && !(g.factor > 1 && std::isfinite(g.factor) && g.iterations > 0))
+    refuse(fmt::format("graduation by {} with {} iterations", g.factor, g.iterations),
+           "a factor above 1 and one iteration or more");
   if (options.max_linear_iterations < 1)
     refuse(fmt::format("max_linear_iterations {}", options.max_linear_iterations), "1 or more");
 }
@@ -63,13 +69,18 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
   bool energies = false;
   for (const Batch& batch : state.batches) {
     energies = energies || batch.expression->energy;
+    const size_t slots = batch.expression->slots.size();
     for (const Segment& segment : batch.segments)
-      for (const int32_t block : segment.blocks) used[size_t(block)] = 1;
+      for (size_t k = 0; k < segment.blocks.size(); ++k)
+        if (segment.counts(int64_t(k / slots))) used[size_t(segment.blocks[k])] = 1;
   }
   for (const SetState& set : state.sets)
     for (int64_t b = 0; b < set.count; ++b) {
       const size_t block = size_t(set.first_block + b);
-      if (!used[block] && !state.fixed[block])
+      bool moves = false;
+      for (int c = 0; c < set.tangent(); ++c)
+        moves = moves || state.moves(int64_t(block), set.first_tangent + b * set.tangent() + c);
+      if (!used[block] && moves)
         throw InputError(fmt::format("block {} of {} has no residuals", b, set.name), "solve",
                          "a term that depends on it, or fix() it");
     }
@@ -173,10 +184,12 @@ class Loop {
     if (trace().empty() && minimizer_->gradient_max() <= options_.gradient_tolerance)
       return finish(Termination::gradient_tolerance);
     if (!std::isfinite(minimizer_->gradient_max())) {
-      run_.message = "the derivatives are not finite";
+      run_.message = run_.describe_derivatives();
       return finish(Termination::failure);
     }
     for (;;) {
+      if (options_.time_limit > 0 && run_.seconds() >= options_.time_limit)
+        return finish(Termination::time_limit);
       if (int(trace().size()) >= options_.max_iterations) return finish(Termination::max_iterations);
       Iteration row;
       std::optional<Termination> end = minimizer_->iterate(row);
@@ -188,12 +201,21 @@ class Loop {
       // Iterations that a failure made compute again were reported before.
       if (trace().size() > reported_) {
         reported_ = trace().size();
+        if (options_.callback && options_.update_values) show_values();
         if (options_.callback && !options_.callback(row) && !end) end = Termination::stopped;
       }
       if (end || due() || file_.keeps()) keep();
       end_ = end;
       if (end) return finish(*end);
     }
+  }
+
+  /// The accepted point, for the callback.
+  void show_values() {
+    run_.evaluate([&] {
+      minimizer_->settle();
+      problem_.state().values = run_.evaluator().state();
+    });
   }
 
   /// Whether a snapshot is worth its time: rare ones may be large, and a failure costs what came after them.
@@ -263,6 +285,7 @@ Summary minimize(Problem& problem, Context& context, const Options& options) {
 
 Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file) {
   check_options(options);
+  if (options.graduation.factor > 0) return minimize_graduated(problem, context, options, file);
   Summary summary;
   summary.method = options.method;
   summary.precision = options.precision;

@@ -50,6 +50,7 @@ std::string_view name(Termination termination) {
     case Termination::stopped: return "stopped";
     case Termination::no_descent: return "no_descent";
     case Termination::failure: return "failure";
+    case Termination::time_limit: return "time_limit";
   }
   return "";
 }

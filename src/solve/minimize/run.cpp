@@ -32,10 +32,13 @@ Run::Run(Problem& problem, Context& context, const Options& options, Linear line
   const auto infinite = [](const std::vector<double>& v) {
     return std::all_of(v.begin(), v.end(), [](double b) { return std::isinf(b); });
   };
-  if (state.lower.empty() || (infinite(state.lower) && infinite(state.upper))) return;
+  held_ = state.held;
+  const bool bounds = !state.lower.empty() && !(infinite(state.lower) && infinite(state.upper));
+  if (!bounds && held_.empty()) return;
   lower_.assign(size_t(state.tangent), -INFINITY);
   upper_.assign(size_t(state.tangent), INFINITY);
   ambient_of_.assign(size_t(state.tangent), -1);
+  if (!bounds) return;
   for (const SetState& set : state.sets) {
     if (set.ambient() != set.tangent()) continue;  // not Euclidean, so without bounds
     for (int64_t k = 0; k < set.count * set.ambient(); ++k) {
@@ -90,11 +93,16 @@ void Run::describe(Summary& summary) const {
   summary.device = device.info().name;
   summary.batches = evaluator_->batch_reports();
   summary.scratch_bytes = evaluator_->scratch_bytes();
-  summary.kernel_reports = device.kernels();
-  summary.kernel_reports.erase(summary.kernel_reports.begin(),
-                               summary.kernel_reports.begin() + int64_t(kernels_before_));
   summary.kernels_compiled = now.kernels_compiled - before_.kernels_compiled;
   summary.cache_hits = now.cache_hits - before_.cache_hits;
+  summary.kernel_reports.clear();
+  // A report for each kernel that was compiled or fetched; the device copies all it has.
+  if (const int64_t fresh = summary.kernels_compiled + summary.cache_hits; fresh > 0) {
+    summary.kernel_reports = device.kernels();
+    const int64_t all = int64_t(summary.kernel_reports.size());
+    summary.kernel_reports.erase(summary.kernel_reports.begin(),
+                                 summary.kernel_reports.begin() + std::max<int64_t>(all - fresh, 0));
+  }
   summary.bytes_to_device = now.bytes_to_device - before_.bytes_to_device;
   summary.bytes_from_device = now.bytes_from_device - before_.bytes_from_device;
 }
@@ -103,7 +111,6 @@ void Run::open(std::span<const double> state) {
   const auto build = [&](const Device& device) {
     evaluator_.reset();
     before_ = device.counters();
-    kernels_before_ = device.kernels().size();
     evaluator_ = std::make_unique<Evaluator>(problem_, device, options_.precision,
                                              EvaluatorOptions{options_.batch_size, uses()});
     evaluator_->set_state(state);
@@ -135,12 +142,43 @@ bool Run::has_energies() const {
 
 std::string Run::describe_not_finite() const {
   const std::vector<double> values = reference::residuals<double>(problem_, problem_.state().values);
+  const std::vector<Batch>& batches = problem_.state().batches;
   size_t at = 0;
-  for (const Batch& batch : problem_.state().batches)
-    for (int64_t i = 0; i < batch.instances; ++i)
-      for (int k = 0; k < batch.expression->rows; ++k, ++at)
-        if (!std::isfinite(values[at])) return fmt::format("instance {} of {}", i, batch.name);
+  for (size_t b = 0; b < batches.size(); ++b)
+    for (int64_t i = 0; i < batches[b].instances; ++i)
+      for (int k = 0; k < batches[b].expression->rows; ++k, ++at)
+        if (!std::isfinite(values[at])) return name_of(b, i);
   return "the sum of all costs";
+}
+
+std::string Run::name_of(size_t batch, int64_t place) const {
+  const auto [name, instance] = problem_.state().origin(batch, place);
+  return fmt::format("instance {} of {}", instance, name);
+}
+
+std::string Run::describe_derivatives() {
+  if (!(uses() & kUseLinearize)) return "the derivatives are not finite";
+  std::vector<HostBatch> parts;
+  evaluate([&] { parts = evaluator_->host_batches(); });
+  const std::vector<BatchState>& laid_out = evaluator_->internals().batches;
+  const std::vector<Batch>& batches = problem_.state().batches;
+  size_t batch = 0;
+  int64_t first = 0;  // of the part, in its batch
+  for (size_t k = 0; k < parts.size(); ++k) {
+    while (batch < batches.size() && first >= batches[batch].instances) first = 0, ++batch;
+    const HostBatch& part = parts[k];
+    const auto finite = [](const std::vector<double>& all, int64_t begin, int64_t count) {
+      return std::all_of(all.begin() + begin, all.begin() + begin + count,
+                         [](double v) { return std::isfinite(v); });
+    };
+    const int64_t columns = laid_out[k].term->columns(), rows = part.rows;
+    for (int64_t i = 0; i < part.instances; ++i)
+      if (!finite(part.residuals, i * rows, rows) ||
+          !finite(part.jacobian, i * rows * columns, rows * columns))
+        return fmt::format("the derivatives of {} are not finite", name_of(batch, first + i));
+    first += part.instances;
+  }
+  return "the derivatives are not finite";
 }
 
 std::vector<uint8_t> Run::held() {
@@ -148,7 +186,8 @@ std::vector<uint8_t> Run::held() {
   const Storage storage = evaluator_->internals().values.state;
   std::vector<uint8_t> out(g.size(), 0);
   for (size_t k = 0; k < g.size(); ++k) {
-    if (ambient_of_[k] < 0) continue;
+    out[k] = !held_.empty() && held_[k];
+    if (out[k] || ambient_of_[k] < 0) continue;
     const double value = x[size_t(ambient_of_[k])];
     out[k] = (g[k] > 0 && at_bound(value, lower_[k], storage)) ||
              (g[k] < 0 && at_bound(value, upper_[k], storage)) || lower_[k] == upper_[k];
@@ -160,6 +199,7 @@ void Run::project(const Buffer& step) {
   const std::vector<double> x = evaluator_->state();
   std::vector<double> s = to_host(device(), step);
   for (size_t k = 0; k < s.size(); ++k) {
+    if (!held_.empty() && held_[k]) s[k] = 0;
     if (ambient_of_[k] < 0) continue;
     const double value = x[size_t(ambient_of_[k])];
     s[k] = std::clamp(s[k], std::min(0.0, lower_[k] - value), std::max(0.0, upper_[k] - value));

@@ -47,9 +47,12 @@ class Run {
   bool has_energies() const;
   /// Names the first instance whose residuals are not finite at the problem's values.
   std::string describe_not_finite() const;
+  /// Names the first instance whose derivatives are not finite at the evaluator's state, after a linearisation.
+  std::string describe_derivatives();
 
+  /// Whether bounds or coordinates that are held constrain steps.
   bool bounded() const { return !lower_.empty(); }
-  /// Coordinates at a bound that the negative gradient leaves through, by tangent coordinate.
+  /// Coordinates that are held, or at a bound that the negative gradient leaves through; by tangent coordinate.
   std::vector<uint8_t> held();
   /// Shortens the components of a step that cross a bound.
   void project(const Buffer& step);
@@ -67,6 +70,7 @@ class Run {
  private:
   /// What the method asks of the evaluator.
   unsigned uses() const;
+  std::string name_of(size_t batch, int64_t place) const;
   void stage(const char* name, const std::function<void()>& work);
 
   Problem& problem_;
@@ -74,10 +78,10 @@ class Run {
   const Options& options_;
   Linear linear_;
   std::unique_ptr<Evaluator> evaluator_;
-  DeviceCounters before_;  // at open()
-  size_t kernels_before_ = 0;
+  DeviceCounters before_;              // at open()
   bool on_cpu_;                        // from the outset, or since a device failed
-  std::vector<double> lower_, upper_;  // by tangent coordinate; empty without bounds
+  std::vector<double> lower_, upper_;  // by tangent coordinate; empty without any
+  std::vector<uint8_t> held_;          // by tangent coordinate; empty where none is held on its own
   std::vector<int64_t> ambient_of_;    // the number that a bounded coordinate moves, else -1
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

@@ -114,7 +114,7 @@ class LeastSquares : public Minimizer {
     row.accepted = true;
     row.cost_change = before - cost_;
     if (!std::isfinite(gradient_max_) || !std::isfinite(cost_)) {
-      run_.message = "cost or derivatives are not finite";
+      run_.message = std::isfinite(cost_) ? run_.describe_derivatives() : "the cost is not finite";
       return Termination::failure;
     }
     if (gradient_max_ <= options().gradient_tolerance) return Termination::gradient_tolerance;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <unordered_map>
 
 #include "autodiff/signature.hpp"
 #include "lockstep/error.hpp"
+#include "solve/model/robust_loss.hpp"
 
 namespace lockstep::solve {
 
@@ -118,6 +120,46 @@ void complete_key(ExpressionKey& t) {
   for (const auto& slot : t.slots) append(t.key, slot->key);
   append(t.key, uint8_t(t.loss));
   append(t.key, uint8_t(t.energy));
+  if (t.loss_expression) {
+    append(t.key, uint32_t(t.loss_expression->bytes.size()));
+    t.key.append(t.loss_expression->bytes.begin(), t.loss_expression->bytes.end());
+  }
+  if (t.weighted) t.key += 'w';
+}
+
+void ExpressionKey::set_loss(const RobustLoss& given, std::vector<double>& numbers,
+                             const std::string& where) {
+  loss = given.kind;
+  loss_constants = 0;
+  loss_expression.reset();
+  if (loss == RobustLoss::Kind::none) return;
+  if (loss != RobustLoss::Kind::expression) {
+    numbers.push_back(given.scale), ++constants, loss_constants = 1;
+    return;
+  }
+  autodiff::Graph graph;
+  const Value s = graph.variable("s");
+  const Value value = given.rho(s);
+  if (!value.valid() || &value.graph() != &graph)
+    throw InputError("a robust loss that gives a value of another graph", where, "a value made of s");
+  if (graph.leaf_count() != 1)
+    throw InputError("a robust loss that makes leaves", where, "a value made of s and numbers");
+  const double at_0 = autodiff::evaluate<double>(value, std::vector<double>{0.0});
+  if (!(std::abs(at_0) <= 1e-12))
+    throw InputError(fmt::format("a robust loss with rho(0) = {}", at_0), where, "rho(0) = 0");
+  autodiff::Signature signature = autodiff::signature(std::span(&value, 1));
+  if (signature.leaves.empty())
+    throw InputError("a robust loss that does not depend on s", where, "a function of s");
+  numbers.insert(numbers.end(), signature.constants.begin(), signature.constants.end());
+  loss_constants = int(signature.constants.size());
+  constants += loss_constants;
+  signature.constants.clear();
+  loss_expression = std::make_shared<const autodiff::Signature>(std::move(signature));
+}
+
+Value ExpressionKey::rho(const Value& s, std::span<const Value> numbers) const {
+  if (!loss_expression) return has_loss() ? robust_loss(loss, s, numbers[0]) : s;
+  return autodiff::instantiate(*loss_expression, s.graph(), std::span(&s, 1), numbers)[0];
 }
 
 }  // namespace lockstep::solve

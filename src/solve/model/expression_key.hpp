@@ -32,14 +32,21 @@ struct ExpressionKey {
   std::vector<Leaf> leaves;       // by canonical number
   std::vector<std::shared_ptr<const TracedManifold>> slots;  // by first visit
   int data = 0;                                              // data that are used, by first visit
-  int constants = 0;  // numbers in the expression, and the loss's scale as the last where there is a loss
-  int rows = 0;       // residuals
+  int constants = 0;       // numbers in the expression, then those of the loss
+  int loss_constants = 0;  // the loss's scale, or the numbers of its expression
+  int rows = 0;            // residuals
   RobustLoss::Kind loss = RobustLoss::Kind::none;
+  std::shared_ptr<const autodiff::Signature> loss_expression;  // of s, where the loss is an expression
   bool energy = false;
+  bool weighted = false;  // an instance has a weight
   std::string key;
   std::string label;  // for kernel names: the first term type's name; no part of the key
 
   bool has_loss() const { return loss != RobustLoss::Kind::none; }
+  /// Takes over a loss: its kind and expression. Its numbers are appended to `numbers`.
+  void set_loss(const RobustLoss& given, std::vector<double>& numbers, const std::string& where);
+  /// rho(s) of the numbers of the loss.
+  Value rho(const Value& s, std::span<const Value> numbers) const;
   /// The residuals (or the energy) in `graph`, of leaves and constants of that graph; no loss.
   std::vector<Value> residuals(autodiff::Graph& graph, std::span<const Value> leaves,
                                std::span<const Value> constants) const;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "lockstep/error.hpp"
 #include "solve/model/robust_loss.hpp"
@@ -15,6 +16,7 @@ namespace lockstep::solve {
 
 namespace {
 
+constexpr double kWholeTurn = 2 * std::numbers::pi;
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 const SetState& find_set(const Problem::State& state, BlockSet set, const std::string& where) {
@@ -57,6 +59,39 @@ void check_unit_vectors(const Manifold& manifold, std::span<const double> values
                         u.first + u.count - 1, block, manifold.name, std::sqrt(squares)),
             where, "length 1");
     }
+}
+
+/// Throws InputError where plus(x, 0) is not x: derivatives would be taken elsewhere than at the state.
+void check_plus(const TracedManifold& traced, std::span<const double> x, const std::string& where) {
+  constexpr double kTolerance = 1e-6;
+  std::vector<double> at(x.begin(), x.end());
+  at.resize(x.size() + size_t(traced.manifold.tangent), 0);
+  const std::vector<double> moved = autodiff::evaluate<double>(traced.plus, at);
+  for (size_t k = 0; k < x.size(); ++k) {
+    double off = std::abs(moved[k] - x[k]);
+    off = std::min(off, std::abs(off - kWholeTurn));  // angles beyond a half turn are wrapped
+    if (!(off <= kTolerance * std::max(1.0, std::abs(x[k]))))
+      throw InputError(fmt::format("plus(x, 0) of manifold {} gives {} where x has {} (component {})",
+                                   traced.manifold.name, moved[k], x[k], k),
+                       where, "plus(x, 0) = x");
+  }
+}
+
+void check_values(const TracedManifold& traced, std::span<const double> values, const std::string& where) {
+  const size_t ambient = size_t(traced.manifold.ambient);
+  if (values.size() % ambient != 0)
+    throw InputError(fmt::format("{} values", values.size()), where,
+                     fmt::format("a multiple of {}, the numbers of a block", ambient));
+  for (size_t k = 0; k < values.size(); ++k)
+    if (!std::isfinite(values[k]))
+      throw InputError(fmt::format("component {} of block {} is {}", k % ambient, k / ambient, values[k]),
+                       where, "finite numbers");
+  check_unit_vectors(traced.manifold, values, where);
+  if (!traced.euclidean && !values.empty()) check_plus(traced, values.first(ambient), where);
+}
+
+[[noreturn]] void too_many(int64_t numbers, const std::string& where) {
+  throw InputError(fmt::format("{} numbers in all blocks", numbers), where, fmt::format("at most {}", kMost));
 }
 
 /// A term type's residuals with the instance's numbers as leaves.
@@ -112,12 +147,12 @@ void Problem::State::check_unit_vectors() const {
         fmt::format("solve blocks {}", set.name));
 }
 
-Batch& Problem::State::batch(ExpressionKey&& expression, const std::string& name) {
+size_t Problem::State::batch(ExpressionKey&& expression, const std::string& name) {
   for (const char c : name.substr(0, 32))
     expression.label += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   const auto [at, added] = batch_of.try_emplace(expression.key, batches.size());
   if (added) batches.push_back({name, std::make_shared<const ExpressionKey>(std::move(expression)), {}, 0});
-  return batches[at->second];
+  return at->second;
 }
 
 Problem::Problem() : state_(std::make_unique<State>()) {
@@ -132,26 +167,17 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
   State& state = *state_;
   SetState set;
   set.manifold = trace_manifold(manifold, where);
-  if (values.size() % size_t(manifold.ambient) != 0)
-    throw InputError(fmt::format("{} values", values.size()), where,
-                     fmt::format("a multiple of {}, the numbers of a block", manifold.ambient));
-  for (size_t k = 0; k < values.size(); ++k)
-    if (!std::isfinite(values[k]))
-      throw InputError(fmt::format("component {} of block {} is {}", k % size_t(manifold.ambient),
-                                   k / size_t(manifold.ambient), values[k]),
-                       where, "finite numbers");
-  check_unit_vectors(manifold, values, where);
+  check_values(*set.manifold, values, where);
+  if (state.ambient + int64_t(values.size()) > kMost) too_many(state.ambient + int64_t(values.size()), where);
   set.name = std::move(name);
   set.count = int64_t(values.size()) / manifold.ambient;
   set.first_block = state.blocks, set.first_ambient = state.ambient, set.first_tangent = state.tangent;
-  if (state.ambient + int64_t(values.size()) > kMost)
-    throw InputError(fmt::format("{} numbers in all blocks", state.ambient + int64_t(values.size())), where,
-                     fmt::format("at most {}", kMost));
   state.blocks += set.count;
   state.ambient += int64_t(values.size());
   state.tangent += set.count * manifold.tangent;
   state.values.insert(state.values.end(), values.begin(), values.end());
   state.fixed.resize(size_t(state.blocks), 0);
+  if (!state.held.empty()) state.held.resize(size_t(state.tangent), 0);
   if (!state.lower.empty()) {
     state.lower.resize(size_t(state.ambient), -INFINITY);
     state.upper.resize(size_t(state.ambient), INFINITY);
@@ -160,8 +186,44 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
   return {int(state.sets.size()) - 1};
 }
 
-void Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
-                        std::span<const int32_t> indices, std::span<const double> data) {
+void Problem::append_blocks(BlockSet given, std::span<const double> values) {
+  State& state = *state_;
+  const std::string& name = find_set(state, given, "solve append_blocks").name;
+  const std::string where = fmt::format("solve blocks {}", name);
+  SetState& set = state.sets[size_t(given.id)];
+  check_values(*set.manifold, values, where);
+  if (state.ambient + int64_t(values.size()) > kMost) too_many(state.ambient + int64_t(values.size()), where);
+  const int64_t count = int64_t(values.size()) / set.ambient(), tangent = count * set.tangent();
+  if (count == 0) return;
+  const int64_t block = set.first_block + set.count, at = set.first_ambient + set.count * set.ambient(),
+                coordinate = set.first_tangent + set.count * set.tangent();
+  const bool last = size_t(given.id) + 1 == state.sets.size();
+  state.values.insert(state.values.begin() + at, values.begin(), values.end());
+  state.fixed.insert(state.fixed.begin() + block, size_t(count), 0);
+  if (!state.held.empty()) state.held.insert(state.held.begin() + coordinate, size_t(tangent), 0);
+  if (!state.lower.empty()) {
+    state.lower.insert(state.lower.begin() + at, values.size(), -INFINITY);
+    state.upper.insert(state.upper.begin() + at, values.size(), INFINITY);
+  }
+  if (int64_t(state.leaf_of.size()) > at) state.leaf_of.insert(state.leaf_of.begin() + at, values.size(), 0);
+  set.count += count;
+  state.blocks += count, state.ambient += int64_t(values.size()), state.tangent += tangent;
+  if (last) return;
+  // Blocks of later sets have new numbers.
+  for (size_t k = size_t(given.id) + 1; k < state.sets.size(); ++k) {
+    SetState& later = state.sets[k];
+    later.first_block += count, later.first_ambient += int64_t(values.size()), later.first_tangent += tangent;
+  }
+  for (Batch& batch : state.batches)
+    for (Segment& segment : batch.segments)
+      for (int32_t& b : segment.blocks)
+        if (b >= block) b += int32_t(count);
+  for (State::LooseLeaf& leaf : state.loose_leaves)
+    if (leaf.block >= block) leaf.block += int32_t(count);
+}
+
+TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
+                           std::span<const int32_t> indices, std::span<const double> data) {
   const std::string where = fmt::format("solve term {}", type.name);
   State& state = *state_;
   const size_t slots = type.slots.size();
@@ -203,12 +265,15 @@ void Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
     return traced.sources[leaf];
   });
   if (c.blocks.empty()) throw InputError("residuals that depend on no block", where, "one or more");
-  if (count == 0) return;
+  TermRecord record{type.name, {}, c.data, type.data, false};
+  if (count == 0) {
+    state.terms.push_back(std::move(record));
+    return {int(state.terms.size()) - 1};
+  }
   ExpressionKey& t = c.expression;
   for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
-  t.loss = type.loss.kind;
   t.energy = type.energy;
-  if (t.has_loss()) c.constants.push_back(type.loss.scale), ++t.constants;
+  t.set_loss(type.loss, c.constants, where);
   complete_key(t);
 
   Segment segment;
@@ -223,9 +288,13 @@ void Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
     for (const int datum : c.data) segment.data.push_back(data[size_t(i * type.data + datum)]);
   }
   state.rows += count * t.rows;
-  Batch& batch = state.batch(std::move(t), type.name);
+  const size_t number = state.batch(std::move(t), type.name);
+  Batch& batch = state.batches[number];
   batch.instances += count;
+  record.parts.push_back({int32_t(number), int32_t(batch.segments.size()), 0, count});
   batch.segments.push_back(std::move(segment));
+  state.terms.push_back(std::move(record));
+  return {int(state.terms.size()) - 1};
 }
 
 autodiff::Graph& Problem::graph() { return *state_->graph; }
@@ -245,10 +314,12 @@ Value Problem::variable(BlockSet set, int64_t block, int component) {
   return state.graph->leaf_value(state.leaf_of[at] - 1);
 }
 
-void Problem::add_residuals(std::span<const Value> residuals, const RobustLoss& loss) {
+TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLoss& loss) {
   State& state = *state_;
   const std::string where = "solve add_residuals";
   check_robust_loss(loss, where);
+  TermRecord record;
+  record.name = "loose", record.loose = true;
   for (size_t k = 0; k < residuals.size(); ++k) {
     const Value& residual = residuals[k];
     if (!residual.valid() || &residual.graph() != state.graph.get())
@@ -264,18 +335,30 @@ void Problem::add_residuals(std::span<const Value> residuals, const RobustLoss& 
     if (c.blocks.empty())
       throw InputError(fmt::format("residual {} depends on no variable", k), where, "one or more");
     for (const int64_t block : c.blocks) t.slots.push_back(state.set_of(block).manifold);
-    t.loss = loss.kind;
-    if (t.has_loss()) c.constants.push_back(loss.scale), ++t.constants;
+    t.set_loss(loss, c.constants, where);
     complete_key(t);
     t.signature.leaves.clear();
-    Batch& batch = state.batch(std::move(t), "loose");
-    if (batch.segments.empty() || !batch.segments.back().own_constants)
-      batch.segments.push_back({0, {}, {}, {}, true});
+    const size_t number = state.batch(std::move(t), "loose");
+    Batch& batch = state.batches[number];
+    if (batch.segments.empty() || !batch.segments.back().own_constants) {
+      batch.segments.emplace_back();
+      batch.segments.back().own_constants = true;
+    }
     Segment& segment = batch.segments.back();
+    const TermRecord::Part own{int32_t(number), int32_t(batch.segments.size() - 1), segment.count, 1};
+    if (!record.parts.empty() && record.parts.back().batch == own.batch &&
+        record.parts.back().segment == own.segment &&
+        record.parts.back().first + record.parts.back().count == own.first)
+      ++record.parts.back().count;
+    else
+      record.parts.push_back(own);
+    if (!segment.off.empty()) segment.off.push_back(0);
     for (const int64_t block : c.blocks) segment.blocks.push_back(int32_t(block));
     segment.constants.insert(segment.constants.end(), c.constants.begin(), c.constants.end());
     ++segment.count, ++batch.instances, ++state.rows;
   }
+  state.terms.push_back(std::move(record));
+  return {int(state.terms.size()) - 1};
 }
 
 void Problem::fix(BlockSet set, int64_t block, bool fixed) {
@@ -318,7 +401,8 @@ int64_t Problem::variable_count() const {
   int64_t n = 0;
   for (const SetState& s : state_->sets)
     for (int64_t b = 0; b < s.count; ++b)
-      if (!state_->fixed[size_t(s.first_block + b)]) n += s.tangent();
+      for (int c = 0; c < s.tangent(); ++c)
+        n += state_->moves(s.first_block + b, s.first_tangent + b * s.tangent() + c);
   return n;
 }
 int64_t Problem::batch_count() const { return int64_t(state_->batches.size()); }

@@ -21,13 +21,18 @@ struct SetState {
   int tangent() const { return manifold->manifold.tangent; }
 };
 
-/// Instances that were added together.
+/// Instances that were added together, or loose residuals of one expression.
 struct Segment {
   int64_t count = 0;
   std::vector<int32_t> blocks;    // (count, slots): block numbers over all sets
   std::vector<double> data;       // (count, data)
   std::vector<double> constants;  // (count or 1, constants)
   bool own_constants = false;     // one row for each instance
+  std::vector<double> weights;    // (count) of a weighted expression
+  std::vector<uint8_t> off;       // by instance: disabled or taken out; empty: all count
+
+  bool counts(int64_t instance) const { return off.empty() || off[size_t(instance)] == 0; }
+  static constexpr uint8_t kDisabled = 1, kGone = 2;
 };
 
 /// Instances of one expression, in the order in which they were added.
@@ -35,16 +40,31 @@ struct Batch {
   std::string name;  // of the first term type
   std::shared_ptr<const ExpressionKey> expression;
   std::vector<Segment> segments;
-  int64_t instances = 0;
+  int64_t instances = 0;  // that count
+};
+
+/// What a TermSet stands for.
+struct TermRecord {
+  std::string name;
+  struct Part {  // instances [first, first + count) of a segment
+    int32_t batch, segment;
+    int64_t first, count;
+  };
+  std::vector<Part> parts;  // in the order of the instances
+  std::vector<int> data;    // datum of the type by its number in the expression
+  int type_data = 0;
+  bool loose = false;
 };
 
 struct Problem::State {
   std::vector<SetState> sets;
   std::vector<double> values;        // (ambient numbers)
   std::vector<uint8_t> fixed;        // by block
+  std::vector<uint8_t> held;         // by tangent coordinate; empty where none is held on its own
   std::vector<double> lower, upper;  // by ambient number; empty where nothing is bound
   std::vector<Batch> batches;
   std::unordered_map<std::string, size_t> batch_of;  // by the expression's key
+  std::vector<TermRecord> terms;
   int64_t blocks = 0, ambient = 0, tangent = 0, rows = 0;
 
   struct LooseLeaf {
@@ -58,7 +78,19 @@ struct Problem::State {
 
   /// The set a block belongs to.
   const SetState& set_of(int64_t block) const;
-  Batch& batch(ExpressionKey&& expression, const std::string& name);
+  /// The number of the batch of an expression.
+  size_t batch(ExpressionKey&& expression, const std::string& name);
+  /// Disables or enables instances; what is gone stays so.
+  void mark(const TermRecord::Part& part, int64_t first, int64_t count, uint8_t mark);
+  /// Takes a part out of its segment.
+  void take_out(const TermRecord::Part& part);
+  /// Name and number, within its term set, of the instance of a batch that counts as its `place`th.
+  std::pair<std::string, int64_t> origin(size_t batch, int64_t place) const;
+  const TermRecord& record(TermSet terms, const std::string& where) const;
+  /// Whether tangent coordinate k of a block moves.
+  bool moves(int64_t block, int64_t coordinate) const {
+    return fixed[size_t(block)] == 0 && (held.empty() || held[size_t(coordinate)] == 0);
+  }
   /// Throws InputError where a unit vector among the values has another length.
   void check_unit_vectors() const;
 };

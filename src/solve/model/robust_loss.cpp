@@ -15,14 +15,27 @@ struct Named {
   std::string_view name;
 };
 constexpr Named kNames[] = {
-    {RobustLoss::Kind::none, "none"},     {RobustLoss::Kind::huber, "huber"},
-    {RobustLoss::Kind::cauchy, "cauchy"}, {RobustLoss::Kind::tukey, "tukey"},
-    {RobustLoss::Kind::arctan, "arctan"}, {RobustLoss::Kind::geman_mcclure, "geman_mcclure"},
+    {RobustLoss::Kind::none, "none"},       {RobustLoss::Kind::huber, "huber"},
+    {RobustLoss::Kind::cauchy, "cauchy"},   {RobustLoss::Kind::tukey, "tukey"},
+    {RobustLoss::Kind::arctan, "arctan"},   {RobustLoss::Kind::geman_mcclure, "geman_mcclure"},
+    {RobustLoss::Kind::soft_l1, "soft_l1"},
 };
+
+/// "A,B" as tolerant_loss(A, B).
+RobustLoss parse_tolerant(const std::string& text, const std::string& numbers) {
+  char *middle = nullptr, *end = nullptr;
+  const double a = std::strtod(numbers.c_str(), &middle);
+  const double b = *middle == ',' ? std::strtod(middle + 1, &end) : 0;
+  if (*middle != ',' || end == middle + 1 || *end != 0)
+    throw InputError(fmt::format("robust loss '{}'", text), "solve parse_robust_loss", "tolerant:A,B");
+  return tolerant_loss(a, b);
+}
 
 }  // namespace
 
 void check_robust_loss(const RobustLoss& loss, const std::string& where) {
+  if (loss.kind == RobustLoss::Kind::expression && !loss.rho)
+    throw InputError("a robust loss without its expression", where, "one that expression_loss gave");
   if (loss.kind != RobustLoss::Kind::none && !(std::isfinite(loss.scale) && loss.scale > 0))
     throw InputError(fmt::format("scale {} of a robust loss", loss.scale), where, "a finite number above 0");
 }
@@ -30,6 +43,7 @@ void check_robust_loss(const RobustLoss& loss, const std::string& where) {
 RobustLoss parse_robust_loss(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
+  if (kind == "tolerant" && colon != std::string::npos) return parse_tolerant(text, text.substr(colon + 1));
   for (const Named& n : kNames) {
     if (n.name != kind) continue;
     RobustLoss loss{n.kind, 1};
@@ -43,8 +57,9 @@ RobustLoss parse_robust_loss(const std::string& text) {
     check_robust_loss(loss, "solve parse_robust_loss");
     return loss;
   }
-  throw InputError(fmt::format("robust loss '{}'", text), "solve parse_robust_loss",
-                   "none, huber, cauchy, tukey, geman_mcclure or arctan, with :SCALE");
+  throw InputError(
+      fmt::format("robust loss '{}'", text), "solve parse_robust_loss",
+      "none, huber, cauchy, tukey, geman_mcclure, arctan or soft_l1 with :SCALE, or tolerant:A,B");
 }
 
 Value robust_loss(RobustLoss::Kind kind, const Value& s, const Value& scale) {
@@ -62,12 +77,42 @@ Value robust_loss(RobustLoss::Kind kind, const Value& s, const Value& scale) {
     }
     case RobustLoss::Kind::geman_mcclure: return s / (1 + s / a2);
     case RobustLoss::Kind::arctan: return scale * atan(s / scale);
+    case RobustLoss::Kind::soft_l1: return 2.0 * a2 * (sqrt(1 + s / a2) - 1);
+    case RobustLoss::Kind::expression: break;
   }
   return s;
 }
 
+RobustLoss expression_loss(std::function<Value(const Value& s)> rho) {
+  RobustLoss loss;
+  loss.kind = RobustLoss::Kind::expression;
+  loss.rho = std::move(rho);
+  check_robust_loss(loss, "solve expression_loss");
+  return loss;
+}
+
+RobustLoss tolerant_loss(double a, double b) {
+  if (!(a >= 0) || !(b > 0) || !std::isfinite(a) || !std::isfinite(b))
+    throw InputError(fmt::format("a {} and b {}", a, b), "solve tolerant_loss", "a >= 0 and b > 0");
+  const double at_0 = b * std::log1p(std::exp(-a / b));
+  return expression_loss([=](const Value& s) { return b * softplus((s - a) / b) - at_0; });
+}
+
+RobustLoss scaled_loss(const RobustLoss& loss, double factor) {
+  if (!(factor >= 0) || !std::isfinite(factor))
+    throw InputError(fmt::format("factor {}", factor), "solve scaled_loss", "a finite number >= 0");
+  check_robust_loss(loss, "solve scaled_loss");
+  return expression_loss([=](const Value& s) { return factor * robust_loss(loss, s); });
+}
+
+RobustLoss composed_loss(const RobustLoss& outer, const RobustLoss& inner) {
+  check_robust_loss(outer, "solve composed_loss"), check_robust_loss(inner, "solve composed_loss");
+  return expression_loss([=](const Value& s) { return robust_loss(outer, robust_loss(inner, s)); });
+}
+
 Value robust_loss(const RobustLoss& loss, const Value& s) {
   check_robust_loss(loss, "solve robust_loss");
+  if (loss.kind == RobustLoss::Kind::expression) return loss.rho(s);
   return robust_loss(loss.kind, s, s.graph().constant(loss.scale));
 }
 

@@ -102,7 +102,7 @@ Value TermDerivatives::leaf(Leaf::Kind kind, int slot, int index) {
 }
 
 void TermDerivatives::build_inputs(std::vector<Value>& leaf_values, std::vector<Value>& constant_values) {
-  data_columns_ = expression_->data;
+  data_columns_ = expression_->data + int(expression_->weighted);
   for (const ExpressionKey::Leaf& l : expression_->leaves)
     leaf_values.push_back(l.slot < 0 ? leaf(Leaf::Kind::datum, 0, l.index)
                                      : leaf(Leaf::Kind::component, l.slot, l.index));
@@ -117,6 +117,10 @@ void TermDerivatives::build_inputs(std::vector<Value>& leaf_values, std::vector<
         break;
     }
   }
+}
+
+Value TermDerivatives::weigh(const Value& value) {
+  return expression_->weighted ? leaf(Leaf::Kind::datum, 0, expression_->data) * value : value;
 }
 
 TermDerivatives::Moved TermDerivatives::move_blocks() {
@@ -167,14 +171,14 @@ void TermDerivatives::differentiate() {
     const ExpressionKey::Leaf& l = expression_->leaves[k];
     at_y.push_back(l.slot < 0 ? at_x[k] : moved.blocks[size_t(l.slot)][size_t(l.index)]);
   }
-  const int expression_constants = expression_->constants - int(expression_->has_loss());
+  const int expression_constants = expression_->constants - expression_->loss_constants;
   const std::span<const Value> numbers = std::span(constants).first(size_t(expression_constants));
   const std::vector<Value> plain = expression_->residuals(graph_, at_x, numbers);
   const std::vector<Value> derived = expression_->residuals(graph_, at_y, numbers);
   if (energy())
-    derive_energy(plain[0], derived[0], moved);
+    derive_energy(weigh(plain[0]), weigh(derived[0]), moved);
   else
-    derive_residuals(plain, derived, moved, expression_->has_loss() ? constants.back() : Value());
+    derive_residuals(plain, derived, moved, std::span(constants).last(size_t(expression_->loss_constants)));
 }
 
 void TermDerivatives::derive_energy(const Value& plain, const Value& derived, const Moved& moved) {
@@ -185,14 +189,18 @@ void TermDerivatives::derive_energy(const Value& plain, const Value& derived, co
 }
 
 void TermDerivatives::derive_residuals(const std::vector<Value>& plain, const std::vector<Value>& derived,
-                                       const Moved& moved, const Value& loss_scale) {
+                                       const Moved& moved, std::span<const Value> loss_numbers) {
   Value squares = plain[0] * plain[0];
   for (size_t k = 1; k < plain.size(); ++k) squares = squares + plain[k] * plain[k];
-  const bool has_loss = expression_->has_loss();
-  const Value rho = has_loss ? robust_loss(expression_->loss, squares, loss_scale) : squares;
+  const bool has_loss = expression_->has_loss() || expression_->weighted;
+  const Value rho = weigh(expression_->rho(squares, loss_numbers));
   cost_ = 0.5 * rho;
+  plain_ = plain;
   slope_ = has_loss ? autodiff::gradient(rho, {squares})[0] : graph_.constant(1);
-  const Value weight = has_loss ? sqrt(slope_) : slope_;
+  // An expression may fall somewhere; a named loss does not.
+  const Value weight = !has_loss                      ? slope_
+                       : expression_->loss_expression ? sqrt(max(slope_, graph_.constant(0)))
+                                                      : sqrt(slope_);
   std::vector<Value> seeds;
   for (const Value& r : plain) {
     residuals_.push_back(weight * r);

@@ -68,7 +68,7 @@ class TermDerivatives {
   const std::string& name() const { return name_; }  // for kernels: a label and a part of the key's hash
   const autodiff::Graph& graph() const { return graph_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
-  int data_columns() const { return data_columns_; }  // data, then constants that are columns
+  int data_columns() const { return data_columns_; }  // data, a weight, then constants that are columns
   const std::vector<ConstantUse>& constants() const { return constants_; }
   int uniforms() const { return uniforms_; }
 
@@ -84,8 +84,11 @@ class TermDerivatives {
 
   /// 1/2 rho(|r|^2), or the energy.
   const Value& cost() const { return cost_; }
-  /// sqrt(rho') r. As every loss is concave, the second-order term of Triggs' correction is 0.
+  /// sqrt(rho') r. The second-order term of Triggs' correction is left out; where a loss is concave, it is 0.
   const std::vector<Value>& residuals() const { return residuals_; }
+  /// r, and rho'(|r|^2) times the instance's weight; not for energies.
+  const std::vector<Value>& plain() const { return plain_; }
+  const Value& slope() const { return slope_; }
   /// By slot_rows().
   const std::vector<Value>& gradient() const { return gradient_; }
   /// The different numbers of the Jacobian (sqrt(rho') times the residuals'); of an energy, the upper
@@ -135,7 +138,9 @@ class TermDerivatives {
   void differentiate();
   void derive_energy(const Value& plain, const Value& derived, const Moved& moved);
   void derive_residuals(const std::vector<Value>& plain, const std::vector<Value>& derived,
-                        const Moved& moved, const Value& loss_scale);
+                        const Moved& moved, std::span<const Value> loss_numbers);
+  /// Times the instance's weight, where there is one.
+  Value weigh(const Value& value);
   std::vector<Value> jacobian_of(const std::vector<Value>& outputs, const std::vector<Value>& inputs);
   void build_hessian(std::span<const Value> gradient, const Moved& moved);
   std::vector<Value> directions();
@@ -155,7 +160,7 @@ class TermDerivatives {
   std::vector<SlotClass> classes_;
   std::vector<Alias> aliases_;
   Value cost_;
-  std::vector<Value> residuals_, gradient_, stored_, diagonal_, free_product_, hessian_product_;
+  std::vector<Value> plain_, residuals_, gradient_, stored_, diagonal_, free_product_, hessian_product_;
   std::vector<Entry> entries_;
   std::vector<Value> derived_, inputs_;  // residuals and what they are derived to
   Value slope_;                          // rho'

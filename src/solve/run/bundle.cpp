@@ -18,6 +18,7 @@ BundleResult run(Context& context, const BundleRun& wanted) {
   check_files(wanted);
   check_folder(wanted.out, "--out");
   check_folder(wanted.ply, "--ply");
+  check_folder(wanted.residuals, "--residuals");
   BundleResult out;
   const io::BalProblem bal = host_stage(out.host_stages, wanted.synthetic ? "generate" : "read", [&] {
     if (!wanted.synthetic) return io::read_bal(wanted.file);
@@ -42,6 +43,7 @@ BundleResult run(Context& context, const BundleRun& wanted) {
     if (!wanted.out.empty()) wrote(out, "out", wanted.out);
     if (!wanted.ply.empty()) wrote(out, "ply", wanted.ply);
   }
+  write_residuals(out, wanted.residuals, graph.problem, context);
   finish(out, wanted, file_name(where));
   return out;
 }

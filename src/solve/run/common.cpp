@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
+#include "core/atomic_file.hpp"
 #include "core/telemetry.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/evaluation.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -152,6 +155,17 @@ void finish(RunResult& result, const RunOptions& options, const std::string& tit
     wrote(result, "plot", options.plot);
   }
   record_evaluation(result.summary);
+}
+
+void write_residuals(RunResult& result, const std::string& file, const Problem& problem, Context& context) {
+  if (file.empty()) return;
+  host_stage(result.host_stages, "residuals", [&] {
+    std::string text = "term,instance,norm,weight\n";
+    for (const InstanceResidual& r : residuals_by_instance(problem, context))
+      fmt::format_to(std::back_inserter(text), "{},{},{},{}\n", r.name, r.instance, r.norm, r.weight);
+    write_file(file, text);
+  });
+  wrote(result, "residuals_file", file);
 }
 
 void wrote(RunResult& result, const char* what, const std::string& file) {

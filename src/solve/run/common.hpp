@@ -20,6 +20,8 @@ void check_files(const RunOptions& options);
 Options observed(const Options& options);
 /// The plot, if one is wanted, and lines of telemetry.
 void finish(RunResult& result, const RunOptions& options, const std::string& title);
+/// The table of residuals_by_instance(), if a file is wanted.
+void write_residuals(RunResult& result, const std::string& file, const Problem& problem, Context& context);
 /// Notes a file that was written.
 void wrote(RunResult& result, const char* what, const std::string& file);
 

@@ -14,24 +14,27 @@ PoseGraphRun::PoseGraphRun() { options.max_iterations = 500; }
 PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   check_files(wanted);
   check_folder(wanted.out, "--out");
+  check_folder(wanted.residuals, "--residuals");
   PoseGraphResult out;
   const io::PoseGraph graph = host_stage(out.host_stages, "read", [&] {
     io::PoseGraph read = io::read_g2o(wanted.file);
     out.start = start_poses(read, wanted.start);
     return read;
   });
-  PoseGraphProblem made = build(graph, wanted.file, wanted.loss);
+  PoseGraphProblem made = build(graph, wanted.loss);
   out.summary = minimize(made.problem, context, observed(wanted.options));
   out.dimension = graph.dimension;
   out.vertices = graph.vertex_count() + graph.landmark_count();
   out.landmarks = graph.landmark_count();
-  out.edges = graph.edge_count() + graph.sight_count() + graph.link_count();
+  out.edges = graph.edge_count() + graph.sight_count() + graph.link_count() +
+              graph.bearing_count() + graph.prior_count();
   out.fixed = int64_t(std::max<size_t>(graph.fixed.size() + graph.landmarks.fixed.size(), 1));
   out.has_poses = graph.has_poses;
   if (!wanted.out.empty()) {
     host_stage(out.host_stages, "write", [&] { io::write_g2o(wanted.out, with_poses(graph, made)); });
     wrote(out, "out", wanted.out);
   }
+  write_residuals(out, wanted.residuals, made.problem, context);
   finish(out, wanted, file_name(wanted.file));
   return out;
 }

@@ -90,12 +90,13 @@ TEST(Evaluator, JacobianIsTheDerivativeOfTheResiduals) {
   for (const HostBatch& b : batches)
     if (!b.energy) corrected.insert(corrected.end(), b.residuals.begin(), b.residuals.end());
   size_t row = 0;
-  reference::each_instance(problem, [&](RobustLoss::Kind kind, double scale, bool energy, int count,
-                                        size_t first) {
-    if (energy) return;
+  reference::each_instance(problem, [&](const reference::Part& part) {
+    if (part.expression->energy) return;
+    const int count = part.expression->rows;
+    const size_t first = part.first;
     double s = 0;
     for (int k = 0; k < count; ++k) s += residuals[first + size_t(k)] * residuals[first + size_t(k)];
-    const double slope = reference::loss<C>(kind, C(s, 1e-30), scale).imag() / 1e-30;
+    const double slope = part.rho(C(s, 1e-30)).imag() / 1e-30;
     for (int k = 0; k < count; ++k, ++row) {
       ASSERT_NEAR(corrected[row], std::sqrt(slope) * residuals[first + size_t(k)], 1e-13);
       for (size_t c = 0; c < columns.size(); ++c)

@@ -1,0 +1,69 @@
+// Residuals ready for use: relative poses, priors, points, bearings, ranges and cameras. Poses are blocks of se2()
+// (x, y, angle) or se3() (translation, quaternion w x y z), from the body's frame to the world's. W is upper
+// triangular with information W^T W, by rows: three numbers of a 2 x 2 matrix, six of 3 x 3, 21 of 6 x 6.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lockstep/solve.hpp"
+
+namespace lockstep::solve {
+
+// ── poses as values ──
+
+/// In the plane: (x, y, angle). The angle of a result is not wrapped.
+std::vector<Value> se2_compose(std::span<const Value> a, std::span<const Value> b);
+std::vector<Value> se2_inverse(std::span<const Value> a);
+/// Tangent vector (dx, dy, dangle) of the group's exponential map, and back; the angle of log is in [-pi, pi).
+std::vector<Value> se2_exp(std::span<const Value> tangent);
+std::vector<Value> se2_log(std::span<const Value> a);
+/// In space: (t, q).
+std::vector<Value> se3_compose(std::span<const Value> a, std::span<const Value> b);
+std::vector<Value> se3_inverse(std::span<const Value> a);
+/// A pose of the frame `a` applied to a point of the body, and its inverse.
+autodiff::Vec3 se3_act(std::span<const Value> a, const autodiff::Vec3& point);
+autodiff::Vec3 se3_act_inverse(std::span<const Value> a, const autodiff::Vec3& point);
+
+// ── poses ──
+
+/// W (translation, angle) of Z^-1 Xi^-1 Xj, as g2o. Slots: two poses. Data: z (x, y, angle), cos and sin of its
+/// angle, W: 11 numbers; se2_between_data() makes them.
+TermType se2_between(const RobustLoss& loss = {});
+/// W (translation, vec q) of Z^-1 Xi^-1 Xj with q's w >= 0, as g2o. Data: z (7), W: 28 numbers.
+TermType se3_between(const RobustLoss& loss = {});
+/// W (translation, angle) of Z^-1 X. Slot: a pose. Data as se2_between.
+TermType se2_pose_prior(const RobustLoss& loss = {});
+/// W (translation, vec q) of Z^-1 X. Data as se3_between.
+TermType se3_pose_prior(const RobustLoss& loss = {});
+/// Rows of data of se2_between() and se2_pose_prior(). `w`: (6).
+std::vector<double> se2_between_data(std::span<const double> z, std::span<const double> w);
+
+// ── points seen from poses ──
+
+/// W (R^T (l - t) - z). Slots: pose, point. Data: z, W: 5 numbers; in space 9.
+TermType se2_point(const RobustLoss& loss = {});
+TermType se3_point(const RobustLoss& loss = {});
+/// (angle of R^T (l - t), less z) / sigma, in [-pi, pi) / sigma. Slots: pose of the plane, point. Data: z, sigma.
+TermType se2_bearing_to(const RobustLoss& loss = {});
+/// (|l - t| - z) / sigma. Slots: pose, point of the same dimension (2 or 3). Data: z, sigma.
+TermType range_to(int dimension, const RobustLoss& loss = {});
+
+// ── cameras ──
+//
+// Slots: pose of the world in the camera's frame (se3; P = R X + t, seen along +z), intrinsics (Euclidean), point.
+// Data: pixel u, v, sigma. Residual: (projection - pixel) / sigma. With p = P.xy / P.z and r2 = |p|^2:
+
+enum class CameraModel : uint8_t {
+  pinhole,        // fx fy cx cy
+  radial,         // f cx cy k1 k2:                p (1 + k1 r2 + k2 r2^2)
+  brown_conrady,  // fx fy cx cy k1 k2 p1 p2 k3:   OpenCV's radial and tangential distortion
+  fisheye,        // fx fy cx cy k1 k2 k3 k4:      OpenCV's fisheye (Kannala and Brandt 2006)
+};
+/// Numbers of a camera's intrinsics.
+int intrinsics(CameraModel model);
+/// Pixel of a point P in the camera's frame.
+autodiff::Vec2 project(CameraModel model, std::span<const Value> intrinsics, const autodiff::Vec3& point);
+TermType projection(CameraModel model, const RobustLoss& loss = {});
+
+}  // namespace lockstep::solve

@@ -1,0 +1,83 @@
+// Problems from the usual files: pose graphs of g2o, bundle adjustment of BAL, models of COLMAP, trajectories of TUM.
+// Files may be packed by gzip or bzip2. Errors name file and line; what is written appears whole or not at all.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/solve.hpp"
+#include "lockstep/solve/factors.hpp"
+
+namespace lockstep::solve {
+
+/// A g2o file as a problem: blocks of se2() or se3(), landmarks Euclidean; docs/solve.md has the tags and errors.
+/// Where the file has no poses, the tree of its edges gives the start.
+struct PoseGraphFile {
+  int dimension = 3;
+  std::vector<int64_t> pose_ids, landmark_ids;  // the file's numbers, block by block
+  Problem problem;
+  BlockSet poses, landmarks;  // id -1 where there are none
+};
+PoseGraphFile read_pose_graph(const std::filesystem::path& file, const RobustLoss& loss = {});
+
+/// A BAL file as a problem: cameras of 9 numbers (rotation vector, translation, f, k1, k2), points of 3.
+struct BundleFile {
+  Problem problem;
+  BlockSet cameras, points;
+};
+BundleFile read_bundle(const std::filesystem::path& file, const RobustLoss& loss = {});
+
+/// Poses over time, as the TUM RGB-D benchmark writes them: a line "seconds tx ty tz qx qy qz qw" each.
+struct Trajectory {
+  std::vector<double> seconds;
+  std::vector<double> poses;  // (n, 7): translation, unit quaternion (w, x, y, z)
+};
+Trajectory read_tum(const std::filesystem::path& file);
+void write_tum(const std::filesystem::path& file, const Trajectory& trajectory);
+
+/// A sparse model in COLMAP's text format: cameras.txt, images.txt and points3D.txt of a folder.
+struct ColmapModel {
+  struct Camera {
+    int64_t id = 0;
+    std::string model;  // SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV or OPENCV_FISHEYE
+    int64_t width = 0, height = 0;
+    std::vector<double> parameters;
+  };
+  struct Image {
+    int64_t id = 0;
+    std::array<double, 7> pose =
+        {};              // of the world in the camera's frame: translation, quaternion (w, x, y, z)
+    int32_t camera = 0;  // place in `cameras`
+    std::string name;
+    std::vector<double> pixels;   // (k, 2)
+    std::vector<int32_t> points;  // (k): place in `points`, -1 for none
+  };
+  struct Point {
+    int64_t id = 0;
+    std::array<double, 3> position = {};
+    std::array<int, 3> color = {};
+    double error = 0;  // as the file has it
+  };
+  std::vector<Camera> cameras;
+  std::vector<Image> images;
+  std::vector<Point> points;
+};
+ColmapModel read_colmap(const std::filesystem::path& folder);
+/// Into a folder that exists; tracks of points follow from the images.
+void write_colmap(const std::filesystem::path& folder, const ColmapModel& model);
+
+/// The model's bundle adjustment: residuals in pixels, poses se3(), a set of intrinsics for each camera. Parameters
+/// that a camera's model does not have are held at 0. The first image is held, and so is what nothing depends on.
+struct Reconstruction {
+  Problem problem;
+  BlockSet poses, points;
+  std::vector<BlockSet> cameras;
+};
+Reconstruction build(const ColmapModel& model, const RobustLoss& loss = {});
+/// The model with the values of its problem.
+ColmapModel with_values(ColmapModel model, const Reconstruction& reconstruction);
+
+}  // namespace lockstep::solve

@@ -1,0 +1,229 @@
+#include "lockstep/solve/factors.hpp"
+
+#include <cmath>
+#include <numbers>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+using autodiff::Quaternion;
+using autodiff::Vec2;
+using autodiff::Vec3;
+
+constexpr double kFullTurn = 2 * std::numbers::pi;
+
+Value half_open(const Value& angle) {
+  return angle - kFullTurn * floor((angle + std::numbers::pi) * (1 / kFullTurn));
+}
+Vec2 rotated(const Value& cosine, const Value& sine, const Vec2& v) {
+  return {{cosine * v[0] - sine * v[1], sine * v[0] + cosine * v[1]}};
+}
+/// W e with W from data number `first`.
+std::vector<Value> times_w(const TermArguments& a, int first, const std::vector<Value>& e) {
+  std::vector<Value> residual;
+  for (size_t r = 0; r < e.size(); ++r) {
+    Value sum = a.data(first++) * e[r];
+    for (size_t c = r + 1; c < e.size(); ++c) sum = sum + a.data(first++) * e[c];
+    residual.push_back(sum);
+  }
+  return residual;
+}
+Quaternion turn_of(std::span<const Value> pose) { return {pose[3], pose[4], pose[5], pose[6]}; }
+Vec3 place_of(std::span<const Value> pose) { return {{pose[0], pose[1], pose[2]}}; }
+std::vector<Value> pose_of(const Vec3& t, const Quaternion& q) {
+  return {t[0], t[1], t[2], q.w, q.x, q.y, q.z};
+}
+
+/// W (translation, angle) of Z^-1 X, X = (t, angle).
+std::vector<Value> se2_error(const TermArguments& a, const Vec2& t, const Value& angle) {
+  const Vec2 off = rotated(a.data(3), -a.data(4), t - Vec2{{a.data(0), a.data(1)}});
+  return times_w(a, 5, {off[0], off[1], half_open(angle - a.data(2))});
+}
+/// W (translation, vec q) of Z^-1 X.
+std::vector<Value> se3_error(const TermArguments& a, const std::vector<Value>& x) {
+  std::vector<Value> z;
+  for (int k = 0; k < 7; ++k) z.push_back(a.data(k));
+  const std::vector<Value> e = se3_compose(se3_inverse(z), x);
+  const Value sign = select(e[3] < 0.0, -1.0, a.graph().constant(1));
+  return times_w(a, 7, {e[0], e[1], e[2], sign * e[4], sign * e[5], sign * e[6]});
+}
+
+/// sin(x) / x and (1 - cos(x)) / x, by their series near 0.
+std::pair<Value, Value> turned_lengths(const Value& x) {
+  const Value t = x * x;
+  const auto large = t > 1e-6;
+  const Value safe = select(large, x, 1);
+  return {select(large, sin(safe) / safe, 1 - t * (1.0 / 6 - t * (1.0 / 120))),
+          select(large, (1 - cos(safe)) / safe, x * (0.5 - t * (1.0 / 24 - t * (1.0 / 720))))};
+}
+
+}  // namespace
+
+std::vector<Value> se2_compose(std::span<const Value> a, std::span<const Value> b) {
+  const Vec2 t = rotated(cos(a[2]), sin(a[2]), Vec2{{b[0], b[1]}});
+  return {a[0] + t[0], a[1] + t[1], a[2] + b[2]};
+}
+std::vector<Value> se2_inverse(std::span<const Value> a) {
+  const Vec2 t = rotated(cos(a[2]), -sin(a[2]), Vec2{{a[0], a[1]}});
+  return {-t[0], -t[1], -a[2]};
+}
+std::vector<Value> se2_exp(std::span<const Value> v) {
+  const auto [s, c] = turned_lengths(v[2]);
+  return {s * v[0] - c * v[1], c * v[0] + s * v[1], v[2]};
+}
+std::vector<Value> se2_log(std::span<const Value> a) {
+  const Value angle = half_open(a[2]);
+  const auto [s, c] = turned_lengths(angle);
+  const Value scale = 1 / (s * s + c * c);
+  return {scale * (s * a[0] + c * a[1]), scale * (s * a[1] - c * a[0]), angle};
+}
+std::vector<Value> se3_compose(std::span<const Value> a, std::span<const Value> b) {
+  return pose_of(place_of(a) + rotate(turn_of(a), place_of(b)), turn_of(a) * turn_of(b));
+}
+std::vector<Value> se3_inverse(std::span<const Value> a) {
+  const Quaternion q = conjugate(turn_of(a));
+  const Vec3 t = rotate(q, place_of(a));
+  return pose_of(Vec3{{-t[0], -t[1], -t[2]}}, q);
+}
+Vec3 se3_act(std::span<const Value> a, const Vec3& point) { return place_of(a) + rotate(turn_of(a), point); }
+Vec3 se3_act_inverse(std::span<const Value> a, const Vec3& point) {
+  return rotate(conjugate(turn_of(a)), point - place_of(a));
+}
+
+TermType se2_between(const RobustLoss& loss) {
+  return {"se2_between",
+          {3, 3},
+          11,
+          [](const TermArguments& a) {
+            const std::vector<Value> x = se2_compose(se2_inverse(a.block(0)), a.block(1));
+            return se2_error(a, Vec2{{x[0], x[1]}}, x[2]);
+          },
+          loss};
+}
+TermType se3_between(const RobustLoss& loss) {
+  return {
+      "se3_between",
+      {7, 7},
+      28,
+      [](const TermArguments& a) { return se3_error(a, se3_compose(se3_inverse(a.block(0)), a.block(1))); },
+      loss};
+}
+TermType se2_pose_prior(const RobustLoss& loss) {
+  return {
+      "se2_prior", {3}, 11, [](const TermArguments& a) { return se2_error(a, a.vec2(0), a.x(0, 2)); }, loss};
+}
+TermType se3_pose_prior(const RobustLoss& loss) {
+  return {"se3_prior",
+          {7},
+          28,
+          [](const TermArguments& a) { return se3_error(a, {a.block(0).begin(), a.block(0).end()}); },
+          loss};
+}
+std::vector<double> se2_between_data(std::span<const double> z, std::span<const double> w) {
+  if (z.size() != 3 || w.size() != 6)
+    throw InputError("other than 3 and 6 numbers", "solve se2_between_data", "z and the upper triangle of W");
+  std::vector<double> data(z.begin(), z.end());
+  data.insert(data.end(), {std::cos(z[2]), std::sin(z[2])});
+  data.insert(data.end(), w.begin(), w.end());
+  return data;
+}
+
+TermType se2_point(const RobustLoss& loss) {
+  return {"se2_point",
+          {3, 2},
+          5,
+          [](const TermArguments& a) {
+            const Vec2 seen = rotated(cos(a.x(0, 2)), -sin(a.x(0, 2)), a.vec2(1) - a.vec2(0));
+            return times_w(a, 2, {seen[0] - a.data(0), seen[1] - a.data(1)});
+          },
+          loss};
+}
+TermType se3_point(const RobustLoss& loss) {
+  return {"se3_point",
+          {7, 3},
+          9,
+          [](const TermArguments& a) {
+            const Vec3 seen = se3_act_inverse(a.block(0), a.vec3(1));
+            return times_w(a, 3, {seen[0] - a.data(0), seen[1] - a.data(1), seen[2] - a.data(2)});
+          },
+          loss};
+}
+TermType se2_bearing_to(const RobustLoss& loss) {
+  return {"se2_bearing",
+          {3, 2},
+          2,
+          [](const TermArguments& a) {
+            const Vec2 seen = rotated(cos(a.x(0, 2)), -sin(a.x(0, 2)), a.vec2(1) - a.vec2(0));
+            return std::vector<Value>{half_open(atan2(seen[1], seen[0]) - a.data(0)) / a.data(1)};
+          },
+          loss};
+}
+TermType range_to(int dimension, const RobustLoss& loss) {
+  if (dimension != 2 && dimension != 3)
+    throw InputError("dimension " + std::to_string(dimension), "solve range_to", "2 or 3");
+  return {dimension == 2 ? "se2_range" : "se3_range",
+          {dimension == 2 ? 3 : 7, dimension},
+          2,
+          [dimension](const TermArguments& a) {
+            Value squares = a.graph().constant(0);
+            for (int k = 0; k < dimension; ++k) {
+              const Value d = a.x(1, k) - a.x(0, k);
+              squares = squares + d * d;
+            }
+            return std::vector<Value>{(sqrt(squares) - a.data(0)) / a.data(1)};
+          },
+          loss};
+}
+
+int intrinsics(CameraModel model) {
+  switch (model) {
+    case CameraModel::pinhole: return 4;
+    case CameraModel::radial: return 5;
+    case CameraModel::brown_conrady: return 9;
+    case CameraModel::fisheye: return 8;
+  }
+  return 0;
+}
+
+Vec2 project(CameraModel model, std::span<const Value> k, const Vec3& point) {
+  const Value x = point[0] / point[2], y = point[1] / point[2], r2 = x * x + y * y;
+  switch (model) {
+    case CameraModel::pinhole: return {{k[0] * x + k[2], k[1] * y + k[3]}};
+    case CameraModel::radial: {
+      const Value grown = k[0] * (1 + r2 * (k[3] + k[4] * r2));
+      return {{grown * x + k[1], grown * y + k[2]}};
+    }
+    case CameraModel::brown_conrady: {
+      const Value grown = 1 + r2 * (k[4] + r2 * (k[5] + r2 * k[8]));
+      const Value u = x * grown + 2.0 * k[6] * x * y + k[7] * (r2 + 2.0 * x * x);
+      const Value v = y * grown + k[6] * (r2 + 2.0 * y * y) + 2.0 * k[7] * x * y;
+      return {{k[0] * u + k[2], k[1] * v + k[3]}};
+    }
+    case CameraModel::fisheye: {
+      // The angle over the radius is smooth through the axis: atan(r) / r there.
+      const auto off_axis = r2 > 1e-8;
+      const Value r = sqrt(select(off_axis, r2, 1));
+      const Value ratio = select(off_axis, atan(r) / r, 1 - r2 * (1.0 / 3 - r2 * (1.0 / 5)));
+      const Value t2 = ratio * ratio * r2;
+      const Value grown = ratio * (1 + t2 * (k[4] + t2 * (k[5] + t2 * (k[6] + t2 * k[7]))));
+      return {{k[0] * grown * x + k[2], k[1] * grown * y + k[3]}};
+    }
+  }
+  return {};
+}
+
+TermType projection(CameraModel model, const RobustLoss& loss) {
+  static constexpr const char* kNames[] = {"pinhole", "radial", "brown_conrady", "fisheye"};
+  return {kNames[size_t(model)],
+          {7, intrinsics(model), 3},
+          3,
+          [model](const TermArguments& a) {
+            const Vec2 pixel = project(model, a.block(1), se3_act(a.block(0), a.vec3(2)));
+            return std::vector<Value>{(pixel[0] - a.data(0)) / a.data(2), (pixel[1] - a.data(1)) / a.data(2)};
+          },
+          loss};
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,228 @@
+// What changes in a Problem after it was built: blocks appended, coordinates held, terms with other data,
+// weights, disabled, taken out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "solve/model/problem.hpp"
+
+namespace lockstep::solve {
+
+const TermRecord& Problem::State::record(TermSet set, const std::string& where) const {
+  if (set.id < 0 || size_t(set.id) >= terms.size())
+    throw InputError(fmt::format("term set {}", set.id), where,
+                     fmt::format("one that add_terms or add_residuals gave, of {}", terms.size()));
+  return terms[size_t(set.id)];
+}
+
+void Problem::State::mark(const TermRecord::Part& part, int64_t first, int64_t count, uint8_t mark) {
+  Batch& batch = batches[size_t(part.batch)];
+  Segment& segment = batch.segments[size_t(part.segment)];
+  if (segment.off.empty()) {
+    if (mark == 0) return;
+    segment.off.assign(size_t(segment.count), 0);
+  }
+  for (int64_t i = part.first + first; i < part.first + first + count; ++i) {
+    uint8_t& off = segment.off[size_t(i)];
+    if (off & Segment::kGone) continue;
+    const int64_t change = int64_t(mark == 0) - int64_t(off == 0);
+    batch.instances += change, rows += change * batch.expression->rows;
+    off = mark;
+  }
+}
+
+void Problem::State::take_out(const TermRecord::Part& part) {
+  mark(part, 0, part.count, Segment::kGone);
+  Segment& segment = batches[size_t(part.batch)].segments[size_t(part.segment)];
+  if (part.count < segment.count) return;
+  // The place stays, as others' records count on it; what it held goes.
+  const bool own = segment.own_constants;
+  segment = {};
+  segment.own_constants = own;
+}
+
+std::pair<std::string, int64_t> Problem::State::origin(size_t batch, int64_t place) const {
+  const std::vector<Segment>& segments = batches[batch].segments;
+  for (size_t s = 0; s < segments.size(); ++s)
+    for (int64_t i = 0; i < segments[s].count; ++i) {
+      if (!segments[s].counts(i) || place-- > 0) continue;
+      for (const TermRecord& record : terms) {
+        int64_t first = 0;
+        for (const TermRecord::Part& part : record.parts) {
+          if (size_t(part.batch) == batch && size_t(part.segment) == s && i >= part.first &&
+              i < part.first + part.count)
+            return {record.name, first + i - part.first};
+          first += part.count;
+        }
+      }
+    }
+  return {batches[batch].name, 0};
+}
+
+namespace {
+
+int64_t count_of(const TermRecord& record) {
+  int64_t count = 0;
+  for (const TermRecord::Part& part : record.parts) count += part.count;
+  return count;
+}
+
+/// Calls f(part, first, count) for the pieces of the instances [first, first + count) of a record.
+template <class F>
+void each_piece(const TermRecord& record, int64_t first, int64_t count, F f) {
+  int64_t begin = 0;
+  for (const TermRecord::Part& part : record.parts) {
+    const int64_t from = std::max(first, begin), to = std::min(first + count, begin + part.count);
+    if (from < to) f(part, from - begin, to - from);
+    begin += part.count;
+  }
+}
+
+void check_instance(const TermRecord& record, int64_t instance, const char* where) {
+  if (const int64_t count = count_of(record); instance < 0 || instance >= count)
+    throw InputError(fmt::format("instance {} of {}", instance, record.name), where,
+                     fmt::format("0 to {}", count - 1));
+}
+
+/// A part's instances as a segment of their own.
+Segment copy_part(const Segment& from, const TermRecord::Part& part, const ExpressionKey& t) {
+  Segment to;
+  const auto rows = [&](const auto& all, size_t width) {
+    const auto begin = all.begin() + part.first * int64_t(width);
+    return std::vector(begin, begin + part.count * int64_t(width));
+  };
+  to.count = part.count, to.own_constants = from.own_constants;
+  to.blocks = rows(from.blocks, t.slots.size());
+  to.data = rows(from.data, size_t(t.data));
+  to.constants = from.own_constants ? rows(from.constants, size_t(t.constants)) : from.constants;
+  if (!from.weights.empty()) to.weights = rows(from.weights, 1);
+  if (!from.off.empty()) to.off = rows(from.off, 1);
+  return to;
+}
+
+}  // namespace
+
+int64_t Problem::instance_count(TermSet terms) const {
+  return count_of(state_->record(terms, "solve instance_count"));
+}
+
+void Problem::set_data(TermSet terms, std::span<const double> data, int64_t first) {
+  const TermRecord& record = state_->record(terms, "solve set_data");
+  const std::string where = fmt::format("solve set_data of {}", record.name);
+  if (record.loose)
+    throw InputError("data of loose residuals", where, "terms that add_terms gave; their data are columns");
+  const int64_t width = record.type_data, count = width > 0 ? int64_t(data.size()) / width : 0;
+  if (width == 0 || int64_t(data.size()) != count * width)
+    throw InputError(fmt::format("{} data", data.size()), where, fmt::format("{} an instance", width));
+  if (first < 0 || first + count > count_of(record))
+    throw InputError(fmt::format("instances {} to {}", first, first + count - 1), where,
+                     fmt::format("0 to {}", count_of(record) - 1));
+  for (size_t k = 0; k < data.size(); ++k)
+    if (!std::isfinite(data[k]))
+      throw InputError(fmt::format("datum {} of instance {} is {}", int64_t(k) % width,
+                                   first + int64_t(k) / width, data[k]),
+                       where, "finite numbers");
+  int64_t done = 0;
+  each_piece(record, first, count, [&](const TermRecord::Part& part, int64_t begin, int64_t pieces) {
+    Batch& batch = state_->batches[size_t(part.batch)];
+    Segment& segment = batch.segments[size_t(part.segment)];
+    const size_t own = record.data.size();
+    for (int64_t i = 0; i < pieces; ++i, ++done)
+      for (size_t k = 0; k < own; ++k)
+        segment.data[size_t(part.first + begin + i) * own + k] = data[size_t(done * width + record.data[k])];
+  });
+}
+
+void Problem::enable(TermSet terms, int64_t instance, bool enabled) {
+  const TermRecord& record = state_->record(terms, "solve enable");
+  check_instance(record, instance, "solve enable");
+  each_piece(record, instance, 1, [&](const TermRecord::Part& part, int64_t first, int64_t count) {
+    state_->mark(part, first, count, enabled ? 0 : Segment::kDisabled);
+  });
+}
+
+void Problem::enable(TermSet terms, bool enabled) {
+  for (const TermRecord::Part& part : state_->record(terms, "solve enable").parts)
+    state_->mark(part, 0, part.count, enabled ? 0 : Segment::kDisabled);
+}
+
+bool Problem::enabled(TermSet terms, int64_t instance) const {
+  const TermRecord& record = state_->record(terms, "solve enabled");
+  check_instance(record, instance, "solve enabled");
+  bool on = true;
+  each_piece(record, instance, 1, [&](const TermRecord::Part& part, int64_t first, int64_t) {
+    on = state_->batches[size_t(part.batch)].segments[size_t(part.segment)].counts(part.first + first);
+  });
+  return on;
+}
+
+// Instances with weights are of an expression of their own, so that those without pay nothing.
+void Problem::weigh(TermSet terms, std::span<const double> weights) {
+  State& state = *state_;
+  state.record(terms, "solve weigh");
+  TermRecord& record = state.terms[size_t(terms.id)];
+  const std::string where = fmt::format("solve weigh of {}", record.name);
+  const int64_t count = count_of(record);
+  if (weights.size() != 1 && int64_t(weights.size()) != count)
+    throw InputError(fmt::format("{} weights", weights.size()), where, fmt::format("1 or {}", count));
+  for (size_t k = 0; k < weights.size(); ++k)
+    if (!(weights[k] >= 0) || !std::isfinite(weights[k]))
+      throw InputError(fmt::format("weight {} of instance {}", weights[k], k), where,
+                       "finite numbers that are not negative");
+  int64_t first = 0;
+  for (TermRecord::Part& part : record.parts) {
+    if (!state.batches[size_t(part.batch)].expression->weighted) {
+      ExpressionKey expression = *state.batches[size_t(part.batch)].expression;
+      const std::string name = state.batches[size_t(part.batch)].name;
+      Segment own =
+          copy_part(state.batches[size_t(part.batch)].segments[size_t(part.segment)], part, expression);
+      own.weights.assign(size_t(own.count), 1);
+      int64_t live = 0;
+      for (int64_t i = 0; i < own.count; ++i) live += own.counts(i);
+      expression.weighted = true;
+      expression.label.clear();
+      complete_key(expression);
+      state.take_out(part);
+      const size_t number = state.batch(std::move(expression), name);
+      Batch& batch = state.batches[number];
+      batch.instances += live, state.rows += live * batch.expression->rows;
+      part = {int32_t(number), int32_t(batch.segments.size()), 0, own.count};
+      batch.segments.push_back(std::move(own));
+    }
+    Segment& segment = state.batches[size_t(part.batch)].segments[size_t(part.segment)];
+    for (int64_t i = 0; i < part.count; ++i)
+      segment.weights[size_t(part.first + i)] = weights[weights.size() == 1 ? 0 : size_t(first + i)];
+    first += part.count;
+  }
+}
+
+void Problem::remove(TermSet terms) {
+  state_->record(terms, "solve remove");
+  TermRecord& record = state_->terms[size_t(terms.id)];
+  for (const TermRecord::Part& part : record.parts) state_->take_out(part);
+  record.parts.clear();
+}
+
+void Problem::fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates) {
+  State& state = *state_;
+  if (set.id < 0 || size_t(set.id) >= state.sets.size())
+    throw InputError(fmt::format("block set {}", set.id), "solve fix_coordinates",
+                     fmt::format("one that add_blocks gave, of {}", state.sets.size()));
+  const SetState& s = state.sets[size_t(set.id)];
+  if (block < 0 || block >= s.count)
+    throw InputError(fmt::format("block {} of {}", block, s.name), "solve fix_coordinates",
+                     fmt::format("0 to {}", s.count - 1));
+  for (const int c : coordinates)
+    if (c < 0 || c >= s.tangent())
+      throw InputError(fmt::format("tangent coordinate {} of {}", c, s.name), "solve fix_coordinates",
+                       fmt::format("0 to {}", s.tangent() - 1));
+  if (state.held.empty()) state.held.assign(size_t(state.tangent), 0);
+  const size_t first = size_t(s.first_tangent + block * s.tangent());
+  std::fill_n(state.held.begin() + int64_t(first), s.tangent(), uint8_t(0));
+  for (const int c : coordinates) state.held[first + size_t(c)] = 1;
+  if (std::find(state.held.begin(), state.held.end(), 1) == state.held.end()) state.held.clear();
+}
+
+}  // namespace lockstep::solve
