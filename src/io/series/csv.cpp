@@ -21,14 +21,15 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-char separator_of(std::string_view line) {
+}  // namespace
+
+char csv_separator(std::string_view line) {
   for (const char c : {'\t', ';', ','})
     if (line.find(c) != std::string_view::npos) return c;
   return ' ';
 }
 
-// A field in double quotes may hold the separator; "" inside is one quote.
-std::vector<std::string> split(std::string_view line, char separator, const TextScanner& scan) {
+std::vector<std::string> csv_fields(std::string_view line, char separator, const TextScanner& scan) {
   std::vector<std::string> fields;
   if (separator == ' ') {
     TextScanner words(line, "");
@@ -64,8 +65,6 @@ std::vector<std::string> split(std::string_view line, char separator, const Text
   }
 }
 
-}  // namespace
-
 size_t CsvTable::column(const std::string& name, std::string_view where) const {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return size_t(found - names.begin());
@@ -86,8 +85,8 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
   while (scan.next_line()) {
     const std::string_view line = scan.rest_of_line();
     const bool first = !separator;
-    if (first) separator = separator_of(line);
-    const std::vector<std::string> fields = split(line, *separator, scan);
+    if (first) separator = csv_separator(line);
+    const std::vector<std::string> fields = csv_fields(line, *separator, scan);
     if (first) {
       table.columns.resize(fields.size());
       double ignored = 0;

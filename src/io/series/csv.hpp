@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/text_scanner.hpp"
+
 namespace lockstep::io {
 
 struct CsvTable {
@@ -23,5 +25,11 @@ struct CsvTable {
 /// number, rows of another length, names twice, no rows.
 CsvTable parse_csv(std::string_view text, std::string_view where);
 CsvTable read_csv(const std::filesystem::path& path);
+
+/// The separator that a first line asks for, as above.
+char csv_separator(std::string_view line);
+/// The texts of a line. A field in double quotes may hold the separator; "" inside is one quote. `scan` stands in the
+/// line and names it in errors.
+std::vector<std::string> csv_fields(std::string_view line, char separator, const TextScanner& scan);
 
 }  // namespace lockstep::io

@@ -1,0 +1,14 @@
+// Whether a training is worth going on with.
+#pragma once
+
+#include <functional>
+
+#include "lockstep/forecast/curve.hpp"
+
+namespace lockstep::forecast {
+
+/// `trend` is the loss by the step; everything but the advice is already in the forecast.
+Advice advise(const CurveForecast& forecast, const std::function<double(double)>& trend,
+              const CurveOptions& options);
+
+}  // namespace lockstep::forecast

@@ -1,0 +1,82 @@
+// The ring on the device and whole logs.
+#include "lockstep/forecast/encoder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "forecast/encoder/kernels.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::forecast {
+namespace {
+
+void check_encoder(int64_t history, Storage storage) {
+  if (history < 1 || history > kMostHistory)
+    throw InputError(fmt::format("a history of {}", history), "state encoder",
+                     fmt::format("1 to {} rows", kMostHistory));
+  if (storage != Storage::f32 && storage != Storage::f64)
+    throw InputError("features of another type", "state encoder", "f32 or f64");
+}
+
+Buffer upload_as(const Device& device, std::vector<double> values, Sizes shape, Storage storage) {
+  return device.upload(Array::of(std::move(values), std::move(shape)).to(storage));
+}
+
+Buffer zero_moments(const Device& device, Storage storage) {
+  Buffer moments = device.allocate(storage, {2, kFeatures});
+  device.clear(moments);
+  return moments;
+}
+
+}  // namespace
+
+StateEncoder::StateEncoder(const Device& device, int64_t history, Storage storage)
+    : device_(device), history_(history), storage_(storage) {
+  check_encoder(history, storage);
+  ring_ = device.allocate(storage, {kSignals, history});
+  device.clear(ring_);
+  decay_ = upload_as(device, decay_table(history), {kEmaScales, history}, storage);
+  features_ = device.allocate(storage, {1, kFeatures});
+  normalised_ = device.allocate(storage, {1, kFeatures});
+  moments_ = zero_moments(device, storage);
+}
+
+void StateEncoder::push(std::span<const double> row) {
+  if (row.size() != size_t(kSignals))
+    throw InputError(fmt::format("{} numbers", row.size()), "state encoder",
+                     fmt::format("{} signals", kSignals));
+  for (size_t s = 0; s < row.size(); ++s)
+    if (!std::isfinite(row[s]))
+      throw InputError(fmt::format("{} is {}", signal_table()[s].name, row[s]), "state encoder",
+                       "a finite number");
+  const Array values = Array::of(std::vector<double>(row.begin(), row.end())).to(storage_);
+  device_.write(ring_.window({0, rows_ % history_}, {kSignals, 1}), values.data(), values.bytes());
+  ++rows_;
+}
+
+void StateEncoder::launch() {
+  if (rows_ == 0) throw InputError("no rows", "state encoder", "a row before the first state");
+  device_.launch(encode_kernel(storage_), {1}, ring_, decay_, features_, (rows_ - 1) % history_,
+                 std::min(rows_, history_), history_);
+  device_.launch(normalise_kernel(storage_), {kFeatures}, features_, normalised_, moments_, states_);
+  ++states_;
+}
+
+EncodedStates encode_states(const Device& device, const SignalTable& table, int64_t history,
+                            Storage storage) {
+  check_encoder(history, storage);
+  const int64_t rows = table.rows();
+  if (rows == 0) return {Array(storage, {0, kFeatures}), Array(storage, {0, kFeatures})};
+  const Buffer ring = upload_as(device, table.values, {kSignals, rows}, storage);
+  const Buffer decay = upload_as(device, decay_table(history), {kEmaScales, history}, storage);
+  const Buffer features = device.allocate(storage, {rows, kFeatures}),
+               normalised = device.allocate(storage, {rows, kFeatures}),
+               moments = zero_moments(device, storage);
+  device.launch(encode_kernel(storage), {rows}, ring, decay, features, 0, 1, history);
+  device.launch(normalise_kernel(storage), {kFeatures}, features, normalised, moments, 0);
+  return {device.download(features), device.download(normalised)};
+}
+
+}  // namespace lockstep::forecast

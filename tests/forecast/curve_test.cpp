@@ -1,0 +1,230 @@
+// Learning curves: fits against closed forms, bands against what came, advice, sweeps.
+#include "lockstep/forecast/curve.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numbers>
+
+#include "io/checks.hpp"
+#include "io/series/training_log.hpp"
+#include "lockstep/forecast/sweep.hpp"
+
+namespace {
+
+using namespace lockstep;
+using namespace lockstep::forecast;
+using lockstep::test::error_of;
+using lockstep::test::has;
+
+// The families once more, straight from their definitions.
+double defined(CurveFamily family, double x, double rate, double exponent) {
+  switch (family) {
+    case CurveFamily::power:
+    case CurveFamily::recent_power: return std::pow(x, -exponent);
+    case CurveFamily::shifted_power: return std::pow(1 + rate * x, -exponent);
+    case CurveFamily::exponential: return std::exp(-rate * x);
+    case CurveFamily::weibull: return std::exp(-std::pow(rate * x, exponent));
+    case CurveFamily::log_power: return 1 / (1 + std::pow(rate * x, exponent));
+    case CurveFamily::logarithmic: return 1 / std::log(std::numbers::e + rate * x);
+  }
+  return 0;
+}
+
+std::vector<double> even_steps(int rows, double step) {
+  std::vector<double> steps;
+  for (int k = 1; k <= rows; ++k) steps.push_back(k * step);
+  return steps;
+}
+
+TEST(LearningCurves, EveryFamilyIsFoundAgainFromDataWithoutNoise) {
+  const std::vector<double> steps = even_steps(120, 25);
+  for (const CurveFamily family : kCurveFamilies)
+    for (const double rate : {0.0008, 0.006})
+      for (const double exponent : {0.6, 1.4}) {
+        const bool floorless = family == CurveFamily::recent_power;
+        const double floor = floorless ? 0 : 0.35, amplitude = 1.75;
+        std::vector<double> losses;
+        for (const double x : steps) losses.push_back(floor + amplitude * defined(family, x, rate, exponent));
+        const Curve c = fit_curve(family, steps, losses, true);
+        SCOPED_TRACE(std::string(name(family)) + " rate " + std::to_string(rate) + " exponent " +
+                     std::to_string(exponent));
+        EXPECT_NEAR(c.floor, floor, 1e-6);
+        EXPECT_NEAR(c.amplitude / amplitude, 1, 1e-6);
+        if (!std::isnan(c.rate)) { EXPECT_NEAR(c.rate / rate, 1, 1e-6); }
+        if (!std::isnan(c.exponent)) { EXPECT_NEAR(c.exponent / exponent, 1, 1e-6); }
+        EXPECT_NEAR(c(9000), floor + amplitude * defined(family, 9000, rate, exponent), 1e-6);
+      }
+}
+
+struct Hits {
+  double inside = 0, rows = 0;
+  double ours = 0, power_law = 0, last = 0;
+};
+
+// Forecasts from the first `seen` rows to the end, judged by all rows in between and by the mean of the last twentieth.
+void judge(const std::vector<double>& steps, const std::vector<double>& losses, size_t seen, Hits& hits) {
+  const size_t n = steps.size(), tail = n / 20;
+  const std::vector<double> past(steps.begin(), steps.begin() + ptrdiff_t(seen)),
+      known(losses.begin(), losses.begin() + ptrdiff_t(seen));
+  const CurveForecast f = forecast_curve(past, known, {.horizon = steps.back(), .points = int(n - seen)});
+  double final_loss = 0;
+  for (size_t i = n - tail; i < n; ++i) final_loss += losses[i] / double(tail);
+  for (size_t i = seen; i < n; ++i) {
+    const CurvePoint& p = f.prediction[i - seen];
+    ASSERT_NEAR(p.step, steps[i], 1e-6 * steps[i]);
+    hits.inside += losses[i] >= p.low && losses[i] <= p.high;
+    hits.rows += 1;
+  }
+  const auto error = [&](double said) { return std::abs(std::log(std::max(said, 1e-3) / final_loss)); };
+  hits.ours += error(f.prediction[n - seen - 1 - tail / 2].mean);
+  hits.power_law += error(fit_curve(CurveFamily::power, past, known, true)(steps[n - 1 - tail / 2]));
+  hits.last += error(known.back());
+}
+
+TEST(LearningCurves, BandsHoldFourFifthsOfSyntheticRuns) {
+  const Sweep runs = synthetic_sweep(240, 2024);
+  Hits hits;
+  for (size_t r = 0; r < runs.losses.size(); ++r)
+    judge(runs.steps, runs.losses[r], r % 3 == 0 ? 30 : r % 3 == 1 ? 60 : 100, hits);
+  const double coverage = hits.inside / hits.rows;
+  RecordProperty("coverage", std::to_string(coverage));
+  EXPECT_GT(coverage, 0.7);
+  EXPECT_LT(coverage, 0.9);
+  EXPECT_LT(hits.ours, 0.8 * hits.power_law);
+  EXPECT_LT(hits.ours, 0.6 * hits.last);
+}
+
+// Runs of bench/peers/mnist_mlp_logs.py that no constant was chosen by.
+TEST(LearningCurves, BandsHoldFourFifthsOfRealRunsThatWereHeldOut) {
+  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/held_out.csv");
+  ASSERT_EQ(log.columns.size(), 24u);
+  Hits hits;
+  for (const io::LogColumn& run : log.columns)
+    for (const size_t seen : {37, 60, 90}) judge(run.steps, run.values, seen, hits);
+  const double coverage = hits.inside / hits.rows;
+  RecordProperty("coverage", std::to_string(coverage));
+  EXPECT_GT(coverage, 0.7);
+  EXPECT_LT(coverage, 0.9);
+  EXPECT_LT(hits.ours, hits.power_law);
+  EXPECT_LT(hits.ours, 0.6 * hits.last);
+}
+
+std::vector<double> falling(const std::vector<double>& steps) {
+  std::vector<double> losses;
+  for (size_t i = 0; i < steps.size(); ++i)
+    losses.push_back(0.2 + 2 * std::exp(-steps[i] / 800) + 0.004 * std::sin(7.0 * double(i)));
+  return losses;
+}
+
+TEST(LearningCurves, AdviceComesFromTheTrend) {
+  const std::vector<double> steps = even_steps(100, 10);
+  const std::vector<double> losses = falling(steps);  // 0.773 at step 1000
+  const CurveForecast open = forecast_curve(steps, losses, {.horizon = 5000});
+  EXPECT_EQ(open.advice.action, Action::go_on);
+  EXPECT_TRUE(open.advice.text.starts_with("Continue")) << open.advice.text;
+  // 0.5 is reached at 800 ln(2 / 0.3) = 1518.
+  const CurveForecast target = forecast_curve(steps, losses, {.horizon = 5000, .target = 0.5});
+  ASSERT_TRUE(target.advice.steps_to_target);
+  EXPECT_NEAR(*target.advice.steps_to_target, 518, 150) << target.advice.text;
+  EXPECT_EQ(*forecast_curve(steps, losses, {.horizon = 5000, .target = 1.0}).advice.steps_to_target, 0);
+  const CurveForecast never = forecast_curve(steps, losses, {.horizon = 5000, .target = 0.01});
+  EXPECT_FALSE(never.advice.steps_to_target);
+  // The slope is 2 / 800 exp(-t / 800): 7e-4 a step now, 2e-4 at step 2020.
+  EXPECT_EQ(forecast_curve(steps, losses, {.horizon = 5000, .least_gain = 2e-3}).advice.action, Action::stop);
+  const CurveForecast slow = forecast_curve(steps, losses, {.horizon = 5000, .least_gain = 2e-4});
+  ASSERT_TRUE(slow.advice.stop_step);
+  EXPECT_NEAR(*slow.advice.stop_step, 2020, 450) << slow.advice.text;
+
+  std::vector<double> flat(100);
+  for (size_t i = 0; i < flat.size(); ++i) flat[i] = 0.5 + 0.01 * std::sin(7.0 * double(i));
+  const CurveForecast done = forecast_curve(steps, flat, {.horizon = 2000});
+  EXPECT_EQ(done.advice.action, Action::stop) << done.advice.text;
+  EXPECT_NEAR(done.prediction.back().mean, 0.5, 0.01);
+}
+
+TEST(LearningCurves, LossesOfAnySignAndStepsFromZero) {
+  std::vector<double> steps, losses;
+  for (int k = 0; k < 80; ++k) {
+    steps.push_back(k);
+    losses.push_back(-1 + 2 * std::exp(-k / 20.0));
+  }
+  const CurveForecast f = forecast_curve(steps, losses, {.horizon = 160});
+  EXPECT_NEAR(f.prediction.back().mean, -1 + 2 * std::exp(-8.0), 0.03);
+  EXPECT_LE(f.prediction.back().low, f.prediction.back().mean);
+  // A constant is its own forecast.
+  const CurveForecast same = forecast_curve(steps, std::vector<double>(80, 0.25));
+  EXPECT_NEAR(same.prediction.back().mean, 0.25, 1e-6);
+}
+
+TEST(LearningCurves, RefusalsNameWhatIsWrong) {
+  const std::vector<double> steps = even_steps(20, 1), losses = falling(steps);
+  const auto error = [&](const std::vector<double>& s, const std::vector<double>& l, CurveOptions o = {}) {
+    return error_of([&] { forecast_curve(s, l, o, "a.csv"); });
+  };
+  EXPECT_EQ(error({1, 2}, {1, 2}), "2 rows [a.csv]: expected at least 8");
+  EXPECT_EQ(error({1, 2}, {1}), "2 steps and 1 losses [a.csv]: expected as many of both");
+  EXPECT_EQ(error(steps, losses, {.horizon = 10}),
+            "a horizon of 10 [a.csv]: expected a step behind 20, the log's last");
+  std::vector<double> broken = losses;
+  broken[4] = NAN;
+  EXPECT_EQ(error(steps, broken), "the loss of row 5 is nan [a.csv]: expected finite numbers");
+  broken = steps;
+  broken[6] = 1;
+  EXPECT_EQ(error(broken, losses), "the step of row 7 is 1 [a.csv]: expected steps that rise from 0");
+}
+
+TEST(LearningCurves, PlotIsDrawn) {
+  const std::vector<double> steps = even_steps(40, 1);
+  const auto file = std::filesystem::temp_directory_path() / "lockstep_curve_test.png";
+  draw_forecast(file, steps, falling(steps), forecast_curve(steps, falling(steps)), "loss");
+  std::ifstream in(file, std::ios::binary);
+  std::string head(8, '\0');
+  in.read(head.data(), 8);
+  EXPECT_EQ(head, "\x89PNG\r\n\x1a\n");
+  EXPECT_GT(std::filesystem::file_size(file), 5000u);
+  std::filesystem::remove(file);
+}
+
+const SweepRow& row_of(const std::vector<SweepRow>& rows, std::string_view policy) {
+  for (const SweepRow& row : rows)
+    if (row.policy == policy) return row;
+  throw InputError("no row", policy, "a policy");
+}
+
+TEST(LearningCurves, SweepsOfRunsOrderedFromTheStartAreStoppedRightly) {
+  Sweep sweep{even_steps(100, 10), {}};
+  for (int r = 0; r < 16; ++r) {
+    std::vector<double> losses;
+    for (size_t i = 0; i < 100; ++i)
+      losses.push_back((0.2 + 0.1 * r) * (1 + 3 * std::pow(sweep.steps[i] / 10, -0.7)) *
+                       (1 + 0.002 * std::sin(double(7 * i) + r)));
+    sweep.losses.push_back(losses);
+  }
+  for (const SweepRow& row : stop_sweep(sweep)) {
+    EXPECT_EQ(row.regret, 0) << row.policy;
+    EXPECT_EQ(row.rightly_stopped, row.policy.find("halving") == std::string::npos ? row.stopped : 8)
+        << row.policy;
+  }
+  const auto rows = stop_sweep(sweep);
+  EXPECT_NEAR(row_of(rows, "last value at 0.25").saved, 0.5 * 0.75, 1e-12);
+  // 8 + 4 + 2 + 1 runs end at 1/16 (8 rows at least), 1/8, 1/4, 1/2 of 100 rows.
+  EXPECT_NEAR(row_of(rows, "halving").saved, (8 * 0.92 + 4 * 0.88 + 2 * 0.75 + 0.5) / 16, 1e-12);
+  EXPECT_GT(row_of(rows, "forecast").saved, 0.3);
+}
+
+TEST(LearningCurves, SweepOfRealRuns) {
+  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/sweep.csv");
+  Sweep sweep{log.columns.front().steps, {}};
+  for (const io::LogColumn& run : log.columns) sweep.losses.push_back(run.values);
+  const auto rows = stop_sweep(sweep);
+  const SweepRow& ours = row_of(rows, "forecast");
+  EXPECT_EQ(ours.regret, 0);
+  EXPECT_GT(ours.saved, 0.2);
+  EXPECT_GE(ours.rightly_stopped, ours.stopped - 1);
+  EXPECT_THROW(stop_sweep({sweep.steps, {sweep.losses[0]}}), InputError);
+}
+
+}  // namespace

@@ -1,0 +1,170 @@
+// The state encoder: every feature against the plain reference, ring = log, normaliser, filling, documentation.
+#include "lockstep/forecast/encoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "device/devices.hpp"
+#include "forecast/encoder/reference.hpp"
+#include "io/checks.hpp"
+#include "io/series/training_log.hpp"
+
+namespace {
+
+using namespace lockstep;
+using namespace lockstep::forecast;
+using lockstep::test::error_of;
+using lockstep::test::has;
+
+SignalTable real_run() {
+  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/full_log.csv");
+  std::vector<SignalSeries> columns;
+  for (const io::LogColumn& c : log.columns) columns.push_back({c.name, c.steps, c.values});
+  return signals_of(columns, "loss", "full_log.csv");
+}
+
+std::vector<std::array<double, kFeatures>> reference_states(const SignalTable& t, int64_t history) {
+  std::vector<std::array<double, kFeatures>> states;
+  for (int64_t row = 0; row < t.rows(); ++row) {
+    const int64_t begin = std::max<int64_t>(row + 1 - history, 0);
+    std::vector<std::vector<double>> signals;
+    for (int s = 0; s < kSignals; ++s)
+      signals.emplace_back(t.values.begin() + s * t.rows() + begin,
+                           t.values.begin() + s * t.rows() + row + 1);
+    states.push_back(reference::encode(signals));
+  }
+  return states;
+}
+
+SignalTable first_rows(const SignalTable& t, int64_t rows) {
+  SignalTable part;
+  part.steps.assign(t.steps.begin(), t.steps.begin() + rows);
+  for (int s = 0; s < kSignals; ++s)
+    part.values.insert(part.values.end(), t.values.begin() + s * t.rows(),
+                       t.values.begin() + s * t.rows() + rows);
+  return part;
+}
+
+TEST(StateEncoder, EveryFeatureIsTheReferencesOnEveryDevice) {
+  const SignalTable table = first_rows(real_run(), 90);
+  const auto expected = reference_states(table, 70);
+  for (const std::string& name : host_devices()) {
+    const EncodedStates got = encode_states(test_device(name), table, 70, Storage::f64);
+    for (int64_t row = 0; row < table.rows(); ++row)
+      for (int64_t f = 0; f < kFeatures; ++f) {
+        const double e = expected[size_t(row)][size_t(f)];
+        EXPECT_NEAR(got.features.at<double>(row, f), e, 1e-11 * (1 + std::abs(e)))
+            << name << " row " << row << " " << feature_table()[size_t(f)].name;
+      }
+  }
+}
+
+TEST(StateEncoder, F32IsNearTheReferenceAndTheSameBitsEverywhere) {
+  const SignalTable table = first_rows(real_run(), 60);
+  SignalTable rounded = table;
+  for (double& v : rounded.values) v = double(float(v));
+  const auto expected = reference_states(rounded, 1000);
+  std::vector<float> bits;
+  for (const std::string& name : host_devices()) {
+    const EncodedStates got = encode_states(test_device(name), table, 1000, Storage::f32);
+    for (int64_t row = 0; row < table.rows(); ++row)
+      for (int64_t f = 0; f < kFeatures; ++f) {
+        const double e = expected[size_t(row)][size_t(f)];
+        EXPECT_NEAR(double(got.features.at<float>(row, f)), e, 2e-4 * (1 + std::abs(e)))
+            << name << " row " << row << " " << feature_table()[size_t(f)].name;
+      }
+    const auto values = got.features.as<float>();
+    if (bits.empty()) bits.assign(values.begin(), values.end());
+    EXPECT_TRUE(std::equal(bits.begin(), bits.end(), values.begin())) << name;
+  }
+}
+
+TEST(StateEncoder, EveryFeatureVariesInARealRun) {
+  const SignalTable table = real_run();
+  EXPECT_TRUE(table.filled.empty());
+  const auto states = reference_states(table, kMostHistory);
+  for (size_t f = 0; f < kFeatures; ++f) {
+    std::set<double> values;
+    for (const auto& state : states) {
+      ASSERT_TRUE(std::isfinite(state[f])) << feature_table()[f].name;
+      values.insert(state[f]);
+    }
+    EXPECT_GE(values.size(), feature_table()[f].name == "phase" ? 2u : 5u) << feature_table()[f].name;
+  }
+}
+
+// Rows go round the ring while states are asked for now and then.
+TEST(StateEncoder, RingGivesTheSameBitsAsTheLog) {
+  const SignalTable table = first_rows(real_run(), 75);
+  const Device& device = test_device(host_devices().back());
+  const EncodedStates log = encode_states(device, table, 32);
+  StateEncoder encoder(device, 32);
+  EXPECT_TRUE(has(error_of([&] { encoder.launch(); }), "no rows [state encoder]"));
+  for (int64_t row = 0; row < table.rows(); ++row) {
+    std::vector<double> values;
+    for (int s = 0; s < kSignals; ++s) values.push_back(table.values[size_t(s * table.rows() + row)]);
+    encoder.push(values);
+    encoder.launch();
+    const Array features = device.download(encoder.features()),
+                normalised = device.download(encoder.normalised());
+    for (int64_t f = 0; f < kFeatures; ++f) {
+      ASSERT_EQ(features.at<float>(0, f), log.features.at<float>(row, f)) << row << " " << f;
+      ASSERT_EQ(normalised.at<float>(0, f), log.normalised.at<float>(row, f)) << row << " " << f;
+    }
+  }
+}
+
+TEST(StateEncoder, NormaliserHasTheMomentsOfAllStatesSoFar) {
+  const SignalTable table = first_rows(real_run(), 50);
+  const EncodedStates got = encode_states(test_device(host_devices().back()), table, 1000, Storage::f64);
+  const auto expected = reference::normalise(reference_states(table, 1000));
+  for (int64_t row = 0; row < table.rows(); ++row)
+    for (int64_t f = 0; f < kFeatures; ++f)
+      EXPECT_NEAR(got.normalised.at<double>(row, f), expected[size_t(row)][size_t(f)], 1e-6)
+          << row << " " << f;
+}
+
+TEST(StateEncoder, WhatALogLacksIsSaidAndFilledByTheRules) {
+  const SignalTable t = signals_of(
+      std::vector<SignalSeries>{{"loss", {1, 2, 4}, {2, 1.5, 1.75}}, {"lr", {2}, {0.5}}}, "loss", "a.csv");
+  EXPECT_EQ(t.filled.size(), size_t(kSignals) - 3);
+  EXPECT_EQ(t.filled.front(), "grad_norm: |change of the loss| since the row before; 0 in the first");
+  const auto row = [&](Signal s) {
+    return std::vector<double>(t.values.begin() + int(s) * 3, t.values.begin() + int(s) * 3 + 3);
+  };
+  EXPECT_EQ(row(Signal::step), (std::vector<double>{1, 2, 4}));
+  EXPECT_EQ(row(Signal::lr), (std::vector<double>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(row(Signal::grad_norm), (std::vector<double>{0, 0.5, 0.25}));
+  EXPECT_EQ(row(Signal::update_norm), (std::vector<double>{0, 0.25, 0.125}));
+  EXPECT_EQ(row(Signal::phase_step), (std::vector<double>{0, 1, 3}));
+  EXPECT_NEAR(row(Signal::beta2_t)[2], std::pow(0.999, 4), 1e-15);
+  EXPECT_TRUE(has(error_of([] { signals_of({}, "loss", "a.csv"); }), "no values of 'loss' [a.csv]"));
+  StateEncoder encoder(test_device("interp"), 4);
+  std::vector<double> bad(kSignals, 1.0);
+  bad[int(Signal::lr)] = NAN;
+  EXPECT_EQ(error_of([&] { encoder.push(bad); }), "lr is nan [state encoder]: expected a finite number");
+  EXPECT_TRUE(has(error_of([] { StateEncoder(test_device("interp"), 1001); }), "a history of 1001"));
+}
+
+TEST(StateEncoder, TheDocumentHasEveryFeatureAndSignal) {
+  std::ifstream file(LOCKSTEP_FORECAST_DOCUMENT);
+  std::stringstream text;
+  text << file.rdbuf();
+  for (size_t f = 0; f < kFeatures; ++f) {
+    const FeatureInfo& info = feature_table()[f];
+    const std::string line = "| " + std::to_string(f) + " | `" + std::string(info.name) + "` | " +
+                             std::string(info.meaning) + " |";
+    EXPECT_TRUE(has(text.str(), line)) << "docs/forecast.md lacks\n" << line;
+  }
+  for (const SignalInfo& info : signal_table()) {
+    const std::string line = "| `" + std::string(info.name) + "` | " + std::string(info.filling) + " |";
+    EXPECT_TRUE(has(text.str(), line)) << "docs/forecast.md lacks\n" << line;
+  }
+}
+
+}  // namespace
