@@ -152,6 +152,8 @@ class Solver {
 
   /// (members, ny, nx) in the solver's precision; these wait.
   Array vorticity() const;
+  /// The same into `out` (members, ny, nx), f32, on the solver's device, without a wait.
+  void vorticity(const Buffer& out) const;
   /// The same of the last state found sound: at most ten steps before a blow-up.
   Array last_sound_vorticity() const;
   std::vector<Budget> budget() const;

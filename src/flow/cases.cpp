@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "flow/reference.hpp"
+#include "flow/surrogate/cases.hpp"
 #include "lockstep/flow.hpp"
 #include "lockstep/verify.hpp"
 
@@ -168,6 +169,7 @@ void add_flow_cases(CaseRegistry& registry) {
     registry.add(solver_case(c, Storage::f64));
   }
   add_codec_cases(registry);
+  add_surrogate_cases(registry);
 }
 
 }  // namespace lockstep

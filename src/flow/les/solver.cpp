@@ -9,6 +9,7 @@
 #include "flow/etd.hpp"
 #include "flow/random.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 
 namespace lockstep::flow {
 
@@ -23,6 +24,15 @@ std::vector<double> as_doubles(const Array& array) {
   const Array numbers = array.to(Storage::f64).packed();
   const auto span = numbers.as<double>();
   return {span.begin(), span.end()};
+}
+
+const Kernel& narrow_kernel() {
+  static const Kernel narrow = kernel("flow.narrow", [](At<3> at, Parameters& p) {
+    const auto from = p.read<f64, 3>("from");
+    const auto to = p.write<f32, 3>("to");
+    to(Val<i32>(at.z), Val<i32>(at.y), Val<i32>(at.x)) = cast<f32>(from(at.z, at.y, at.x));
+  });
+  return narrow;
 }
 
 Fft grid_plan(const Device& device, const Solver::State& s, FftKind kind) {
@@ -233,6 +243,15 @@ void Solver::set_end(double time) {
 }
 
 Array Solver::vorticity() const { return state_->field_of(state_->w); }
+void Solver::vorticity(const Buffer& out) const {
+  const State& s = *state_;
+  if (!out || out.storage() != Storage::f32 || Sizes(out.shape()) != Sizes(s.grid_field.shape()))
+    throw InputError(fmt::format("a buffer of {} {}", name(out.storage()), to_string(Sizes(out.shape()))),
+                     "flow solver", fmt::format("f32 {}", to_string(Sizes(s.grid_field.shape()))));
+  if (s.storage == Storage::f32) return s.to_grid.execute(s.w, out);
+  s.to_grid.execute(s.w, s.grid_field);
+  s.device.launch(narrow_kernel(), out.shape(), Arguments().set("from", s.grid_field).set("to", out));
+}
 Array Solver::last_sound_vorticity() const { return state_->field_of(state_->good); }
 Array Solver::spectrum() const { return state_->device.download(state_->w); }
 

@@ -1,0 +1,127 @@
+// Linear models of series of latents (any matrix, one frame a row): learnt by ridge regression or dynamic mode
+// decomposition, rolled out on a device, and scored on frames that they were not learnt from.
+//
+//   const flow::Surrogate model = flow::learn(latents, {.delays = 2});       // latents: (T, D) on the host
+//   flow::Rollout rollout(device, model);
+//   rollout.start(last_frames);                                              // (delays, D) on the device
+//   rollout.run(predicted, flow::RolloutMode::doubling);                     // (steps, D) on the device
+//
+// Frames are rows, and so are states: next = state . step. Mathematics and sources: docs/flow.md.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lockstep/array.hpp"
+#include "lockstep/device.hpp"
+
+namespace lockstep::flow {
+
+enum class SurrogateMethod : uint8_t {
+  ridge,  // singular vectors of all training frames, weights by (X'X + lambda)^-1 X'Y
+  dmd,    // singular vectors of all training frames but the last, weights of least squares
+};
+std::string_view name(SurrogateMethod method);
+
+struct SurrogateOptions {
+  SurrogateMethod method = SurrogateMethod::ridge;
+  /// Of the frames, the first ones; the others are held out. Above 0 and below 1.
+  double train_share = 0.5;
+  int64_t delays = 1;  // frames in a state
+  int64_t rank = 0;    // singular vectors to keep; 0: as many as hold `share` of the sum of squares
+  double share = 1;    // 1: all above rounding
+  double lambda = 1e-3;
+};
+
+inline constexpr int64_t kMaxLatent = 2048;  // numbers of a latent, and of a state
+
+struct Surrogate {
+  SurrogateOptions options;
+  int64_t latent_size = 0;   // D
+  int64_t rank = 0;          // r
+  int64_t train_frames = 0;  // the first ones
+  Array basis;               // (r, D) f64, orthonormal rows
+  Array step;  // (delays r, delays r) f64: states hold the coordinates of `delays` frames, oldest first
+  Array climatology;  // (D) f64, mean of the training frames
+  Array last;         // (delays, D) f64, the last training frames
+
+  int64_t state_size() const { return options.delays * rank; }
+};
+
+/// latents (T, D), f32 or f64. Throws InputError for another rank, frames that are not finite, D or delays times
+/// rank beyond kMaxLatent, options out of range, and too few frames: `delays` + 1 to learn from and one held out.
+Surrogate learn(const Array& latents, const SurrogateOptions& options = {});
+/// Of `step`, largest first; of one frame to the next.
+std::vector<std::complex<double>> eigenvalues(const Surrogate& model);
+
+enum class RolloutMode : uint8_t {
+  steps,     // one product a step
+  doubling,  // n states times step^n give the next n: log2(steps) products
+};
+
+/// States of a surrogate on a device. The same bits on CPU, interpreter and CUDA; the modes differ by rounding.
+class Rollout {
+ public:
+  /// `precision`: f32 or f64. Throws UnsupportedError for f64 where the device has none.
+  Rollout(const Device& device, const Surrogate& model, Storage precision = Storage::f32);
+
+  /// latents (members delays, D) in the precision: each member's last frames, oldest first. One member or more.
+  void start(const Buffer& latents);
+  /// out (steps members, D): frame s of member m at row s members + m. Goes on from the last start; returns before
+  /// it is done.
+  void run(const Buffer& out, RolloutMode mode = RolloutMode::steps);
+  /// The frames `steps` after the start, out (members, D): products with the powers step^1, 2, 4 … that make up the
+  /// number. Powers are kept.
+  void jump(int64_t steps, const Buffer& out);
+
+  /// Bytes of operator, basis, states and powers.
+  int64_t bytes() const;
+  const Device& device() const;
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Relative L2 of latents, frame by frame: |predicted - true| / |true|.
+struct RolloutScore {
+  std::vector<double> surrogate, persistence, climatology;
+  /// Of all frames together.
+  double surrogate_all = 0, persistence_all = 0, climatology_all = 0;
+  /// Steps before the surrogate's error first reaches that of persistence; 0: it loses from the first step.
+  int64_t horizon = 0;
+  bool lost() const { return horizon < int64_t(surrogate.size()); }
+};
+/// predicted and truth (n, D); start (D), the frame before the first; climatology (D).
+RolloutScore score_rollout(const Array& predicted, const Array& truth, const Array& start,
+                           const Array& climatology);
+
+/// What a surrogate is worth on the series that it was learnt from: rollouts from the first frames through the
+/// training part, and from its end through the held-out part.
+struct SurrogateScores {
+  RolloutScore in_sample, held_out;
+  /// Mean over the frames of the part, each predicted from the true ones before it.
+  double one_step_in_sample = 0, one_step_held_out = 0, one_step_persistence = 0;  // the last: held out
+  Buffer predicted_in_sample, predicted_held_out;                                  // (n, D), on the device
+};
+/// `latents` (T, D) on the rollout's device and in its precision, and the same on the host. The host reads what is
+/// predicted: 2 (T - delays) frames.
+SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Array& same,
+                      RolloutMode mode = RolloutMode::steps);
+/// The same of latents on the host.
+SurrogateScores score(const Device& device, const Surrogate& model, const Array& latents,
+                      Storage precision = Storage::f32, RolloutMode mode = RolloutMode::steps);
+
+/// As arrays for files, and back; throws InputError for others.
+std::vector<std::pair<std::string, Array>> to_arrays(const Surrogate& model);
+Surrogate surrogate_from(const std::vector<std::pair<std::string, Array>>& arrays, std::string_view where);
+
+/// Kernels beyond primitives::matmul.
+std::vector<Kernel> surrogate_kernels();
+
+}  // namespace lockstep::flow

@@ -1,0 +1,141 @@
+// Regression of latents on the host, in f64.
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "lockstep/flow/surrogate.hpp"
+
+namespace lockstep::flow {
+
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Columns = Eigen::MatrixXd;
+
+Matrix matrix_of(const Array& array) {
+  const Array packed = array.to(Storage::f64).packed();
+  return Eigen::Map<const Matrix>(packed.as<double>().data(), packed.size(0), packed.size(1));
+}
+Array array_of(const Matrix& m) {
+  return Array::of(std::vector<double>(m.data(), m.data() + m.size()), {m.rows(), m.cols()});
+}
+
+void check_options(const SurrogateOptions& o) {
+  const char* where = "flow surrogate";
+  if (!(o.train_share > 0 && o.train_share < 1))
+    throw InputError(fmt::format("training share {}", o.train_share), where, "above 0 and below 1");
+  if (o.delays < 1 || o.delays > 64) throw InputError(fmt::format("{} delays", o.delays), where, "1 to 64");
+  if (o.rank < 0) throw InputError(fmt::format("rank {}", o.rank), where, "0 or more");
+  if (!(o.share > 0 && o.share <= 1))
+    throw InputError(fmt::format("share {}", o.share), where, "above 0, at most 1");
+  if (!(o.lambda >= 0) || !std::isfinite(o.lambda))
+    throw InputError(fmt::format("lambda {}", o.lambda), where, "0 or more");
+}
+
+void check_latents(const Array& latents) {
+  const char* where = "flow surrogate";
+  if (latents.rank() != 2 || (latents.storage() != Storage::f32 && latents.storage() != Storage::f64))
+    throw InputError(fmt::format("latents of {} {}", name(latents.storage()), to_string(latents.shape())),
+                     where, "f32 or f64 (frames, numbers)");
+  if (latents.size(1) < 1 || latents.size(1) > kMaxLatent)
+    throw InputError(fmt::format("{} numbers a frame", latents.size(1)), where,
+                     fmt::format("1 to {}", kMaxLatent));
+  if (const auto at = first_not_finite(latents.packed()))
+    throw InputError(fmt::format("a latent is not finite at {}", index_text(latents.shape(), *at)), where,
+                     "finite numbers");
+}
+
+/// Singular vectors of the rows as rows of the result.
+Matrix singular_basis(const Matrix& frames, const SurrogateOptions& o) {
+  const Eigen::BDCSVD<Columns> svd(frames.transpose(), Eigen::ComputeThinU);
+  const Eigen::VectorXd& s = svd.singularValues();
+  const double rounding = 1e-15 * double(std::max(frames.rows(), frames.cols())) * s(0);
+  Eigen::Index above = 0;
+  while (above < s.size() && s(above) > rounding) ++above;
+  Eigen::Index rank = std::max<Eigen::Index>(above, 1);
+  if (o.rank > 0) {
+    rank = std::min<Eigen::Index>(rank, o.rank);
+  } else if (o.share < 1) {
+    double sum = 0;
+    for (Eigen::Index k = 0; k < rank; ++k) {
+      sum += s(k) * s(k);
+      if (sum >= o.share * s.squaredNorm()) rank = k + 1;
+    }
+  }
+  return svd.matrixU().leftCols(rank).transpose();
+}
+
+/// W of least |X W - Y|^2 + lambda |W|^2; the shortest one where lambda is 0.
+Matrix regression(const Matrix& x, const Matrix& y, double lambda) {
+  if (lambda > 0 && x.rows() >= x.cols()) {
+    Columns gram = x.transpose() * x;
+    gram.diagonal().array() += lambda;
+    return gram.llt().solve(Columns(x.transpose() * y));
+  }
+  if (lambda > 0) {
+    Columns gram = x * x.transpose();
+    gram.diagonal().array() += lambda;
+    return x.transpose() * gram.llt().solve(Columns(y));
+  }
+  const Eigen::BDCSVD<Columns> svd(x, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Eigen::VectorXd& s = svd.singularValues();
+  const double rounding = 1e-15 * double(std::max(x.rows(), x.cols())) * s(0);
+  Eigen::VectorXd inverse = s;
+  for (Eigen::Index k = 0; k < s.size(); ++k) inverse(k) = s(k) > rounding ? 1 / s(k) : 0;
+  return svd.matrixV() * (inverse.asDiagonal() * (svd.matrixU().transpose() * y));
+}
+
+}  // namespace
+
+std::string_view name(SurrogateMethod method) { return method == SurrogateMethod::dmd ? "dmd" : "ridge"; }
+
+Surrogate learn(const Array& latents, const SurrogateOptions& options) {
+  check_options(options);
+  check_latents(latents);
+  Surrogate model;
+  model.options = options;
+  model.latent_size = latents.size(1);
+  const int64_t frames = latents.size(0), delays = options.delays;
+  model.train_frames = int64_t(std::floor(options.train_share * double(frames) + 1e-9));
+  if (model.train_frames < delays + 1 || model.train_frames >= frames)
+    throw InputError(fmt::format("{} of {} frames to learn from", model.train_frames, frames),
+                     "flow surrogate", fmt::format("{} or more, and one held out", delays + 1));
+  const Matrix train = matrix_of(latents.slice(0, 0, model.train_frames));
+  const bool dmd = options.method == SurrogateMethod::dmd;
+  const Matrix basis = singular_basis(dmd ? Matrix(train.topRows(train.rows() - 1)) : train, options);
+  model.rank = basis.rows();
+  const int64_t r = model.rank, size = model.state_size(), pairs = model.train_frames - delays;
+  if (size > kMaxLatent)
+    throw InputError(fmt::format("a state of {} delays of {} numbers", delays, r), "flow surrogate",
+                     fmt::format("at most {} numbers; a smaller rank or share", kMaxLatent));
+  const Matrix coordinates = train * basis.transpose();
+  Matrix x(pairs, size);
+  for (int64_t d = 0; d < delays; ++d) x.middleCols(d * r, r) = coordinates.middleRows(d, pairs);
+  const Matrix weights = regression(x, coordinates.bottomRows(pairs), dmd ? 0 : options.lambda);
+  Matrix step = Matrix::Zero(size, size);
+  // All frames but the oldest move one place; the newest comes from the weights.
+  for (int64_t k = 0; k + r < size; ++k) step(k + r, k) = 1;
+  step.rightCols(r) = weights;
+  model.basis = array_of(basis);
+  model.step = array_of(step);
+  model.climatology = array_of(train.colwise().mean()).reshape({model.latent_size});
+  model.last = array_of(train.bottomRows(delays));
+  return model;
+}
+
+std::vector<std::complex<double>> eigenvalues(const Surrogate& model) {
+  const Eigen::EigenSolver<Columns> solver(matrix_of(model.step), false);
+  if (solver.info() != Eigen::Success)
+    throw InputError("eigenvalues that do not converge", "flow surrogate", "a finite operator");
+  const auto& found = solver.eigenvalues();
+  std::vector<std::complex<double>> values(found.data(), found.data() + found.size());
+  std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) {
+    return std::pair(std::abs(a), a.imag()) > std::pair(std::abs(b), b.imag());
+  });
+  return values;
+}
+
+}  // namespace lockstep::flow

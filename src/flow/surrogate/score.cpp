@@ -1,0 +1,188 @@
+// Errors of rollouts beside what costs nothing, and models as arrays.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/error.hpp"
+#include "lockstep/flow/surrogate.hpp"
+
+namespace lockstep::flow {
+
+namespace {
+
+using NamedArrays = std::vector<std::pair<std::string, Array>>;
+
+/// Sums of squares: of differences and of the truth, frame by frame.
+struct Distance {
+  double difference = 0, truth = 0;
+  void add(double got, double want) {
+    difference += (got - want) * (got - want);
+    truth += want * want;
+  }
+  void add(const Distance& other) {
+    difference += other.difference;
+    truth += other.truth;
+  }
+  double relative() const {
+    if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
+    return truth > 0 ? std::sqrt(difference / truth) : std::sqrt(difference);
+  }
+};
+
+Array in_doubles(const Array& a) { return a.to(Storage::f64).packed(); }
+
+/// Rollouts of one surrogate over parts of one series.
+class Scorer {
+ public:
+  Scorer(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Array& same, RolloutMode mode)
+      : rollout_(rollout), model_(model), latents_(latents), same_(same), mode_(mode) {}
+
+  /// From the frames before `first`, `count` frames.
+  RolloutScore rolled_out(int64_t first, int64_t count, Buffer& out) const {
+    const int64_t delays = model_.options.delays;
+    rollout_.start(latents_.rows(first - delays, delays));
+    out = rollout_.device().allocate(latents_.storage(), {count, model_.latent_size});
+    rollout_.run(out, mode_);
+    return score_rollout(rollout_.device().download(out), same_.slice(0, first, count), same_[first - 1],
+                         model_.climatology);
+  }
+
+  /// Mean relative error of the frames first … first + count - 1, each from the true ones before it.
+  double one_step(int64_t first, int64_t count) const {
+    const int64_t delays = model_.options.delays, width = model_.latent_size;
+    const Device& device = rollout_.device();
+    const Buffer starts = device.allocate(latents_.storage(), {count * delays, width});
+    const Buffer out = device.allocate(latents_.storage(), {count, width});
+    for (int64_t k = 0; k < count; ++k)
+      device.copy(latents_.rows(first + k - delays, delays), starts.rows(k * delays, delays));
+    rollout_.start(starts);
+    rollout_.run(out);
+    return mean_error(in_doubles(device.download(out)), in_doubles(same_.slice(0, first, count)));
+  }
+  double persistence(int64_t first, int64_t count) const {
+    return mean_error(in_doubles(same_.slice(0, first - 1, count)), in_doubles(same_.slice(0, first, count)));
+  }
+
+ private:
+  static double mean_error(const Array& got, const Array& want) {
+    double sum = 0;
+    for (int64_t k = 0; k < got.size(0); ++k) {
+      Distance d;
+      for (int64_t j = 0; j < got.size(1); ++j) d.add(got.at<double>(k, j), want.at<double>(k, j));
+      sum += d.relative();
+    }
+    return sum / double(got.size(0));
+  }
+  Rollout& rollout_;
+  const Surrogate& model_;
+  const Buffer& latents_;
+  const Array& same_;
+  RolloutMode mode_;
+};
+
+}  // namespace
+
+RolloutScore score_rollout(const Array& predicted, const Array& truth, const Array& start,
+                           const Array& climatology) {
+  const Sizes row{truth.rank() == 2 ? truth.size(1) : -1};
+  if (truth.rank() != 2 || predicted.shape() != truth.shape() || start.shape() != row ||
+      climatology.shape() != row)
+    throw InputError(
+        fmt::format("frames of shape {} and {}", to_string(predicted.shape()), to_string(truth.shape())),
+        "flow score", "two of one shape (n, D), and two frames (D)");
+  const Array got = in_doubles(predicted), want = in_doubles(truth), first = in_doubles(start),
+              mean = in_doubles(climatology);
+  RolloutScore s;
+  Distance all[3];
+  for (int64_t k = 0; k < want.size(0); ++k) {
+    Distance one[3];
+    for (int64_t j = 0; j < want.size(1); ++j) {
+      const double w = want.at<double>(k, j);
+      one[0].add(got.at<double>(k, j), w);
+      one[1].add(first.at<double>(j), w);
+      one[2].add(mean.at<double>(j), w);
+    }
+    for (int c = 0; c < 3; ++c) all[c].add(one[c]);
+    s.surrogate.push_back(one[0].relative());
+    s.persistence.push_back(one[1].relative());
+    s.climatology.push_back(one[2].relative());
+  }
+  s.surrogate_all = all[0].relative();
+  s.persistence_all = all[1].relative();
+  s.climatology_all = all[2].relative();
+  while (s.lost() && s.surrogate[size_t(s.horizon)] < s.persistence[size_t(s.horizon)]) ++s.horizon;
+  return s;
+}
+
+SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Array& same,
+                      RolloutMode mode) {
+  if (same.rank() != 2 || same.size(1) != model.latent_size || same.size(0) <= model.train_frames ||
+      latents.shape() != same.device_shape())
+    throw InputError(fmt::format("latents of shape {}", to_string(same.shape())), "flow score",
+                     fmt::format("the series that was learnt from: over {} frames of {} numbers",
+                                 model.train_frames, model.latent_size));
+  const Scorer scorer(rollout, model, latents, same, mode);
+  const int64_t delays = model.options.delays, train = model.train_frames, rest = same.size(0) - train;
+  SurrogateScores s;
+  s.in_sample = scorer.rolled_out(delays, train - delays, s.predicted_in_sample);
+  s.held_out = scorer.rolled_out(train, rest, s.predicted_held_out);
+  s.one_step_in_sample = scorer.one_step(delays, train - delays);
+  s.one_step_held_out = scorer.one_step(train, rest);
+  s.one_step_persistence = scorer.persistence(train, rest);
+  return s;
+}
+
+SurrogateScores score(const Device& device, const Surrogate& model, const Array& latents, Storage precision,
+                      RolloutMode mode) {
+  const Array same = latents.to(precision).packed();
+  Rollout rollout(device, model, precision);
+  return score(rollout, model, device.upload(same), same, mode);
+}
+
+NamedArrays to_arrays(const Surrogate& m) {
+  const SurrogateOptions& o = m.options;
+  return {{"surrogate",
+           Array::of(std::vector<double>{double(o.method), o.train_share, double(o.delays), double(o.rank),
+                                         o.share, o.lambda, double(m.train_frames)})},
+          {"basis", m.basis},
+          {"step", m.step},
+          {"climatology", m.climatology},
+          {"last", m.last}};
+}
+
+Surrogate surrogate_from(const NamedArrays& arrays, std::string_view where) {
+  const auto take = [&](const char* name, int rank) {
+    for (const auto& [key, array] : arrays)
+      if (key == name && array.rank() == rank && !first_not_finite(array.to(Storage::f64).packed()))
+        return in_doubles(array);
+    throw InputError(fmt::format("no finite array {} of {} axes", name, rank), std::string(where),
+                     "a model that `lockstep flow learn` wrote");
+  };
+  const auto expect = [&](bool good, const char* what) {
+    if (!good)
+      throw InputError(fmt::format("{} that do not fit each other", what), std::string(where),
+                       "a model that `lockstep flow learn` wrote");
+  };
+  Surrogate m;
+  const Array numbers = take("surrogate", 1);
+  expect(numbers.elements() == 7, "settings");
+  const auto n = numbers.as<double>();
+  expect((n[0] == 0 || n[0] == 1) && n[2] >= 1 && n[2] <= 64 && n[6] >= 0 && n[6] < 1e15, "settings");
+  m.options = {SurrogateMethod(int(n[0])), n[1], int64_t(n[2]), int64_t(n[3]), n[4], n[5]};
+  m.train_frames = int64_t(n[6]);
+  m.basis = take("basis", 2);
+  m.step = take("step", 2);
+  m.climatology = take("climatology", 1);
+  m.last = take("last", 2);
+  m.rank = m.basis.size(0);
+  m.latent_size = m.basis.size(1);
+  const int64_t size = m.state_size();
+  expect(m.rank >= 1 && m.latent_size >= 1 && m.latent_size <= kMaxLatent && size <= kMaxLatent, "sizes");
+  expect(m.step.shape() == Sizes{size, size} && m.climatology.size(0) == m.latent_size &&
+             m.last.shape() == Sizes{m.options.delays, m.latent_size},
+         "arrays");
+  return m;
+}
+
+}  // namespace lockstep::flow
