@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
     return kDeviceFailed;
   } catch (const std::bad_alloc&) {
     report_error("out of memory [host]: expected enough of it for this size",
-                 "smaller tiles need less: --tile");
+                 "a smaller problem needs less; where a command has --tile, smaller tiles do");
     return kDeviceFailed;
   } catch (const std::exception& e) {
     report_error(std::string(e.what()) + " [lockstep]: expected no such failure; it is a fault of Lockstep");

@@ -108,8 +108,13 @@ void Context::run_stage(std::string_view name, const std::function<void(const De
   try {
     run_recorded(name, device, work);
     return;
-  } catch (const DeviceError& error) {
-    if (!can_fall_back) throw;
+  } catch (DeviceError& error) {
+    if (!can_fall_back) {
+      if (state_->options.fallback && error.hint().empty())
+        error.with_hint(
+            fmt::format("{} has nothing to fall back to; a smaller problem may pass", device.info().name));
+      throw;
+    }
     reason = error.what();
     if (error.fault() == DeviceFault::device_lost) {
       std::lock_guard lock(state_->mutex);
