@@ -1,4 +1,4 @@
-// `lockstep flow`: run, compare, encode, decode.
+// `lockstep flow`: run, compare; the commands in files beside it.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "core/progress.hpp"
 #include "flow_codec.hpp"
 #include "flow_options.hpp"
+#include "flow_surrogate.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"
 
@@ -74,6 +75,8 @@ void add_flow(CommandList& commands, CLI::App& root) {
   both.run = [&both, files] { return compare(both.common, *files); };
 
   add_flow_codec(commands, flow);
+  add_flow_surrogate(commands, flow);
+  add_flow_pipeline(commands, flow);
 }
 
 }  // namespace lockstep::cli

@@ -1,0 +1,134 @@
+// Simulate, encode, learn, roll out, decode and look in one process and on one device; and the same from files, as
+// `lockstep flow learn` and `rollout` do it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/flow/codec.hpp"
+#include "lockstep/flow/run.hpp"
+#include "lockstep/flow/surrogate.hpp"
+
+namespace lockstep::flow {
+
+/// Where the stages run.
+enum class Place : uint8_t {
+  device,  // all on the context's device
+  mixed,   // the simulation on the CPU, the rest on the device
+  cpu,
+};
+std::string_view name(Place place);
+
+struct PipelineOptions {
+  /// Model, stepping without cfl, precision, initial field, seed, steps, folder, pictures, video. One member.
+  RunOptions run;
+  int64_t stride = 10;  // steps from a frame to the next; a multiple of them are the steps
+  CodecOptions codec;   // its grid is the run's
+  Decoder decoder = Decoder::mean;
+  SurrogateOptions surrogate;
+  RolloutMode rollout = RolloutMode::doubling;
+  Place place = Place::device;
+};
+
+/// A copy between host and device.
+struct Transfer {
+  std::string stage, what;
+  bool to_device = false;
+  int64_t bytes = 0;
+  std::string reason;
+};
+/// A buffer, or what a part holds, on the device.
+struct MemoryUse {
+  std::string name, shape;
+  int64_t bytes = 0;
+  std::string stages;  // that need it
+};
+/// A stage as the engine counted it.
+struct StageUse {
+  std::string stage, device;
+  double seconds = 0;
+  int64_t bytes_to_device = 0, bytes_from_device = 0, launches = 0;
+};
+/// Fields against those of the simulation, over the held-out frames.
+struct FieldScore {
+  double relative_l2 = 0, correlation = 0;       // of all frames; of the last one
+  double last_relative_l2 = 0;                   // of the last one
+  double energy_drift = 0, enstrophy_drift = 0;  // of the last one, relative
+  std::vector<double> l2_by_frame, correlation_by_frame;
+};
+/// Everything but the codec's own error and what costs nothing is of rollouts.
+struct FieldScores {
+  FieldScore surrogate, codec, persistence, climatology;
+  FieldScore in_sample;  // through the training frames
+  int64_t horizon = 0;   // steps before the surrogate's fields are no nearer than persistence
+};
+
+struct PipelineResult {
+  Place place = Place::device;
+  std::string device;
+  BoxGrid grid;
+  Storage precision = Storage::f32;
+  CodecKind codec = CodecKind::v2;
+  Decoder decoder = Decoder::mean;
+  SurrogateMethod method = SurrogateMethod::ridge;
+  int64_t steps = 0, stride = 1, frames = 0, train_frames = 0, latent_size = 0, state_size = 0;
+  double frame_time = 0;  // between frames
+  SurrogateScores latents;
+  FieldScores fields;
+  std::vector<StageUse> stages;
+  std::vector<Transfer> transfers;
+  std::vector<MemoryUse> memory;
+  int64_t peak_bytes = 0;
+  std::vector<std::filesystem::path> files;
+};
+
+/// Stages "flow.simulate", "flow.encode", "flow.learn", "flow.rollout", "flow.decode", "flow.plot", "flow.video".
+/// A stage that falls back to the CPU brings those before it with it: nothing of them was on the host. Throws
+/// InputError for bad options, dt beyond the limit and a flow that blew up.
+PipelineResult run_pipeline(Context& context, const PipelineOptions& options);
+
+/// The program's JSON of several runs; the report of them; and what a log of metrics gets for one.
+std::string to_json(const std::vector<PipelineResult>& runs);
+std::string to_markdown(const std::vector<PipelineResult>& runs);
+/// `metrics.json` and `report.md` in a folder.
+std::vector<std::filesystem::path> write_report(const std::filesystem::path& folder,
+                                                const std::vector<PipelineResult>& runs);
+/// `pipeline_<time>.json` in a folder, and `summary.json`, which has a line for each that was ever written there.
+std::filesystem::path log_metrics(const std::filesystem::path& folder,
+                                  const std::vector<PipelineResult>& runs);
+
+struct LearnRunOptions {
+  std::filesystem::path input, output;  // Z.npz of `flow encode`; MODEL.npz
+  SurrogateOptions surrogate;
+  RolloutMode rollout = RolloutMode::doubling;
+};
+struct LearnRunResult {
+  Surrogate model;
+  int64_t frames = 0;
+  SurrogateScores latents;
+  FieldScores fields;  // against the decoded latents: the codec's error is not among them
+  std::vector<std::complex<double>> eigenvalues;
+  std::filesystem::path file;
+};
+LearnRunResult learn_run(Context& context, const LearnRunOptions& options);
+
+struct RolloutRunOptions {
+  std::filesystem::path input, output;  // MODEL.npz; Z.npz for `flow decode`
+  int64_t steps = 0;
+  RolloutMode rollout = RolloutMode::doubling;
+};
+struct RolloutRunResult {
+  int64_t steps = 0, latent_size = 0, state_size = 0;
+  double seconds = 0, steps_per_second = 0;
+  std::string scores;  // JSON of the model's scores, as learn_run found them
+  std::filesystem::path file;
+};
+RolloutRunResult rollout_run(Context& context, const RolloutRunOptions& options);
+
+std::string to_json(const LearnRunResult& result);
+std::string to_json(const RolloutRunResult& result);
+
+}  // namespace lockstep::flow

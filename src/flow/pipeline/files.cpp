@@ -1,0 +1,191 @@
+// `flow learn` and `flow rollout`: from an encoded series to a model, and from a model to an encoded series.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "flow/codec/layout.hpp"
+#include "flow/pipeline/compare_fields.hpp"
+#include "flow/pipeline/scores_json.hpp"
+#include "io/arrays/npy.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMostEigenvalues = 512;  // their cost is that of the state's third power
+const char* const kModelFile = "a model that `lockstep flow learn` wrote";
+
+void expect_npz(const fs::path& path, const char* where) {
+  if (path.extension() != ".npz")
+    throw InputError(fmt::format("'{}'", path.string()), where, "a name in .npz");
+}
+
+Array text_array(const std::string& text) {
+  return Array::of(std::vector<uint8_t>(text.begin(), text.end()));
+}
+
+void put_plan(io::NpzArrays& arrays, const CodecPlan& plan) {
+  const CodecOptions& o = plan.options;
+  arrays.emplace_back(
+      "codec", Array::of(std::vector<double>{double(o.kind), double(o.grid.ny), double(o.grid.nx), o.grid.lx,
+                                             o.grid.ly, o.low, o.middle, o.threshold, double(o.box),
+                                             double(o.anchor_count), double(o.anchors), o.share, o.cut}));
+  arrays.emplace_back("codec_seed", Array::of(std::vector<uint64_t>{o.seed}));
+  arrays.emplace_back("codec_scales", Array::of(std::vector<float>(plan.scales)));
+  arrays.emplace_back("codec_anchors", Array::of(std::vector<int32_t>(plan.anchors)));
+}
+
+/// A model's file with its codec and the clock of its frames.
+struct ModelFile {
+  Surrogate model;
+  CodecPlan plan;
+  double last_time = 0, frame_time = 0;
+  std::string scores;
+};
+
+template <class E>
+std::vector<E> numbers_of(const io::NpzArrays& arrays, const char* name, const std::string& where,
+                          size_t count = 0) {
+  const Array array = io::find_array(arrays, name, where);
+  if (array.storage() != kStorageOf<E> || array.rank() != 1 ||
+      (count > 0 && size_t(array.elements()) != count))
+    throw InputError(
+        fmt::format("{} of {} {}", name, lockstep::name(array.storage()), to_string(array.shape())), where,
+        kModelFile);
+  const Array packed = array.packed();
+  return {packed.as<E>().begin(), packed.as<E>().end()};
+}
+
+ModelFile read_model(const fs::path& path) {
+  const std::string where = path.string();
+  const io::NpzArrays arrays = io::read_npz(path);
+  ModelFile m;
+  m.model = surrogate_from(arrays, where);
+  const auto n = numbers_of<double>(arrays, "codec", where, 13);
+  for (const double v : n)
+    if (!std::isfinite(v) || std::abs(v) > 1e12)
+      throw InputError(fmt::format("a codec's {}", v), where, kModelFile);
+  CodecOptions& o = m.plan.options;
+  o.kind = n[0] == 0 ? CodecKind::classic : CodecKind::v2;
+  o.grid = {int64_t(n[2]), int64_t(n[1]), n[3], n[4]};
+  o.low = n[5];
+  o.middle = n[6];
+  o.threshold = n[7];
+  o.box = int(n[8]);
+  o.anchor_count = int64_t(n[9]);
+  o.anchors = n[10] == 0 ? Anchors::published : Anchors::used;
+  o.share = n[11];
+  o.cut = n[12];
+  o.seed = numbers_of<uint64_t>(arrays, "codec_seed", where, 1).front();
+  check_codec(o);
+  m.plan.scales = numbers_of<float>(arrays, "codec_scales", where);
+  m.plan.anchors = numbers_of<int32_t>(arrays, "codec_anchors", where);
+  const auto clock = numbers_of<double>(arrays, "clock", where, 2);
+  m.last_time = clock[0];
+  m.frame_time = clock[1];
+  const auto scores = numbers_of<uint8_t>(arrays, "scores", where);
+  m.scores.assign(scores.begin(), scores.end());
+  if (!nlohmann::json::parse(m.scores, nullptr, false).is_object())
+    throw InputError("scores that are no JSON", where, kModelFile);
+  return m;
+}
+
+/// Errors of decoded predictions against decoded latents.
+FieldScores field_scores(const Device& device, const EncodedFields& e, const Surrogate& model,
+                         const SurrogateScores& scores, const Buffer& latents) {
+  const Codec codec(device, e.plan);
+  const BoxGrid& g = e.plan.options.grid;
+  const int64_t train = model.train_frames, held = e.frames - train, delays = model.options.delays;
+  FieldComparer comparer(device, g);
+  const Buffer truth = device.allocate(Storage::f32, {e.frames, g.ny, g.nx});
+  codec.decode(latents, truth);
+  const int64_t most = std::max(held, train - delays);
+  const Buffer out = device.allocate(Storage::f32, {most, g.ny, g.nx});
+  FieldScores f;
+  codec.decode(scores.predicted_in_sample, out.rows(0, train - delays));
+  f.in_sample = comparer.compare(truth.rows(delays, train - delays), out.rows(0, train - delays));
+  codec.decode(scores.predicted_held_out, out.rows(0, held));
+  const Buffer rest = truth.rows(train, held);
+  f.surrogate = comparer.compare(rest, out.rows(0, held));
+  f.persistence = comparer.compare(rest, truth.rows(train - 1, 1));
+  f.climatology = comparer.compare(rest, mean_frame(device, truth.rows(0, train)));
+  f.horizon = field_horizon(f.surrogate, f.persistence);
+  return f;
+}
+
+}  // namespace
+
+LearnRunResult learn_run(Context& context, const LearnRunOptions& options) {
+  expect_npz(options.output, "flow learn");
+  const EncodedFields e = read_encoded(options.input);
+  if (e.members != 1)
+    throw InputError(fmt::format("{} members", e.members), options.input.string(), "a series of one flow");
+  LearnRunResult r;
+  Array latents;
+  context.run_stage("flow.learn", [&](const Device& device) {
+    latents = latents_of(device, e);
+    r.model = learn(latents, options.surrogate);
+  });
+  if (r.model.state_size() <= kMostEigenvalues) r.eigenvalues = eigenvalues(r.model);
+  context.run_stage("flow.rollout", [&](const Device& device) {
+    const Buffer on_device = device.upload(latents);
+    Rollout rollout(device, r.model);
+    r.latents = score(rollout, r.model, on_device, latents, options.rollout);
+    r.fields = field_scores(device, e, r.model, r.latents, on_device);
+    r.latents.predicted_in_sample = r.latents.predicted_held_out = {};
+  });
+  r.frames = e.frames;
+  const int64_t train = r.model.train_frames;
+  const double last = e.time[size_t(train - 1)], step = e.time[size_t(train)] - last;
+  io::NpzArrays arrays;
+  for (auto& named : to_arrays(r.model)) arrays.push_back(std::move(named));
+  put_plan(arrays, e.plan);
+  arrays.emplace_back("clock", Array::of(std::vector<double>{last, step}));
+  arrays.emplace_back("scores", text_array(scores_json(r.latents, r.fields)));
+  io::write_npz(options.output, arrays);
+  r.file = options.output;
+  return r;
+}
+
+RolloutRunResult rollout_run(Context& context, const RolloutRunOptions& options) {
+  expect_npz(options.output, "flow rollout");
+  if (options.steps < 1)
+    throw InputError(fmt::format("{} steps", options.steps), "flow rollout", "1 or more");
+  const ModelFile m = read_model(options.input);
+  RolloutRunResult r;
+  EncodedFields e;
+  context.run_stage("flow.rollout", [&](const Device& device) {
+    Rollout rollout(device, m.model);
+    rollout.start(device.upload(m.model.last.to(Storage::f32)));
+    const Buffer out = device.allocate(Storage::f32, {options.steps, m.model.latent_size});
+    rollout.run(out, options.rollout);  // compiles
+    device.synchronize();
+    const auto start = std::chrono::steady_clock::now();
+    rollout.run(out, options.rollout);
+    device.synchronize();
+    r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    e.latent = device.download(out);
+  });
+  if (const auto at = first_not_finite(e.latent))
+    throw InputError(
+        fmt::format("a rollout that leaves all bounds by step {}", *at / m.model.latent_size + 1),
+        options.input.string(), "fewer steps, a smaller rank or a larger lambda");
+  e.plan = m.plan;
+  e.frames = options.steps;
+  for (int64_t k = 1; k <= options.steps; ++k) e.time.push_back(m.last_time + double(k) * m.frame_time);
+  write_encoded(options.output, e);
+  r.steps = options.steps;
+  r.latent_size = m.model.latent_size;
+  r.state_size = m.model.state_size();
+  r.steps_per_second = r.seconds > 0 ? double(r.steps) / r.seconds : 0;
+  r.scores = m.scores;
+  r.file = options.output;
+  return r;
+}
+
+}  // namespace lockstep::flow

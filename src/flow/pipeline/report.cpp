@@ -1,0 +1,302 @@
+// Results as JSON and Markdown, and the log of metrics.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.hpp"
+#include "flow/pipeline/scores_json.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/flow/pipeline.hpp"
+
+namespace lockstep::flow {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using PipelineJson = nlohmann::ordered_json;
+
+/// JSON knows no infinity: a rollout that left all bounds has no error.
+PipelineJson number(double value) { return std::isfinite(value) ? PipelineJson(value) : PipelineJson(); }
+PipelineJson list_of(const std::vector<double>& values) {
+  PipelineJson all = PipelineJson::array();
+  for (const double v : values) all.push_back(number(v));
+  return all;
+}
+
+PipelineJson json_of(const RolloutScore& s) {
+  return {{"steps", s.surrogate.size()},
+          {"surrogate", number(s.surrogate_all)},
+          {"persistence", number(s.persistence_all)},
+          {"climatology", number(s.climatology_all)},
+          {"horizon", s.horizon},
+          {"loses_to_persistence", s.lost()},
+          {"surrogate_by_step", list_of(s.surrogate)},
+          {"persistence_by_step", list_of(s.persistence)},
+          {"climatology_by_step", list_of(s.climatology)}};
+}
+
+PipelineJson json_of(const SurrogateScores& s) {
+  return {{"held_out", json_of(s.held_out)},
+          {"in_sample", json_of(s.in_sample)},
+          {"one_step",
+           {{"held_out", number(s.one_step_held_out)},
+            {"in_sample", number(s.one_step_in_sample)},
+            {"persistence", number(s.one_step_persistence)}}}};
+}
+
+PipelineJson json_of(const FieldScore& s) {
+  return {{"relative_l2", number(s.relative_l2)},         {"last_relative_l2", number(s.last_relative_l2)},
+          {"correlation", number(s.correlation)},         {"energy_drift", number(s.energy_drift)},
+          {"enstrophy_drift", number(s.enstrophy_drift)}, {"relative_l2_by_frame", list_of(s.l2_by_frame)}};
+}
+
+PipelineJson json_of(const FieldScores& s) {
+  PipelineJson j;
+  j["held_out"] = {{"surrogate", json_of(s.surrogate)},
+                   {"persistence", json_of(s.persistence)},
+                   {"climatology", json_of(s.climatology)}};
+  if (!s.codec.l2_by_frame.empty()) j["held_out"]["codec"] = json_of(s.codec);
+  j["in_sample"] = {{"surrogate", json_of(s.in_sample)}};
+  j["horizon"] = s.horizon;
+  return j;
+}
+
+PipelineJson json_of(const PipelineResult& r) {
+  PipelineJson j;
+  j["place"] = name(r.place);
+  j["device"] = r.device;
+  j["n"] = {r.grid.ny, r.grid.nx};
+  j["precision"] = name(r.precision);
+  j["steps"] = r.steps;
+  j["stride"] = r.stride;
+  j["frames"] = r.frames;
+  j["train_frames"] = r.train_frames;
+  j["frame_time"] = r.frame_time;
+  j["codec"] = name(r.codec);
+  j["decoder"] = name(r.decoder);
+  j["method"] = name(r.method);
+  j["latent_size"] = r.latent_size;
+  j["state_size"] = r.state_size;
+  j["latents"] = json_of(r.latents);
+  j["fields"] = json_of(r.fields);
+  j["wall_seconds"] = PipelineJson::object();
+  for (const StageUse& s : r.stages) j["wall_seconds"][s.stage] = s.seconds;
+  j["transfers"] = PipelineJson::array();
+  for (const Transfer& t : r.transfers)
+    j["transfers"].push_back({{"stage", t.stage},
+                              {"what", t.what},
+                              {"direction", t.to_device ? "to_device" : "from_device"},
+                              {"bytes", t.bytes},
+                              {"reason", t.reason}});
+  j["counted_transfers"] = PipelineJson::array();
+  for (const StageUse& s : r.stages)
+    j["counted_transfers"].push_back({{"stage", s.stage},
+                                      {"device", s.device},
+                                      {"bytes_to_device", s.bytes_to_device},
+                                      {"bytes_from_device", s.bytes_from_device}});
+  j["memory"] = PipelineJson::array();
+  for (const MemoryUse& m : r.memory)
+    j["memory"].push_back({{"name", m.name}, {"shape", m.shape}, {"bytes", m.bytes}, {"stages", m.stages}});
+  j["peak_device_bytes"] = r.peak_bytes;
+  j["pictures"] = PipelineJson::array();
+  for (const fs::path& file : r.files) j["pictures"].push_back(file.string());
+  return j;
+}
+
+std::string heading(const PipelineResult& r) {
+  return fmt::format("| {} ({}) | {}x{} | {} | {} ", name(r.place), r.device, r.grid.ny, r.grid.nx, r.stride,
+                     name(r.precision));
+}
+
+std::string field_row(const PipelineResult& r, const char* what, const FieldScore& s) {
+  return fmt::format("{}| {} | {:.4g} | {:.4g} | {:.4f} | {:+.4g} | {:+.4g} |\n", heading(r), what,
+                     s.relative_l2, s.last_relative_l2, s.correlation, s.energy_drift, s.enstrophy_drift);
+}
+
+std::string fields_table(const std::vector<PipelineResult>& runs) {
+  std::string t =
+      "## Fields against the simulation\n\nHeld-out frames, and for comparison the rollout through the "
+      "training "
+      "frames. L2 of all frames and of the last; correlation and drifts of the last.\n\n"
+      "| place | n | stride | precision | of | L2 | last L2 | correlation | dE/E | dZ/Z |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const PipelineResult& r : runs) {
+    t += field_row(r, "surrogate", r.fields.surrogate);
+    t += field_row(r, "persistence", r.fields.persistence);
+    t += field_row(r, "climatology", r.fields.climatology);
+    t += field_row(r, "codec alone", r.fields.codec);
+    t += field_row(r, "surrogate, in sample", r.fields.in_sample);
+  }
+  return t;
+}
+
+std::string latents_table(const std::vector<PipelineResult>& runs) {
+  std::string t =
+      "\n## Latents, and how long the surrogate is worth anything\n\nHorizon: frames before its error "
+      "reaches that "
+      "of persistence; 0 says that it loses from the first.\n\n"
+      "| place | n | stride | precision | numbers | state | held out | persistence | climatology | in sample "
+      "| one "
+      "step | its persistence | horizon, latents | horizon, fields "
+      "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const PipelineResult& r : runs) {
+    const SurrogateScores& s = r.latents;
+    t += fmt::format(
+        "{}| {} | {} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {} of {} | {} of {} |\n",
+        heading(r), r.latent_size, r.state_size, s.held_out.surrogate_all, s.held_out.persistence_all,
+        s.held_out.climatology_all, s.in_sample.surrogate_all, s.one_step_held_out, s.one_step_persistence,
+        s.held_out.horizon, s.held_out.surrogate.size(), r.fields.horizon, s.held_out.surrogate.size());
+  }
+  return t;
+}
+
+std::string stages_table(const std::vector<PipelineResult>& runs) {
+  std::vector<std::string> stages;
+  for (const PipelineResult& r : runs)
+    for (const StageUse& s : r.stages)
+      if (std::find(stages.begin(), stages.end(), s.stage) == stages.end()) stages.push_back(s.stage);
+  std::string t = "\n## Seconds by stage\n\n| place | n | stride | precision ";
+  for (const std::string& s : stages) t += fmt::format("| {} ", s.substr(s.find('.') + 1));
+  t += "|\n|---|---|---|---";
+  for (size_t k = 0; k < stages.size(); ++k) t += "|---";
+  t += "|\n";
+  for (const PipelineResult& r : runs) {
+    t += heading(r);
+    for (const std::string& name : stages) {
+      std::string cell = "–";
+      for (const StageUse& s : r.stages)
+        if (s.stage == name) cell = fmt::format("{:.4g}", s.seconds);
+      t += fmt::format("| {} ", cell);
+    }
+    t += "|\n";
+  }
+  return t;
+}
+
+std::string copies_table(const PipelineResult& r) {
+  std::string t = fmt::format("\n## {} {}x{}, stride {}, {}: memory and copies\n\n", name(r.place), r.grid.ny,
+                              r.grid.nx, r.stride, name(r.precision));
+  t += "| on the device | shape | bytes | stages |\n|---|---|---|---|\n";
+  for (const MemoryUse& m : r.memory)
+    t += fmt::format("| {} | {} | {} | {} |\n", m.name, m.shape, m.bytes, m.stages);
+  t += fmt::format("| most at once | | {} | |\n\n", r.peak_bytes);
+  t += "Nothing else is copied between host and device:\n\n| stage | what | direction | bytes | why "
+       "|\n|---|---|---|---|---|\n";
+  for (const Transfer& c : r.transfers)
+    t += fmt::format("| {} | {} | {} | {} | {} |\n", c.stage, c.what,
+                     c.to_device ? "to the device" : "from the device", c.bytes, c.reason);
+  return t;
+}
+
+void write_whole(const fs::path& file, const std::string& text) {
+  AtomicFile out(file);
+  out.write(text);
+  out.commit();
+}
+
+}  // namespace
+
+std::string to_json(const std::vector<PipelineResult>& runs) {
+  PipelineJson j;
+  j["runs"] = PipelineJson::array();
+  for (const PipelineResult& r : runs) j["runs"].push_back(json_of(r));
+  return j.dump();
+}
+
+std::string to_markdown(const std::vector<PipelineResult>& runs) {
+  std::string t = "# Turbulence: simulation, codec, surrogate\n\n" + fields_table(runs) +
+                  latents_table(runs) + stages_table(runs);
+  for (const PipelineResult& r : runs) t += copies_table(r);
+  return t;
+}
+
+std::vector<fs::path> write_report(const fs::path& folder, const std::vector<PipelineResult>& runs) {
+  write_whole(folder / "metrics.json", PipelineJson::parse(to_json(runs)).dump(1) + "\n");
+  write_whole(folder / "report.md", to_markdown(runs));
+  return {folder / "metrics.json", folder / "report.md"};
+}
+
+fs::path log_metrics(const fs::path& folder, const std::vector<PipelineResult>& runs) {
+  const std::time_t now = std::time(nullptr);
+  const std::string date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
+  const std::string stem = fmt::format("pipeline_{:%Y%m%dT%H%M%SZ}", fmt::gmtime(now));
+  fs::path file = folder / (stem + ".json");
+  for (int k = 2; fs::exists(file); ++k) file = folder / fmt::format("{}_{}.json", stem, k);
+  PipelineJson all = PipelineJson::parse(to_json(runs));
+  all["date"] = date;
+  const fs::path summary = folder / "summary.json";
+  PipelineJson lines = PipelineJson::array();
+  if (fs::exists(summary)) {
+    lines = PipelineJson::parse(io::read_text_file(summary), nullptr, false);
+    if (!lines.is_array())
+      throw InputError("no list in JSON", summary.string(), "the summary that --log-metrics wrote");
+  }
+  for (const PipelineResult& r : runs) {
+    double seconds = 0;
+    for (const StageUse& s : r.stages) seconds += s.seconds;
+    lines.push_back({{"date", date},
+                     {"file", file.filename().string()},
+                     {"place", name(r.place)},
+                     {"device", r.device},
+                     {"n", {r.grid.ny, r.grid.nx}},
+                     {"stride", r.stride},
+                     {"precision", name(r.precision)},
+                     {"relative_l2", number(r.fields.surrogate.relative_l2)},
+                     {"persistence", number(r.fields.persistence.relative_l2)},
+                     {"correlation", number(r.fields.surrogate.correlation)},
+                     {"energy_drift", number(r.fields.surrogate.energy_drift)},
+                     {"enstrophy_drift", number(r.fields.surrogate.enstrophy_drift)},
+                     {"horizon", r.fields.horizon},
+                     {"seconds", seconds}});
+  }
+  write_whole(file, all.dump(1) + "\n");
+  write_whole(summary, lines.dump(1) + "\n");
+  return file;
+}
+
+std::string to_json(const LearnRunResult& r) {
+  PipelineJson j;
+  j["method"] = name(r.model.options.method);
+  j["frames"] = r.frames;
+  j["train_frames"] = r.model.train_frames;
+  j["latent_size"] = r.model.latent_size;
+  j["rank"] = r.model.rank;
+  j["delays"] = r.model.options.delays;
+  j["state_size"] = r.model.state_size();
+  if (!r.eigenvalues.empty()) {
+    j["spectral_radius"] = std::abs(r.eigenvalues.front());
+    for (size_t k = 0; k < std::min<size_t>(r.eigenvalues.size(), 16); ++k)
+      j["eigenvalues"].push_back({r.eigenvalues[k].real(), r.eigenvalues[k].imag()});
+  }
+  j.update(PipelineJson::parse(scores_json(r.latents, r.fields)));
+  j["file"] = r.file.string();
+  return j.dump();
+}
+
+std::string to_json(const RolloutRunResult& r) {
+  PipelineJson j;
+  j["steps"] = r.steps;
+  j["latent_size"] = r.latent_size;
+  j["state_size"] = r.state_size;
+  j["seconds"] = r.seconds;
+  j["steps_per_second"] = r.steps_per_second;
+  j.update(PipelineJson::parse(r.scores));
+  j["file"] = r.file.string();
+  return j.dump();
+}
+
+std::string scores_json(const SurrogateScores& latents, const FieldScores& fields) {
+  PipelineJson j;
+  j["latents"] = json_of(latents);
+  j["fields"] = json_of(fields);
+  j["horizon"] = latents.held_out.horizon;
+  return j.dump();
+}
+
+}  // namespace lockstep::flow

@@ -1,0 +1,204 @@
+// The pipeline: every copy between host and device is on its list, places agree, errors against fields that are known.
+#include "lockstep/flow/pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/temporary_folder.hpp"
+#include "device/devices.hpp"
+#include "flow/pipeline/compare_fields.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::flow {
+namespace {
+
+namespace fs = std::filesystem;
+
+Context context_of(const std::string& device) {
+  ContextOptions options;
+  options.device = device;
+  options.on_fallback = [](const std::string&) {};
+  return Context(options);
+}
+
+PipelineOptions small(const fs::path& folder) {
+  PipelineOptions o;
+  o.run.model.grid = {32, 32};
+  o.run.model.viscosity = 1e-3;
+  o.run.grid_given = true;
+  o.run.stepping = {Integrator::rk2, 0.01};
+  o.run.steps = 40;
+  o.run.folder = folder;
+  o.stride = 2;
+  return o;
+}
+
+// What the engine counted, stage by stage, is the sum of the list: nothing else was copied.
+TEST(FlowPipeline, EveryCopyIsOnTheList) {
+  for (const std::string& device : host_devices())
+    for (const Place place : {Place::device, Place::mixed}) {
+      const test::TemporaryFolder folder;
+      PipelineOptions o = small(folder.path());
+      o.place = place;
+      o.run.pictures = true;
+      Context context = context_of(device);
+      const PipelineResult r = run_pipeline(context, o);
+      std::map<std::string, std::pair<int64_t, int64_t>> listed;
+      for (const Transfer& t : r.transfers)
+        (t.to_device ? listed[t.stage].first : listed[t.stage].second) += t.bytes;
+      EXPECT_EQ(r.stages.size(), 6u);
+      for (const StageUse& s : r.stages) {
+        EXPECT_EQ(s.bytes_to_device, listed[s.stage].first) << s.stage << ' ' << device;
+        EXPECT_EQ(s.bytes_from_device, listed[s.stage].second) << s.stage << ' ' << device;
+      }
+    }
+}
+
+int64_t bytes_of(const PipelineResult& r, const std::string& stage, const std::string& what, bool to_device) {
+  for (const Transfer& t : r.transfers)
+    if (t.stage == stage && t.what == what && t.to_device == to_device) return t.bytes;
+  return -1;
+}
+
+TEST(FlowPipeline, CopiesAreAsLongAsTheyMustBe) {
+  const test::TemporaryFolder folder;
+  PipelineOptions o = small(folder.path());
+  Context context = context_of("interp");
+  const PipelineResult r = run_pipeline(context, o);
+  EXPECT_EQ(r.frames, 21);
+  EXPECT_EQ(r.train_frames, 10);
+  const int64_t field = 32 * 32 * 4, latent = r.latent_size * 4, state = r.state_size;
+  EXPECT_EQ(bytes_of(r, "flow.learn", "latents", false), 21 * latent);
+  EXPECT_EQ(bytes_of(r, "flow.rollout", "tables of the operator", true),
+            (state * r.latent_size + state * state) * 4);
+  // Rollouts through both parts, and a step from every frame.
+  EXPECT_EQ(bytes_of(r, "flow.rollout", "predicted latents", false), 2 * (9 + 11) * latent);
+  EXPECT_EQ(bytes_of(r, "flow.decode", "sums over modes", false), (9 + 4 * 11) * kFieldSums * 4);
+  int64_t from_device = 0;
+  for (const Transfer& t : r.transfers)
+    if (!t.to_device && t.stage == "flow.simulate") from_device += t.bytes;
+  EXPECT_LT(from_device, field);
+  EXPECT_EQ(r.files.size(), 0u);
+  // Twice as many frames leave tables as they are.
+  o.run.steps = 80;
+  const PipelineResult more = run_pipeline(context, o);
+  for (const Transfer& t : r.transfers) {
+    if (t.reason != "fixed by the settings" || t.stage == "flow.rollout") continue;
+    const int64_t now = bytes_of(more, t.stage, t.what, t.to_device);
+    EXPECT_EQ(now, t.bytes) << t.what;
+  }
+  int64_t frames = 0;
+  for (const MemoryUse& m : r.memory) frames += m.name == "frames" ? m.bytes : 0;
+  EXPECT_EQ(frames, 21 * field);
+  EXPECT_GE(r.peak_bytes, 21 * field);
+}
+
+// The same kernels everywhere: where a stage runs changes no bit.
+TEST(FlowPipeline, PlacesAgree) {
+  std::vector<double> first;
+  for (const std::string& device : host_devices())
+    for (const Place place : {Place::device, Place::mixed, Place::cpu}) {
+      const test::TemporaryFolder folder;
+      PipelineOptions o = small(folder.path());
+      o.place = place;
+      Context context = context_of(device);
+      const PipelineResult r = run_pipeline(context, o);
+      const std::vector<double> all = r.fields.surrogate.l2_by_frame;
+      if (first.empty()) first = all;
+      EXPECT_EQ(all, first) << device << ' ' << name(place);
+      EXPECT_EQ(r.fields.surrogate.l2_by_frame.size(), 11u);
+      EXPECT_GT(r.fields.persistence.relative_l2, 0.01);
+      EXPECT_LT(r.fields.codec.relative_l2, 0.2);
+      EXPECT_LE(r.fields.codec.last_relative_l2, r.fields.surrogate.last_relative_l2 * 1.0001);
+    }
+}
+
+// The stages before go to the CPU with the one that failed: the result has the bits of the CPU's.
+TEST(FlowPipeline, AFailedStageBringsThoseBeforeIt) {
+  std::string gpu;
+  for (const std::string& name : test_devices())
+    if (name.starts_with("webgpu")) gpu = name;
+  if (gpu.empty()) GTEST_SKIP() << "no WebGPU adapter";
+  const test::TemporaryFolder folder;
+  PipelineOptions o = small(folder.path());
+  o.run.model.grid = {16, 16};
+  o.run.steps = 12;
+  Context cpu = context_of("cpu"), other = context_of(gpu);
+  const PipelineResult want = run_pipeline(cpu, o);
+  set_fault("flow.encode:launch");
+  const PipelineResult got = run_pipeline(other, o);
+  set_fault("");
+  EXPECT_EQ(other.fallbacks(), (std::map<std::string, int64_t>{{"flow.encode", 1}}));
+  EXPECT_EQ(got.fields.surrogate.l2_by_frame, want.fields.surrogate.l2_by_frame);
+  EXPECT_EQ(got.latents.held_out.surrogate, want.latents.held_out.surrogate);
+}
+
+TEST(FlowPipeline, ErrorsOfKnownFields) {
+  const BoxGrid grid{32, 24, 2 * std::numbers::pi, std::numbers::pi};
+  std::vector<float> a, b;
+  // b = a with twice the large scale and without the small one: |k|^2 are 1 and 13.
+  for (int64_t j = 0; j < grid.ny; ++j)
+    for (int64_t i = 0; i < grid.nx; ++i) {
+      const double x = double(i) * grid.dx(), y = double(j) * grid.dy();
+      const double large = std::sin(x), fine = std::cos(3 * x + 2 * y);
+      a.push_back(float(large + fine));
+      b.push_back(float(2 * large));
+    }
+  for (const std::string& device_name : host_devices()) {
+    const Device& device = test_device(device_name);
+    FieldComparer comparer(device, grid);
+    const Buffer truth = device.upload(std::span<const float>(a), {1, grid.ny, grid.nx});
+    const FieldScore s =
+        comparer.compare(truth, device.upload(std::span<const float>(b), {1, grid.ny, grid.nx}));
+    EXPECT_NEAR(s.relative_l2, 1, 1e-6);  // |-large + fine| = |large + fine|
+    EXPECT_NEAR(s.correlation, 2 * 0.5 / std::sqrt(1.0 * 2), 1e-6);
+    EXPECT_NEAR(s.enstrophy_drift, 1, 1e-5);
+    EXPECT_NEAR(s.energy_drift, 2 / (0.5 + 0.5 / 13) - 1, 1e-5);
+    EXPECT_EQ(comparer.bytes_read, kFieldSums * 4);
+    EXPECT_NEAR(comparer.compare(truth, truth).relative_l2, 0, 1e-12);
+  }
+}
+
+TEST(FlowPipeline, FilesOfAReportAndALog) {
+  const test::TemporaryFolder folder;
+  Context context = context_of("interp");
+  const std::vector<PipelineResult> runs{run_pipeline(context, small(folder.path()))};
+  write_report(folder.path(), runs);
+  const auto metrics = nlohmann::json::parse(io::read_text_file(folder.path() / "metrics.json"));
+  const auto& run = metrics["runs"][0];
+  for (const char* key : {"latents", "fields", "wall_seconds", "transfers", "counted_transfers", "memory"})
+    EXPECT_TRUE(run.contains(key)) << key;
+  EXPECT_TRUE(run["latents"]["held_out"].contains("horizon"));
+  const std::string report = io::read_text_file(folder.path() / "report.md");
+  for (const char* word : {"persistence", "climatology", "in sample", "horizon", "Nothing else is copied"})
+    EXPECT_NE(report.find(word), report.npos) << word;
+  const fs::path log = folder.path() / "log", a = log_metrics(log, runs), b = log_metrics(log, runs);
+  EXPECT_NE(a, b);
+  EXPECT_TRUE(nlohmann::json::parse(io::read_text_file(a)).contains("date"));
+  EXPECT_EQ(nlohmann::json::parse(io::read_text_file(log / "summary.json")).size(), 2u);
+}
+
+TEST(FlowPipeline, Refusals) {
+  const test::TemporaryFolder folder;
+  Context context = context_of("interp");
+  const auto refused = [&](auto change) {
+    PipelineOptions o = small(folder.path());
+    change(o);
+    EXPECT_THROW(run_pipeline(context, o), InputError);
+  };
+  refused([](PipelineOptions& o) { o.stride = 3; });
+  refused([](PipelineOptions& o) { o.stride = 0; });
+  refused([](PipelineOptions& o) { o.run.members = 2; });
+  refused([](PipelineOptions& o) { o.run.save_every = 2; });
+  refused([](PipelineOptions& o) { o.run.stepping.cfl = 0.5; });
+  refused([](PipelineOptions& o) { o.run.stepping.dt = 0.5; });
+  refused([](PipelineOptions& o) { o.surrogate.train_share = 0.01; });
+  refused([](PipelineOptions& o) { o.run.folder.clear(); });
+}
+
+}  // namespace
+}  // namespace lockstep::flow
