@@ -23,7 +23,7 @@ struct PipelineArguments {
   std::optional<double> rank, cut;
 };
 
-struct Variant {
+struct PipelineVariant {
   flow::BoxGrid grid;
   int64_t stride = 1;
   Storage precision = Storage::f32;
@@ -69,7 +69,7 @@ std::vector<int64_t> whole_numbers(const std::string& text, const char* option) 
 }
 
 /// Every combination, sizes outermost.
-std::vector<Variant> variants_of(const PipelineArguments& a, const flow::RunOptions& run) {
+std::vector<PipelineVariant> variants_of(const PipelineArguments& a, const flow::RunOptions& run) {
   std::vector<flow::BoxGrid> grids{run.model.grid};
   if (!a.sizes.empty()) {
     if (run.grid_given) throw InputError("--n with --sizes", "flow pipeline", "one of them");
@@ -80,7 +80,7 @@ std::vector<Variant> variants_of(const PipelineArguments& a, const flow::RunOpti
       grids.push_back(grid);
     }
   }
-  std::vector<Variant> all;
+  std::vector<PipelineVariant> all;
   for (const flow::BoxGrid& grid : grids)
     for (const int64_t stride : whole_numbers(a.strides, "--strides"))
       for (const Storage precision : precisions_of(a, run.precision))
@@ -100,12 +100,12 @@ flow::CodecOptions codec_options(const PipelineArguments& a) {
 }
 
 /// Pictures of several runs lie in folders of their own.
-std::string folder_of(const Variant& v) {
+std::string folder_of(const PipelineVariant& v) {
   return fmt::format("{}x{}_stride{}_{}_{}", v.grid.ny, v.grid.nx, v.stride, name(v.precision),
                      flow::name(v.place));
 }
 
-std::string summary_of(const flow::PipelineResult& r) {
+std::string pipeline_summary(const flow::PipelineResult& r) {
   std::string text =
       fmt::format("{} ({}), {} x {}, stride {}, {}: {} frames, {} learnt, {} numbers each, states of {}\n",
                   flow::name(r.place), r.device, r.grid.ny, r.grid.nx, r.stride, name(r.precision), r.frames,
@@ -136,13 +136,13 @@ int run_pipeline(const CommonOptions& common, const PipelineArguments& a) {
   base.decoder = a.decoder == "stochastic" ? flow::Decoder::stochastic : flow::Decoder::mean;
   base.surrogate = surrogate_options(a.surrogate);
   base.rollout = rollout_mode(a.surrogate);
-  const std::vector<Variant> variants = variants_of(a, base.run);
+  const std::vector<PipelineVariant> variants = variants_of(a, base.run);
   if (variants.size() > 1 && !base.run.video.empty())
     throw InputError(fmt::format("a film of {} runs", variants.size()), "flow pipeline --video", "one run");
   Session session(common);
   std::vector<flow::PipelineResult> results;
   std::string text;
-  for (const Variant& v : variants) {
+  for (const PipelineVariant& v : variants) {
     flow::PipelineOptions o = base;
     o.run.model.grid = v.grid;
     o.run.grid_given = base.run.grid_given || !a.sizes.empty();
@@ -151,7 +151,7 @@ int run_pipeline(const CommonOptions& common, const PipelineArguments& a) {
     o.place = v.place;
     if (variants.size() > 1) o.run.folder /= folder_of(v);
     results.push_back(flow::run_pipeline(session.context(), o));
-    text += summary_of(results.back());
+    text += pipeline_summary(results.back());
   }
   auto result = nlohmann::ordered_json::parse(flow::to_json(results));
   result["files"] = nlohmann::ordered_json::array();

@@ -12,16 +12,16 @@
 namespace lockstep::cli {
 namespace {
 
-struct LearnArguments {
+struct FlowLearnArguments {
   std::string in, out;
   SurrogateArguments surrogate;
 };
-struct RolloutArguments {
+struct FlowRolloutArguments {
   std::string in, out, rollout = "doubling";
   int64_t steps = 0;
 };
 
-int run_learn(const CommonOptions& common, const LearnArguments& a) {
+int run_flow_learn(const CommonOptions& common, const FlowLearnArguments& a) {
   Session session(common);
   const flow::LearnRunResult r = flow::learn_run(
       session.context(), {a.in, a.out, surrogate_options(a.surrogate), rollout_mode(a.surrogate)});
@@ -34,7 +34,7 @@ int run_learn(const CommonOptions& common, const LearnArguments& a) {
   return 0;
 }
 
-int run_rollout(const CommonOptions& common, const RolloutArguments& a) {
+int run_flow_rollout(const CommonOptions& common, const FlowRolloutArguments& a) {
   Session session(common);
   const flow::RolloutRunResult r = flow::rollout_run(
       session.context(),
@@ -103,17 +103,17 @@ std::string scores_summary(const flow::SurrogateScores& latents, const flow::Fie
 
 void add_flow_surrogate(CommandList& commands, Command& flow) {
   Command& learn = add_command(commands, *flow.app, "learn", "a linear model of a series of latents");
-  auto l = std::make_shared<LearnArguments>();
+  auto l = std::make_shared<FlowLearnArguments>();
   add_positional(*learn.app, "in", l->in, "file of flow encode", true);
   add_surrogate_options(*learn.app, l->surrogate);
   add_text(*learn.app, "--out", l->out, "the model, .npz", "MODEL.npz");
   require(*learn.app, "--out");
   add_common(learn, "lockstep flow learn z.npz --method dmd --vectors 40 --delays 2 --out model.npz");
-  learn.run = [&learn, l] { return run_learn(learn.common, *l); };
+  learn.run = [&learn, l] { return run_flow_learn(learn.common, *l); };
 
   Command& rollout =
       add_command(commands, *flow.app, "rollout", "latents that a model foretells after its training frames");
-  auto r = std::make_shared<RolloutArguments>();
+  auto r = std::make_shared<FlowRolloutArguments>();
   add_positional(*rollout.app, "in", r->in, "file of flow learn", true);
   add_integer(*rollout.app, "--steps", r->steps, "frames to foretell", "N", 1, 1 << 24);
   require(*rollout.app, "--steps");
@@ -122,7 +122,7 @@ void add_flow_surrogate(CommandList& commands, Command& flow) {
   add_text(*rollout.app, "--out", r->out, "the latents, .npz, for flow decode", "Z.npz");
   require(*rollout.app, "--out");
   add_common(rollout, "lockstep flow rollout model.npz --steps 100 --out future.npz");
-  rollout.run = [&rollout, r] { return run_rollout(rollout.common, *r); };
+  rollout.run = [&rollout, r] { return run_flow_rollout(rollout.common, *r); };
 }
 
 }  // namespace lockstep::cli
