@@ -21,7 +21,7 @@ struct EncodeCommand {
 
 // Columns that the features read, the loss among them; flaws of others do not matter.
 forecast::SignalTable signals_in(const io::TrainingLog& log, const std::string& loss,
-                               const std::string& where) {
+                                 const std::string& where) {
   std::vector<forecast::SignalSeries> columns;
   const auto add = [&](std::string_view name) {
     const io::LogColumn& column = log.column(name);

@@ -26,8 +26,8 @@ PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   out.dimension = graph.dimension;
   out.vertices = graph.vertex_count() + graph.landmark_count();
   out.landmarks = graph.landmark_count();
-  out.edges = graph.edge_count() + graph.sight_count() + graph.link_count() +
-              graph.bearing_count() + graph.prior_count();
+  out.edges = graph.edge_count() + graph.sight_count() + graph.link_count() + graph.bearing_count() +
+              graph.prior_count();
   out.fixed = int64_t(std::max<size_t>(graph.fixed.size() + graph.landmarks.fixed.size(), 1));
   out.has_poses = graph.has_poses;
   if (!wanted.out.empty()) {
