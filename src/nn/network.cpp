@@ -4,11 +4,11 @@
 
 #include <array>
 
+#include "core/random.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/losses.hpp"
-#include "nn/random.hpp"
 
 namespace lockstep::nn {
 

@@ -52,7 +52,7 @@ void expect_close(const std::vector<double>& got, const std::vector<double>& exp
 
 class GruOn : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(, GruOn, testing::ValuesIn(host_devices()),
-                         [](const auto& info) { return test_name(info.param); });
+                         [](const auto& each) { return test_name(each.param); });
 
 TEST_P(GruOn, StatesAndGradientsAreThoseOfTheReference) {
   const Device& device = test_device(GetParam());

@@ -86,7 +86,7 @@ RolloutModel lively_model(int64_t members, int64_t batch, int64_t hidden, Storag
 
 class RolloutOn : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(, RolloutOn, testing::ValuesIn(host_devices()),
-                         [](const auto& info) { return test_name(info.param); });
+                         [](const auto& each) { return test_name(each.param); });
 
 TEST_P(RolloutOn, AgreesWithTheReferenceInBothFormsAndPaths) {
   for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})

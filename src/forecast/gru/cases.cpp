@@ -7,8 +7,8 @@
 #include <cmath>
 #include <memory>
 
+#include "core/random.hpp"
 #include "forecast/gru/reference.hpp"
-#include "forecast/random.hpp"
 
 namespace lockstep::forecast {
 
@@ -27,7 +27,7 @@ reference::SequenceProblem<double> gru_problem(const GruShape& shape, uint64_t s
     std::vector<double> v(static_cast<size_t>(count));
     ++which;
     for (size_t i = 0; i < v.size(); ++i)
-      v[i] = float(size * (2 * random_unit(uint32_t(i), which, seed_key(seed)) - 1));
+      v[i] = float(size * (2 * random_unit(uint32_t(i), which, random_key(seed)) - 1));
     return v;
   };
   const auto [form, steps, batch, inputs, d, storage] = shape;

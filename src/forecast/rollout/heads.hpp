@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "forecast/random.hpp"
+#include "core/random.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "lockstep/kernel/vec.hpp"
 
@@ -138,8 +138,8 @@ void sample_states(const HeadInput<T>& in, const HeadShape& shape, const SharedA
       for_(1, count, [&](Val<i32> k) { top = max(Val<T>(top), Val<T>(logits[c * count + k])); });
       for_(0, count, [&](Val<i32> k) { sum += exp(Val<T>(logits[c * count + k]) - top); });
       const Val<u32> bits =
-          random_bits<Val<u32>>(cast<u32>(in.step * shape.categoricals + c), cast<u32>(in.group), in.key,
-                                [](const Val<u32>& a, const Val<u32>& b) { return umulhi(a, b); });
+          philox<Val<u32>>(cast<u32>(in.step * shape.categoricals + c), cast<u32>(in.group), in.key,
+                           [](const Val<u32>& a, const Val<u32>& b) { return umulhi(a, b); });
       const Val<T> draw = cast<T>(bits >> 8u) * T(0x1p-24);
       Var<i32> choice = Val<i32>(count - 1);
       Var<bool> open = draw >= T(0);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "forecast/random.hpp"
+#include "core/random.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/rollout.hpp"
@@ -21,7 +21,7 @@ constexpr int64_t kMostHidden = 1 << 16, kMostStates = 1 << 16;
 
 class UniformStream {
  public:
-  explicit UniformStream(uint64_t seed) : key_(seed_key(seed)) {}
+  explicit UniformStream(uint64_t seed) : key_(random_key(seed)) {}
   /// Array number `which` of the model: numbers in [low, high).
   Array array(uint32_t which, Sizes shape, double low, double high, Storage storage) const {
     int64_t count = 1;

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "forecast/random.hpp"
+#include "core/random.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
 namespace lockstep::forecast::reference {
@@ -137,7 +137,7 @@ HeadResult<T> two_hot_heads(const RolloutModel& model, std::span<const T> h, uin
       for (int64_t i = 0; i < d; ++i) probability[size_t(k)] += p[size_t(row * d + i)] * h[size_t(i)];
     }
     softmax<T>(probability);
-    const double draw = random_unit(uint32_t(step * count + c), uint32_t(group), seed_key(seed));
+    const double draw = random_unit(uint32_t(step * count + c), uint32_t(group), random_key(seed));
     T before = 0;
     int64_t choice = -1;
     for (int64_t k = 0; k < classes; ++k) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "forecast/random.hpp"
+#include "core/random.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "forecast/rollout/packing.hpp"
 #include "lockstep/error.hpp"
@@ -161,7 +161,7 @@ Rollout::Rollout(const Device& device, const RolloutModel& model, const RolloutO
   State& s = *state_;
   s.device = device, s.model = model, s.options = options;
   s.shape = head_shape(model, options.heads);
-  s.key = seed_key(options.seed);
+  s.key = random_key(options.seed);
   s.choose_path();
   s.predict();
   s.allocate();

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
+#include "core/random.hpp"
 #include "lockstep/kernel/kernel.hpp"
-#include "nn/random.hpp"
 
 namespace lockstep::forecast {
 
@@ -13,8 +13,7 @@ constexpr uint64_t kOrderUse = uint64_t(2) << 40, kWindowUse = uint64_t(3) << 40
 
 /// In [0, below).
 int64_t draw_below(uint64_t counter, uint32_t key, int64_t below) {
-  return int64_t((uint64_t(nn::philox(uint32_t(counter), uint32_t(counter >> 32), key)) * uint64_t(below)) >>
-                 32);
+  return int64_t((uint64_t(philox(uint32_t(counter), uint32_t(counter >> 32), key)) * uint64_t(below)) >> 32);
 }
 
 Buffer upload_numbers(const Device& device, const Array& array, Storage storage) {
@@ -62,7 +61,7 @@ const std::vector<i32>& Sampler::epoch(int64_t number) {
   epoch_number_ = number;
   order_.resize(size_t(count_));
   std::iota(order_.begin(), order_.end(), 0);
-  const uint32_t key = nn::random_key(seed_, kOrderUse + uint64_t(number));
+  const uint32_t key = random_key(seed_, kOrderUse + uint64_t(number));
   for (int64_t i = count_ - 1; i > 0; --i)
     std::swap(order_[size_t(i)], order_[size_t(draw_below(uint64_t(i), key, i + 1))]);
   return order_;
@@ -73,7 +72,7 @@ std::vector<i32> Sampler::examples(int64_t step) {
   for (int64_t k = 0; k < batch_; ++k) {
     const int64_t place = step * batch_ + k;
     if (starts_ > 0)
-      numbers.push_back(i32(draw_below(uint64_t(place), nn::random_key(seed_, kWindowUse), starts_)));
+      numbers.push_back(i32(draw_below(uint64_t(place), random_key(seed_, kWindowUse), starts_)));
     else
       numbers.push_back(epoch(place / count_)[size_t(place % count_)]);
   }

@@ -1,11 +1,11 @@
 // Dropout by counters, and the residual sum of layers.
 #include <fmt/format.h>
 
+#include "core/random.hpp"
 #include "lockstep/primitives.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 #include "nn/layers/layer.hpp"
-#include "nn/random.hpp"
 
 namespace lockstep::nn {
 
