@@ -63,6 +63,16 @@ double simple_wave(double x, double t) {
   return c;
 }
 
+/// Steady flow behind a grid of cylinders (Kovasznay 1948), which the equations of cavity and channel have inside.
+Solution kovasznay(double nu) {
+  const double re = 1 / nu, rate = re / 2 - std::sqrt(re * re / 4 + 4 * kPi * kPi);
+  return [=](const std::string& f, int c, double x, double y, double) {
+    const double fade = std::exp(rate * x);
+    if (f == "p") return -fade * fade / 2;
+    return c == 0 ? 1 - fade * std::cos(2 * kPi * y) : rate / (2 * kPi) * fade * std::sin(2 * kPi * y);
+  };
+}
+
 std::vector<Exact> solutions() {
   const auto decay = [](double rate, double t) { return std::exp(-rate * t); };
   return {
@@ -124,6 +134,9 @@ std::vector<Exact> solutions() {
          const double speed = simple_wave(x, t);
          return f == "h" ? speed * speed : c == 0 ? 2 * (speed - 1) : 0.0;
        }},
+      {"cavity", 2, {}, kovasznay(0.01)},
+      // Nearly even along x: the cells left out at the edges are a thinner strip of the finer grid.
+      {"channel", 2, {{"nu", 0.002}}, kovasznay(0.002)},
   };
 }
 
