@@ -159,6 +159,23 @@ TEST(LearningCurves, LossesOfAnySignAndStepsFromZero) {
   EXPECT_NEAR(same.prediction.back().mean, 0.25, 1e-6);
 }
 
+// Three orders of magnitude in a few dozen steps: no line through neighbouring losses follows that.
+TEST(LearningCurves, BandsOfASteepFallAreFinite) {
+  std::vector<double> steps, losses;
+  for (int i = 1; i <= 300; ++i) {
+    steps.push_back(i);
+    losses.push_back(0.9 * std::exp(-0.06 * i) + 0.3 / (i * double(i)) + 0.0009);
+  }
+  const CurveForecast f = forecast_curve(steps, losses, {.horizon = 600});
+  for (const CurvePoint& p : f.prediction) {
+    EXPECT_TRUE(std::isfinite(p.low) && std::isfinite(p.high)) << p.step;
+    EXPECT_LT(p.low, p.mean);
+    EXPECT_GT(p.high, p.mean);
+  }
+  for (const auto& row : f.backtest.rows) EXPECT_TRUE(std::isfinite(row.mean_error)) << row.predictor;
+  EXPECT_NEAR(f.prediction.back().mean, 0.0009, 0.0003);
+}
+
 TEST(LearningCurves, RefusalsNameWhatIsWrong) {
   const std::vector<double> steps = even_steps(20, 1), losses = falling(steps);
   const auto error = [&](const std::vector<double>& s, const std::vector<double>& l, CurveOptions o = {}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -32,10 +33,11 @@ std::vector<double> local_trend(const SmoothedCurve& c, std::span<const double> 
   const double width = 0.35;
   for (const double step : steps) {
     const double at = std::log((step + c.shift) / c.scale);
-    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0, least = std::numeric_limits<double>::infinity();
     for (size_t k = 0; k < c.x.size(); ++k) {
       const double dx = std::log(c.x[k]) - at, u = dx / width;
       if (std::abs(u) > 3) continue;
+      least = std::min(least, c.y[k]);
       const double weight = c.rows[k] * std::exp(-0.5 * u * u);
       w += weight;
       wx += weight * dx;
@@ -46,6 +48,8 @@ std::vector<double> local_trend(const SmoothedCurve& c, std::span<const double> 
     const double det = w * wxx - wx * wx;
     trend.push_back(det > 1e-9 * w * w * width * width ? (wxx * wy - wx * wxy) / det
                                                        : wy / std::max(w, 1e-300));
+    // Where the loss falls by orders of magnitude within the width, the line passes below all of it.
+    if (c.positive && w > 0) trend.back() = std::max(trend.back(), 0.5 * least);
   }
   return trend;
 }
