@@ -180,6 +180,26 @@ Example shallow_water(int64_t n) {
           }};
 }
 
+/// Steady incompressible flow by u and p; everything begins at rest.
+Example steady_flow(const char* name, const char* description, System s, Field u, Field p, const Mesh& mesh,
+                    std::map<std::string, double> parameters, double weight_divergence, double unit_p) {
+  const Value nu = s.parameter("nu");
+  for (int c = 0; c < 2; ++c) s.residual("momentum", s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
+  s.residual("divergence", s.div(u), weight_divergence);
+  return {name,
+          description,
+          s,
+          mesh,
+          std::move(parameters),
+          {{"u", Advance::steady}, {"p", Advance::steady}},
+          "u",
+          4,
+          [](const std::string&, int, double, double, double) { return 0.0; },
+          1e-8,
+          5000,
+          {{"p", unit_p}}};
+}
+
 Example cavity(int64_t n) {
   System s(2);
   const Field u = s.field("u",
@@ -187,21 +207,8 @@ Example cavity(int64_t n) {
                            Boundary::parse("x=reflect_odd,y=reflect_odd,z=clamp")}),
               p = s.field("p");
   s.parameter("lid");
-  const Value nu = s.parameter("nu");
-  for (int c = 0; c < 2; ++c) s.residual("momentum", s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
-  s.residual("divergence", s.div(u));
-  return {"cavity",
-          "flow in a box whose lid moves, Re 100",
-          s,
-          square_mesh(n, 1, "clamp"),
-          {{"nu", 0.01}, {"lid", 1}},
-          {{"u", Advance::steady}, {"p", Advance::steady}},
-          "u",
-          4,
-          [](const std::string&, int, double, double, double) { return 0.0; },
-          1e-8,
-          5000,
-          {{"p", 3}}};
+  return steady_flow("cavity", "flow in a box whose lid moves, Re 100", s, u, p, square_mesh(n, 1, "clamp"),
+                     {{"nu", 0.01}, {"lid", 1}}, 1, 3);
 }
 
 Example channel(int64_t n) {
@@ -211,23 +218,10 @@ Example channel(int64_t n) {
                                 Boundary::parse(std::string("x-=reflect_odd") + open)}),
               p = s.field("p", 1, Boundary::parse("x-=clamp,x+=dirichlet_face:0,y=clamp,z=clamp"));
   s.parameter("inflow");
-  const Value nu = s.parameter("nu");
-  for (int c = 0; c < 2; ++c) s.residual("momentum", s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
-  s.residual("divergence", s.div(u), 100);
   Mesh mesh = square_mesh(n, 1, "clamp");
   mesh.spacing[0] = 4.0 / double(n);
-  return {"channel",
-          "flow that enters a channel evenly and becomes a parabola, Re 20",
-          s,
-          mesh,
-          {{"nu", 0.05}, {"inflow", 1}},
-          {{"u", Advance::steady}, {"p", Advance::steady}},
-          "u",
-          4,
-          [](const std::string&, int, double, double, double) { return 0.0; },
-          1e-8,
-          5000,
-          {{"p", 12}}};
+  return steady_flow("channel", "flow that enters a channel evenly and becomes a parabola, Re 20", s, u, p,
+                     mesh, {{"nu", 0.05}, {"inflow", 1}}, 100, 12);
 }
 
 struct Entry {

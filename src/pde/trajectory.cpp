@@ -69,6 +69,10 @@ Kernel trajectory_kernel(std::shared_ptr<const Discretisation> d, const KernelFo
 
 namespace {
 
+bool has_values_in_time(const TrajectoryInputs& inputs) {
+  return !inputs.parameters_in_time.empty() || !inputs.profiles_in_time.empty();
+}
+
 /// Inputs that passed their checks.
 struct Trajectory {
   const TrajectoryInputs& inputs;
@@ -86,9 +90,6 @@ struct Trajectory {
   }
   Buffer volume(const Plan& plan, int field, int64_t level) const {
     return checked.as_volume(given(plan, field, level), field);
-  }
-  bool has_values_in_time() const {
-    return !inputs.parameters_in_time.empty() || !inputs.profiles_in_time.empty();
   }
   /// The mask and the numbers of a plan, with what sides have at level `n`.
   Arguments common(const Discretisation& d, int64_t n) const {
@@ -300,8 +301,7 @@ void check_values_in_time(const Plan& plan, const TrajectoryInputs& inputs, cons
       if (!std::isfinite(value))
         throw InputError(fmt::format("parameter {} is {}", name, value), "pde trajectory", "finite numbers");
   }
-  const bool any = !inputs.parameters_in_time.empty() || !inputs.profiles_in_time.empty();
-  if (any && options.path != Path::automatic && options.path != Path::two_kernel)
+  if (has_values_in_time(inputs) && options.path != Path::automatic && options.path != Path::two_kernel)
     throw UnsupportedError(fmt::format("the {} path: sides with values in time", name(options.path)),
                            "pde options", "the two-kernel path");
 }
@@ -377,7 +377,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   if (options.path == Path::fused && t.wanted.empty())
     throw UnsupportedError("the fused path: a trajectory without gradients", "pde options",
                            "the two-kernel path");
-  if (!t.has_values_in_time() && choose_path(*d, device, t.form, spatial, options) == Path::fused) {
+  if (!has_values_in_time(inputs) && choose_path(*d, device, t.form, spatial, options) == Path::fused) {
     bound->path = Path::fused;
     bind_sweeps(*bound, *state_, t, options);
   } else {

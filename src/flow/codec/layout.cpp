@@ -34,14 +34,22 @@ void each_half_mode(int64_t ny, int64_t nx, F f) {
 /// How many modes of the full plane a column of the half spectrum stands for.
 double weight_of(int64_t nx, int64_t column) { return column == 0 || 2 * column == nx ? 1 : 2; }
 
+/// f(place, iy, ix, |k|) of all modes of the plane.
+template <class F>
+void each_plane_mode(const BoxGrid& grid, F f) {
+  for (int64_t row = 0; row < grid.ny; ++row)
+    for (int64_t column = 0; column < grid.nx; ++column) {
+      const int64_t iy = row <= paired(grid.ny) ? row : row - grid.ny,
+                    ix = column <= paired(grid.nx) ? column : column - grid.nx;
+      f(row * grid.nx + column, iy, ix, plane_wavenumber(grid, iy, ix));
+    }
+}
+
 std::vector<PlaneMode> disc_modes(const CodecOptions& o) {
   std::vector<PlaneMode> modes;
-  for (int64_t row = 0; row < o.grid.ny; ++row)
-    for (int64_t column = 0; column < o.grid.nx; ++column) {
-      const int64_t iy = row <= paired(o.grid.ny) ? row : row - o.grid.ny,
-                    ix = column <= paired(o.grid.nx) ? column : column - o.grid.nx;
-      if (plane_wavenumber(o.grid, iy, ix) <= o.low * kRingSlack) modes.push_back({iy, ix});
-    }
+  each_plane_mode(o.grid, [&](int64_t, int64_t iy, int64_t ix, double k) {
+    if (k <= o.low * kRingSlack) modes.push_back({iy, ix});
+  });
   return modes;
 }
 
@@ -144,14 +152,9 @@ double plane_wavenumber(const BoxGrid& grid, int64_t iy, int64_t ix) {
 
 std::vector<int32_t> middle_modes(const CodecOptions& o) {
   std::vector<int32_t> modes;
-  for (int64_t row = 0; row < o.grid.ny; ++row)
-    for (int64_t column = 0; column < o.grid.nx; ++column) {
-      const int64_t iy = row <= paired(o.grid.ny) ? row : row - o.grid.ny,
-                    ix = column <= paired(o.grid.nx) ? column : column - o.grid.nx;
-      const double k = plane_wavenumber(o.grid, iy, ix);
-      if (k > o.low * kRingSlack && k <= o.middle * kRingSlack)
-        modes.push_back(int32_t(row * o.grid.nx + column));
-    }
+  each_plane_mode(o.grid, [&](int64_t place, int64_t, int64_t, double k) {
+    if (k > o.low * kRingSlack && k <= o.middle * kRingSlack) modes.push_back(int32_t(place));
+  });
   return modes;
 }
 

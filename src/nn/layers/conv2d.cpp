@@ -5,6 +5,7 @@
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 #include "nn/layers/layer.hpp"
+#include "nn/layers/windows.hpp"
 #include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
@@ -32,27 +33,14 @@ template Kernel patches_kernel<f64>(const Windows&);
 template <class T>
 Kernel patches_adjoint_kernel(const Windows& w) {
   return optimize::cached_kernel("nn.patches_adjoint" + w.key(sizeof(T)), [&] {
-    return kernel(
-        nn_kernel_name<T>("patches_adjoint" + w.text()), [&](At<2> at, Grid<T, 2> patches, Out<T, 2> image) {
-          const Val<i32> pixel = at.y, channel = at.x;
-          const Val<i32> x = pixel % i32(w.width) + i32(w.padding);
-          const Val<i32> y = pixel / i32(w.width) % i32(w.height) + i32(w.padding);
-          const Val<i32> example = pixel / i32(w.width * w.height);
-          Var<T> sum = T(0);
-          for_(0, i32(w.window_height), [&](Val<i32> wy) {
-            for_(0, i32(w.window_width), [&](Val<i32> wx) {
-              const Val<i32> dx = x - wx, dy = y - wy;
-              const Val<i32> ox = dx / i32(w.stride), oy = dy / i32(w.stride);
-              if_(dx >= 0 && dy >= 0 && ox * i32(w.stride) == dx && oy * i32(w.stride) == dy &&
-                      ox < i32(w.out_width) && oy < i32(w.out_height),
-                  [&] {
-                    const Val<i32> row = (example * i32(w.out_height) + oy) * i32(w.out_width) + ox;
-                    sum += patches(row, (wy * i32(w.window_width) + wx) * i32(w.channels) + channel);
+    return kernel(nn_kernel_name<T>("patches_adjoint" + w.text()),
+                  [&](At<2> at, Grid<T, 2> patches, Out<T, 2> image) {
+                    Var<T> sum = T(0);
+                    for_windows_of(w, at.y, [&](const Val<i32>& row, const Val<i32>& place) {
+                      sum += patches(row, place * i32(w.channels) + at.x);
+                    });
+                    image[at] = sum;
                   });
-            });
-          });
-          image[at] = sum;
-        });
   });
 }
 template Kernel patches_adjoint_kernel<f32>(const Windows&);

@@ -4,6 +4,7 @@
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 #include "nn/layers/layer.hpp"
+#include "nn/layers/windows.hpp"
 #include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
@@ -41,26 +42,14 @@ template Kernel max_pool_kernel<f64>(const Windows&);
 template <class T>
 Kernel max_pool_adjoint_kernel(const Windows& w) {
   return optimize::cached_kernel("nn.max_pool_adjoint" + w.key(sizeof(T)), [&] {
-    return kernel(nn_kernel_name<T>("max_pool_adjoint" + w.text()), [&](At<2> at, Grid<T, 2> d,
-                                                                        Grid<i32, 2> place, Out<T, 2> image) {
-      const Val<i32> pixel = at.y, channel = at.x;
-      const Val<i32> x = pixel % i32(w.width), y = pixel / i32(w.width) % i32(w.height);
-      const Val<i32> example = pixel / i32(w.width * w.height);
-      Var<T> sum = T(0);
-      for_(0, i32(w.window_height), [&](Val<i32> wy) {
-        for_(0, i32(w.window_width), [&](Val<i32> wx) {
-          const Val<i32> dx = x - wx, dy = y - wy;
-          const Val<i32> ox = dx / i32(w.stride), oy = dy / i32(w.stride);
-          if_(dx >= 0 && dy >= 0 && ox * i32(w.stride) == dx && oy * i32(w.stride) == dy &&
-                  ox < i32(w.out_width) && oy < i32(w.out_height),
-              [&] {
-                const Val<i32> row = (example * i32(w.out_height) + oy) * i32(w.out_width) + ox;
-                if_(place(row, channel) == wy * i32(w.window_width) + wx, [&] { sum += d(row, channel); });
-              });
-        });
-      });
-      image[at] = sum;
-    });
+    return kernel(nn_kernel_name<T>("max_pool_adjoint" + w.text()),
+                  [&](At<2> at, Grid<T, 2> d, Grid<i32, 2> place, Out<T, 2> image) {
+                    Var<T> sum = T(0);
+                    for_windows_of(w, at.y, [&](const Val<i32>& row, const Val<i32>& in_window) {
+                      if_(place(row, at.x) == in_window, [&] { sum += d(row, at.x); });
+                    });
+                    image[at] = sum;
+                  });
   });
 }
 template Kernel max_pool_adjoint_kernel<f32>(const Windows&);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 
 #include "lockstep/error.hpp"
+#include "solve/model/pose_math.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -15,25 +15,6 @@ namespace {
 using autodiff::Quaternion;
 using autodiff::Vec2;
 using autodiff::Vec3;
-
-constexpr double kTurn = 2 * std::numbers::pi;
-
-/// W e, W upper triangular by rows from data number `first`.
-std::vector<Value> whitened(const TermArguments& a, int first, const std::vector<Value>& e) {
-  std::vector<Value> residual;
-  int k = first;
-  for (size_t r = 0; r < e.size(); ++r) {
-    Value sum = a.data(k++) * e[r];
-    for (size_t c = r + 1; c < e.size(); ++c) sum = sum + a.data(k++) * e[c];
-    residual.push_back(sum);
-  }
-  return residual;
-}
-
-/// v turned by the angle with this cosine and sine.
-Vec2 turn(const Vec2& v, const Value& cosine, const Value& sine) {
-  return {{cosine * v[0] - sine * v[1], sine * v[0] + cosine * v[1]}};
-}
 
 }  // namespace
 
@@ -46,7 +27,7 @@ TermType se2_edge(const RobustLoss& loss) {
             const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(angle), -sin(angle));
             const Vec2 t = turn(seen - Vec2{{a.data(0), a.data(1)}}, a.data(3), -a.data(4));
             const Value turned = a.x(1, 2) - angle - a.data(2);
-            const Value wrapped = turned - kTurn * floor((turned + std::numbers::pi) * (1 / kTurn));
+            const Value wrapped = wrap(turned);
             return whitened(a, 5, {t[0], t[1], wrapped});
           },
           loss};
@@ -95,17 +76,16 @@ TermType se3_sight(const RobustLoss& loss) {
 }
 
 TermType se2_bearing(const RobustLoss& loss) {
-  return {
-      "g2o.bearing",
-      {3, 2},
-      2,
-      [](const TermArguments& a) {
-        const Value angle = a.x(0, 2);
-        const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(angle), -sin(angle));
-        const Value off = atan2(seen[1], seen[0]) - a.data(0);
-        return std::vector<Value>{a.data(1) * (off - kTurn * floor((off + std::numbers::pi) * (1 / kTurn)))};
-      },
-      loss};
+  return {"g2o.bearing",
+          {3, 2},
+          2,
+          [](const TermArguments& a) {
+            const Value angle = a.x(0, 2);
+            const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(angle), -sin(angle));
+            const Value off = atan2(seen[1], seen[0]) - a.data(0);
+            return std::vector<Value>{a.data(1) * wrap(off)};
+          },
+          loss};
 }
 
 TermType se2_prior(const RobustLoss& loss) {
@@ -115,7 +95,7 @@ TermType se2_prior(const RobustLoss& loss) {
           [](const TermArguments& a) {
             const Vec2 t = turn(a.vec2(0) - Vec2{{a.data(0), a.data(1)}}, a.data(3), -a.data(4));
             const Value turned = a.x(0, 2) - a.data(2);
-            const Value wrapped = turned - kTurn * floor((turned + std::numbers::pi) * (1 / kTurn));
+            const Value wrapped = wrap(turned);
             return whitened(a, 5, {t[0], t[1], wrapped});
           },
           loss};

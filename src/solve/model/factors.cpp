@@ -1,9 +1,9 @@
 #include "lockstep/solve/factors.hpp"
 
 #include <cmath>
-#include <numbers>
 
 #include "lockstep/error.hpp"
+#include "solve/model/pose_math.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -12,24 +12,6 @@ using autodiff::Quaternion;
 using autodiff::Vec2;
 using autodiff::Vec3;
 
-constexpr double kFullTurn = 2 * std::numbers::pi;
-
-Value half_open(const Value& angle) {
-  return angle - kFullTurn * floor((angle + std::numbers::pi) * (1 / kFullTurn));
-}
-Vec2 rotated(const Value& cosine, const Value& sine, const Vec2& v) {
-  return {{cosine * v[0] - sine * v[1], sine * v[0] + cosine * v[1]}};
-}
-/// W e with W from data number `first`.
-std::vector<Value> times_w(const TermArguments& a, int first, const std::vector<Value>& e) {
-  std::vector<Value> residual;
-  for (size_t r = 0; r < e.size(); ++r) {
-    Value sum = a.data(first++) * e[r];
-    for (size_t c = r + 1; c < e.size(); ++c) sum = sum + a.data(first++) * e[c];
-    residual.push_back(sum);
-  }
-  return residual;
-}
 Quaternion turn_of(std::span<const Value> pose) { return {pose[3], pose[4], pose[5], pose[6]}; }
 Vec3 place_of(std::span<const Value> pose) { return {{pose[0], pose[1], pose[2]}}; }
 std::vector<Value> pose_of(const Vec3& t, const Quaternion& q) {
@@ -38,8 +20,8 @@ std::vector<Value> pose_of(const Vec3& t, const Quaternion& q) {
 
 /// W (translation, angle) of Z^-1 X, X = (t, angle).
 std::vector<Value> se2_error(const TermArguments& a, const Vec2& t, const Value& angle) {
-  const Vec2 off = rotated(a.data(3), -a.data(4), t - Vec2{{a.data(0), a.data(1)}});
-  return times_w(a, 5, {off[0], off[1], half_open(angle - a.data(2))});
+  const Vec2 off = turn(t - Vec2{{a.data(0), a.data(1)}}, a.data(3), -a.data(4));
+  return whitened(a, 5, {off[0], off[1], wrap(angle - a.data(2))});
 }
 /// W (translation, vec q) of Z^-1 X.
 std::vector<Value> se3_error(const TermArguments& a, const std::vector<Value>& x) {
@@ -47,7 +29,7 @@ std::vector<Value> se3_error(const TermArguments& a, const std::vector<Value>& x
   for (int k = 0; k < 7; ++k) z.push_back(a.data(k));
   const std::vector<Value> e = se3_compose(se3_inverse(z), x);
   const Value sign = select(e[3] < 0.0, -1.0, a.graph().constant(1));
-  return times_w(a, 7, {e[0], e[1], e[2], sign * e[4], sign * e[5], sign * e[6]});
+  return whitened(a, 7, {e[0], e[1], e[2], sign * e[4], sign * e[5], sign * e[6]});
 }
 
 /// sin(x) / x and (1 - cos(x)) / x, by their series near 0.
@@ -62,11 +44,11 @@ std::pair<Value, Value> turned_lengths(const Value& x) {
 }  // namespace
 
 std::vector<Value> se2_compose(std::span<const Value> a, std::span<const Value> b) {
-  const Vec2 t = rotated(cos(a[2]), sin(a[2]), Vec2{{b[0], b[1]}});
+  const Vec2 t = turn(Vec2{{b[0], b[1]}}, cos(a[2]), sin(a[2]));
   return {a[0] + t[0], a[1] + t[1], a[2] + b[2]};
 }
 std::vector<Value> se2_inverse(std::span<const Value> a) {
-  const Vec2 t = rotated(cos(a[2]), -sin(a[2]), Vec2{{a[0], a[1]}});
+  const Vec2 t = turn(Vec2{{a[0], a[1]}}, cos(a[2]), -sin(a[2]));
   return {-t[0], -t[1], -a[2]};
 }
 std::vector<Value> se2_exp(std::span<const Value> v) {
@@ -74,7 +56,7 @@ std::vector<Value> se2_exp(std::span<const Value> v) {
   return {s * v[0] - c * v[1], c * v[0] + s * v[1], v[2]};
 }
 std::vector<Value> se2_log(std::span<const Value> a) {
-  const Value angle = half_open(a[2]);
+  const Value angle = wrap(a[2]);
   const auto [s, c] = turned_lengths(angle);
   const Value scale = 1 / (s * s + c * c);
   return {scale * (s * a[0] + c * a[1]), scale * (s * a[1] - c * a[0]), angle};
@@ -135,8 +117,8 @@ TermType se2_point(const RobustLoss& loss) {
           {3, 2},
           5,
           [](const TermArguments& a) {
-            const Vec2 seen = rotated(cos(a.x(0, 2)), -sin(a.x(0, 2)), a.vec2(1) - a.vec2(0));
-            return times_w(a, 2, {seen[0] - a.data(0), seen[1] - a.data(1)});
+            const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(a.x(0, 2)), -sin(a.x(0, 2)));
+            return whitened(a, 2, {seen[0] - a.data(0), seen[1] - a.data(1)});
           },
           loss};
 }
@@ -146,7 +128,7 @@ TermType se3_point(const RobustLoss& loss) {
           9,
           [](const TermArguments& a) {
             const Vec3 seen = se3_act_inverse(a.block(0), a.vec3(1));
-            return times_w(a, 3, {seen[0] - a.data(0), seen[1] - a.data(1), seen[2] - a.data(2)});
+            return whitened(a, 3, {seen[0] - a.data(0), seen[1] - a.data(1), seen[2] - a.data(2)});
           },
           loss};
 }
@@ -155,8 +137,8 @@ TermType se2_bearing_to(const RobustLoss& loss) {
           {3, 2},
           2,
           [](const TermArguments& a) {
-            const Vec2 seen = rotated(cos(a.x(0, 2)), -sin(a.x(0, 2)), a.vec2(1) - a.vec2(0));
-            return std::vector<Value>{half_open(atan2(seen[1], seen[0]) - a.data(0)) / a.data(1)};
+            const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(a.x(0, 2)), -sin(a.x(0, 2)));
+            return std::vector<Value>{wrap(atan2(seen[1], seen[0]) - a.data(0)) / a.data(1)};
           },
           loss};
 }

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numbers>
 
 #include "lockstep/solve.hpp"
+#include "solve/model/pose_math.hpp"
 
 namespace lockstep::solve {
 
@@ -13,11 +13,6 @@ using autodiff::Quaternion;
 using autodiff::Vec3;
 
 namespace {
-
-constexpr double kTurn = 2 * std::numbers::pi;
-
-/// The angle in [-pi, pi); its derivative is 1.
-Value wrap(const Value& angle) { return angle - kTurn * floor((angle + std::numbers::pi) * (1 / kTurn)); }
 
 /// a + b, where b = 0 leaves a as it is.
 std::vector<Value> sum_of(std::span<const Value> x, std::span<const Value> delta) {
