@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "core/statistics.hpp"
-#include "lockstep/verify.hpp"
+#include "verify/case_results.hpp"
 
 namespace lockstep {
 
@@ -65,10 +65,6 @@ Samples summarise(const std::vector<double>& times) {
           *std::min_element(times.begin(), times.end())};
 }
 
-}  // namespace
-
-namespace {
-
 /// How far a WebGPU device may lie from the reference: as far as from the CPU, and the CPU from the
 /// reference.
 Bound webgpu_bound(const Case& c, Against against) {
@@ -85,25 +81,43 @@ Bound webgpu_bound(const Case& c, Against against) {
 
 }  // namespace
 
-VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against,
-                      const Device& other, uint64_t seed) {
-  VerifyRow row{c.name, size, c.dtype, {}, "", false, ""};
-  row.skipped = unsupported(c, device);
+CaseResults::CaseResults(const Case& c, std::string size, uint64_t seed)
+    : case_(c), size_(std::move(size)), seed_(seed) {}
+
+const CaseProblem& CaseResults::problem() {
+  if (!problem_) problem_ = make_problem(case_, size_, seed_);
+  return *problem_;
+}
+
+const std::vector<Array>& CaseResults::of(const Device& device) {
+  const auto [found, fresh] = devices_.try_emplace({device.info().name, device.numerics()});
+  if (fresh) found->second = run_on(case_, problem(), device);
+  return found->second;
+}
+
+VerifyRow CaseResults::verify(const Device& device, Against against, const Device& other) {
+  VerifyRow row{case_.name, size_, case_.dtype, {}, "", false, ""};
+  row.skipped = unsupported(case_, device);
   if (!row.skipped.empty()) return row;
-  Bound bound = against == Against::reference ? c.reference : Bound::exact();
-  if (device.info().kind == DeviceKind::webgpu && !c.webgpu.bits) bound = webgpu_bound(c, against);
-  if (device.numerics() == Numerics::fast) bound = c.fast;
+  Bound bound = against == Against::reference ? case_.reference : Bound::exact();
+  if (device.info().kind == DeviceKind::webgpu && !case_.webgpu.bits) bound = webgpu_bound(case_, against);
+  if (device.numerics() == Numerics::fast) bound = case_.fast;
   row.bound = bound.text();
-  const CaseProblem problem = make_problem(c, size, seed);
-  if (against == Against::reference && !problem.reference) {
-    row.skipped = "no plain reference";
-    return row;
+  if (against == Against::reference) {
+    if (!problem().reference) {
+      row.skipped = "no plain reference";
+      return row;
+    }
+    if (!reference_) reference_ = problem().reference();
   }
-  const std::vector<Array> expected =
-      against == Against::reference ? problem.reference() : run_on(c, problem, other);
-  row.comparison = compare(run_on(c, problem, device), expected);
+  row.comparison = compare(of(device), against == Against::reference ? *reference_ : of(other));
   row.pass = row.comparison.within(bound);
   return row;
+}
+
+VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against,
+                      const Device& other, uint64_t seed) {
+  return CaseResults(c, size, seed).verify(device, against, other);
 }
 
 BenchRow bench_case(const Case& c, const std::string& size, const Device& opened, double copy_gbps,

@@ -9,7 +9,6 @@
 #include <random>
 
 #include "device/devices.hpp"
-#include "flow/surrogate/cases.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
 
@@ -218,20 +217,6 @@ TEST(FlowSurrogate, Refusals) {
   const Buffer out = device.allocate(Storage::f64, {2, 4});
   EXPECT_THROW(rollout.run(out), InputError);
   EXPECT_THROW(rollout.start(device.allocate(Storage::f32, {1, 4})), InputError);
-}
-
-TEST(FlowSurrogate, Cases) {
-  CaseRegistry registry;
-  add_surrogate_cases(registry);
-  const Device interp = Device::open("interp");
-  for (const Case& c : registry.all())
-    for (const std::string& size : c.small)
-      for (const std::string& name : host_devices()) {
-        const Device& device = test_device(name);
-        EXPECT_TRUE(verify_case(c, size, device, Against::reference, device).pass) << c.name << size << name;
-        if (name == "interp") continue;
-        EXPECT_TRUE(verify_case(c, size, device, Against::interp, interp).pass) << c.name << size << name;
-      }
 }
 
 }  // namespace

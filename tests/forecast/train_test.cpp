@@ -11,7 +11,6 @@
 #include <set>
 
 #include "device/devices.hpp"
-#include "forecast/train/cases.hpp"
 #include "forecast/train/source.hpp"
 #include "io/arrays/idx.hpp"
 #include "io/arrays/npy.hpp"
@@ -235,18 +234,6 @@ TEST_F(Training, SamplesEachExampleOncePerEpoch) {
     EXPECT_GE(start, 0);
     EXPECT_LE(start + 8, 49);  // the target of the last place is a token
   }
-}
-
-TEST_F(Training, BatchesAreThoseOfThePlainReference) {
-  CaseRegistry registry;
-  add_train_cases(registry);
-  EXPECT_EQ(registry.all().size(), 4u);
-  for (const std::string& device : host_devices())
-    for (const Case& c : registry.all())
-      for (const std::string& size : c.small) {
-        const VerifyRow row = verify_case(c, size, test_device(device), Against::reference, {});
-        EXPECT_TRUE(row.pass) << device << " " << c.name << " " << size << " " << row.skipped;
-      }
 }
 
 TEST_F(Training, AnExplodingLossIsNamedWithItsStep) {

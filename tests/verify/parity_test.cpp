@@ -3,51 +3,62 @@
 #include <gtest/gtest.h>
 
 #include "device/devices.hpp"
-#include "lockstep/verify.hpp"
 #include "registry.hpp"
+#include "verify/case_results.hpp"
 
 namespace lockstep {
 namespace {
 
 struct Run {
-  std::string device;
   const Case* c;
+  std::string device;
 };
-std::vector<Run> runs(bool with_interp) {
+/// The devices of one case follow each other and share what it gave.
+std::vector<Run> runs() {
   std::vector<Run> all;
-  for (const std::string& device : test_devices())
-    if (with_interp || device != "interp")
-      for (const Case& c : all_cases().all()) all.push_back({device, &c});
+  for (const Case& c : all_cases().all())
+    for (const std::string& device : test_devices()) all.push_back({&c, device});
   return all;
 }
 
 class Parity : public testing::TestWithParam<Run> {
  protected:
-  void check(Against against) {
-    const Device& device = test_device(GetParam().device);
-    for (const std::string& size : GetParam().c->small) {
-      SCOPED_TRACE(size);
-      const VerifyRow row = verify_case(*GetParam().c, size, device, against, test_device("interp"));
-      if (!row.skipped.empty()) GTEST_SKIP() << row.skipped;
-      EXPECT_TRUE(row.pass) << row.comparison.differing_elements << " of " << row.comparison.elements
+  static std::vector<CaseResults>& results_of(const Case& c) {
+    static const Case* of = nullptr;
+    static std::vector<CaseResults> results;
+    if (of != &c) {
+      results.clear();
+      for (const std::string& size : c.small) results.emplace_back(c, size);
+      of = &c;
+    }
+    return results;
+  }
+};
+
+TEST_P(Parity, WithReferenceAndInterpreter) {
+  const auto& [c, name] = GetParam();
+  const Device &device = test_device(name), &interp = test_device("interp");
+  std::string skipped;
+  for (CaseResults& results : results_of(*c))
+    for (const Against against : {Against::reference, Against::interp}) {
+      if (against == Against::interp && name == "interp") continue;
+      const VerifyRow row = results.verify(device, against, interp);
+      if (!row.skipped.empty()) {
+        skipped = row.skipped;
+        continue;
+      }
+      EXPECT_TRUE(row.pass) << row.size << (against == Against::interp ? " interp: " : " reference: ")
+                            << row.comparison.differing_elements << " of " << row.comparison.elements
                             << " elements differ, max_abs " << row.comparison.max_abs << ", max_ulp "
                             << row.comparison.max_ulp << ", finite_equal " << row.comparison.finite_equal
                             << " %, bound " << row.bound;
     }
-  }
-};
-std::string run_name(const testing::TestParamInfo<Run>& info) {
-  return test_name(info.param.device + "_" + info.param.c->name);
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
 }
 
-class AgainstReference : public Parity {};
-INSTANTIATE_TEST_SUITE_P(, AgainstReference, testing::ValuesIn(runs(true)), run_name);
-TEST_P(AgainstReference, Agrees) { check(Against::reference); }
-
-class AgainstInterp : public Parity {};
-INSTANTIATE_TEST_SUITE_P(, AgainstInterp, testing::ValuesIn(runs(false)), run_name);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AgainstInterp);
-TEST_P(AgainstInterp, Agrees) { check(Against::interp); }
+INSTANTIATE_TEST_SUITE_P(, Parity, testing::ValuesIn(runs()), [](const testing::TestParamInfo<Run>& info) {
+  return test_name(info.param.device + "_" + info.param.c->name);
+});
 
 TEST(Registry, MatchesNamesAndBeginnings) {
   EXPECT_EQ(all_cases().match("engine.copy").size(), 1u);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "compile/clike/cuda.hpp"
 #include "compile/lower.hpp"
 #include "device/cuda/operation_kernels.hpp"
@@ -20,11 +22,14 @@ class NvrtcTest : public testing::Test {
   }
 };
 
-std::vector<Kernel> all_kernels() {
+/// Kernels whose names begin so; cases share kernels, and each source is here once.
+std::vector<Kernel> kernels_of(std::string_view prefix) {
   std::vector<Kernel> kernels;
+  std::set<std::string> sources;
   for (const Case& c : all_cases().all())
-    if (c.kernels)
-      for (Kernel& kernel : c.kernels()) kernels.push_back(std::move(kernel));
+    for (Kernel& kernel : c.kernels ? c.kernels() : std::vector<Kernel>{})
+      if (kernel.name().starts_with(prefix) && sources.insert(emit_cuda(kernel.function())).second)
+        kernels.push_back(std::move(kernel));
   return kernels;
 }
 
@@ -34,13 +39,12 @@ bool is_elf(const std::vector<std::byte>& code) {
 }
 
 TEST_F(NvrtcTest, EveryKernelCompilesForSm90) {
-  for (const Kernel& kernel : all_kernels())
+  for (const Kernel& kernel : kernels_of(""))
     EXPECT_NO_THROW(EXPECT_TRUE(is_elf(emit_cubin(kernel.function(), Numerics::exact, 90)))) << kernel.name();
 }
 
 TEST_F(NvrtcTest, WideIndicesAndFastNumericsCompile) {
-  for (const Kernel& kernel : all_kernels()) {
-    if (!kernel.name().starts_with("engine.")) continue;
+  for (const Kernel& kernel : kernels_of("engine.")) {
     EXPECT_NO_THROW(emit_cubin(kernel.function(Type::i64), Numerics::exact, 90)) << kernel.name();
     EXPECT_NO_THROW(emit_cubin(kernel.function(), Numerics::fast, 90)) << kernel.name();
   }
@@ -48,8 +52,7 @@ TEST_F(NvrtcTest, WideIndicesAndFastNumericsCompile) {
 
 // sm_75 has no asynchronous copies, no bf16 conversion and no min.NaN.
 TEST_F(NvrtcTest, OlderArchitecturesCompile) {
-  for (const Kernel& kernel : all_kernels()) {
-    if (!kernel.name().starts_with("engine.")) continue;
+  for (const Kernel& kernel : kernels_of("engine.")) {
     for (int arch : {75, 80})
       EXPECT_NO_THROW(emit_cubin(kernel.function(), Numerics::exact, arch))
           << kernel.name() << " sm_" << arch;

@@ -1,0 +1,33 @@
+// What a case of one size gives on each device and in its plain reference, each computed once.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/verify.hpp"
+
+namespace lockstep {
+
+class CaseResults {
+ public:
+  /// `c` must outlive this.
+  CaseResults(const Case& c, std::string size, uint64_t seed = 1);
+  /// As verify_case(). A device is known by its name and numerics.
+  VerifyRow verify(const Device& device, Against against, const Device& other);
+
+ private:
+  const CaseProblem& problem();
+  const std::vector<Array>& of(const Device& device);
+
+  const Case& case_;
+  std::string size_;
+  uint64_t seed_;
+  std::optional<CaseProblem> problem_;
+  std::optional<std::vector<Array>> reference_;
+  std::map<std::pair<std::string, Numerics>, std::vector<Array>> devices_;
+};
+
+}  // namespace lockstep
