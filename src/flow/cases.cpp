@@ -80,8 +80,8 @@ Case solver_case(const FlowCase& f, Storage storage) {
   c.name = "flow." + f.name + (f64 ? ".f64" : "");
   c.dtype = f64 ? "f64" : "f32";
   c.needs_f64 = f64;
-  c.small = {"2x16x24"};
-  c.full = {"16x16", "30x22", "96x64"};
+  c.small = {"2x16x24", "2x16x32"};
+  c.full = {"16x16", "30x22", "96x64", "64x128"};
   c.bench = {"256x256", "1024x1024"};
   if (f.name == "step.rk2.smagorinsky" && !f64) c.bench.push_back("64x256x256");
   c.reference = Bound::relative(f64 ? 1e-12 : 3e-5);

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "primitives/fft/twiddles.hpp"
+
 namespace lockstep::flow {
 
 Arguments numbers_of(const Model& model, const Modes& modes, int64_t points) {
@@ -56,18 +58,51 @@ Evaluation::Evaluation(const Device& device, const Model& model, const KernelFor
       storage_(storage),
       members_(members),
       numbers_(numbers_of(model, modes_, modes_.points_x * modes_.points_y)) {
-  const auto fields = int64_t(form.terms.fields.size()), products = int64_t(form.terms.products.size());
-  inverse_ = plan(FftKind::c2r, fields);
-  forward_ = plan(FftKind::r2c, products);
-  field_spectra_ = spectra(fields);
-  fields_ = points(fields);
-  products_ = points(products);
-  product_spectra_ = spectra(products);
-  with_precision(storage, [&]<class T>(T) {
-    derive_kernel_ = LesKernels<T>::derive(form);
-    product_kernel_ = LesKernels<T>::products(form);
-  });
+  if (is_fused(modes_, form))
+    make_fused();
+  else
+    make_whole();
   if (is_dynamic(form.terms.closure)) make_dynamic();
+}
+
+void Evaluation::make_whole() {
+  const auto fields = int64_t(form_.terms.fields.size()), products = int64_t(form_.terms.products.size());
+  Whole& whole = whole_.emplace();
+  whole.inverse = plan(FftKind::c2r, fields);
+  whole.forward = plan(FftKind::r2c, products);
+  whole.fields = points(fields);
+  whole.products = points(products);
+  fields_ = spectra(fields);
+  products_ = spectra(products);
+  speeds_ = device_.allocate(storage_, {members_, chunks_of(modes_.points_x * modes_.points_y), 2});
+  with_precision(storage_, [&]<class T>(T) {
+    derive_kernel_ = LesKernels<T>::derive(form_);
+    whole.products_kernel = LesKernels<T>::products(form_);
+    whole.speeds_kernel = ClockKernels<T>::speeds();
+  });
+}
+
+void Evaluation::make_fused() {
+  Fused& fused = fused_.emplace();
+  fused.shape = fused_shape(modes_, storage_, device_.info());
+  const auto columns = [&](int64_t fields) {
+    return device_.allocate(storage_, {fields * members_, modes_.columns(), modes_.points_y, 2});
+  };
+  fields_ = columns(fused_fields(form_));
+  products_ = columns(2);
+  speeds_ = device_.allocate(storage_, {members_, fused.shape.row_groups(), 2});
+  with_precision(storage_, [&]<class T>(T) {
+    using K = FusedKernels<T>;
+    const auto roots = [&](int64_t n) {
+      const std::vector<T> table = primitives::fft::Stages(n).table<T>();
+      return device_.upload(std::span<const T>(table), {int64_t(table.size() / 2), 2});
+    };
+    fused.roots_x = roots(modes_.points_x);
+    fused.roots_y = roots(modes_.points_y);
+    derive_kernel_ = K::derive(form_, fused.shape);
+    fused.rows = K::rows(form_, fused.shape, false);
+    fused.rows_measured = K::rows(form_, fused.shape, true);
+  });
 }
 
 Fft Evaluation::plan(FftKind kind, int64_t fields) const {
@@ -123,20 +158,39 @@ void Evaluation::launch(const Kernel& kernel, const Extent& domain, Arguments ar
   device_.launch_with(kernel, domain, arguments.bind_known(kernel), {});
 }
 
+Extent Evaluation::update_domain() const {
+  return fused_ ? Extent{members_, 1, fused_->shape.column_groups()} : mode_domain();
+}
+Launch Evaluation::update(const Kernel& kernel, Arguments arguments) const {
+  arguments.set("fields", fields_).set("products", products_);
+  if (fused_) arguments.set("roots_y", fused_->roots_y);
+  return {kernel, update_domain(), arguments.bind_known(kernel)};
+}
 Launch Evaluation::derive(const Buffer& w) const {
   Arguments a = numbers_;
-  a.set("w", w).set("fields", field_spectra_);
-  return {derive_kernel_, mode_domain(), a.bind_known(derive_kernel_)};
+  return update(derive_kernel_, a.set("w", w));
 }
-
-void Evaluation::to_points() const { inverse_.execute(field_spectra_, fields_); }
+Launch Evaluation::advance(StageKind kind, const Arguments& arguments) const {
+  return with_precision(storage_, [&]<class T>(T) {
+    return update(
+        fused_ ? FusedKernels<T>::advance(form_, kind, fused_->shape) : LesKernels<T>::advance(form_, kind),
+        arguments);
+  });
+}
+Launch Evaluation::right_hand_side(const Arguments& arguments) const {
+  return with_precision(storage_, [&]<class T>(T) {
+    return update(fused_ ? FusedKernels<T>::right_hand_side(form_, fused_->shape)
+                         : LesKernels<T>::right_hand_side(form_),
+                  arguments);
+  });
+}
 
 void Evaluation::run_dynamic(const Buffer& w) const {
   const Dynamic& d = *dynamic_;
   const Extent at_points{members_, modes_.points_y, modes_.points_x};
   const int64_t count = modes_.points_x * modes_.points_y;
   Arguments a = numbers_;
-  launch(d.products, at_points, a.set("fields", fields_).set("germano", d.germano));
+  launch(d.products, at_points, a.set("fields", whole_->fields).set("germano", d.germano));
   d.forward.execute(d.germano, d.germano_spectra);
   a = numbers_;
   launch(d.filtering, mode_domain(),
@@ -158,18 +212,39 @@ void Evaluation::run_dynamic(const Buffer& w) const {
   }
 }
 
-void Evaluation::products(const Buffer& w) const {
+void Evaluation::run_whole(const Buffer& w, bool measuring, bool measuring_alone) const {
+  const int64_t count = modes_.points_x * modes_.points_y;
+  whole_->inverse.execute(fields_, whole_->fields);
+  if (measuring)
+    launch(whole_->speeds_kernel, {members_, chunks_of(count)},
+           Arguments()
+               .set("velocity", whole_->fields.reshape({whole_->fields.shape()[0], count}))
+               .set("speeds", speeds_));
+  if (measuring_alone) return;
   if (dynamic_) run_dynamic(w);
   Arguments a = numbers_;
-  a.set("fields", fields_).set("products", products_);
+  a.set("fields", whole_->fields).set("products", whole_->products);
   if (dynamic_ && dynamic_->coefficient) a.set("coefficient", dynamic_->coefficient);
   if (dynamic_) a.set("pair", dynamic_->pair);
-  launch(product_kernel_, {members_, modes_.points_y, modes_.points_x}, a);
-  forward_.execute(products_, product_spectra_);
+  launch(whole_->products_kernel, {members_, modes_.points_y, modes_.points_x}, a);
+  whole_->forward.execute(whole_->products, products_);
+}
+
+void Evaluation::products(const Buffer& w, bool measuring) const {
+  if (whole_) return run_whole(w, measuring, false);
+  Arguments a = numbers_;
+  a.set("fields", fields_).set("products", products_).set("speeds", speeds_).set("roots_x", fused_->roots_x);
+  launch(measuring ? fused_->rows_measured : fused_->rows, {members_, 1, fused_->shape.row_groups()}, a);
+}
+void Evaluation::measure(const Buffer& w) const {
+  if (whole_) return run_whole(w, true, true);
+  products(w, true);
 }
 
 std::vector<Kernel> Evaluation::kernels() const {
-  std::vector<Kernel> all{derive_kernel_, product_kernel_};
+  std::vector<Kernel> all{derive_kernel_};
+  if (whole_) all.insert(all.end(), {whole_->products_kernel, whole_->speeds_kernel});
+  if (fused_) all.insert(all.end(), {fused_->rows, fused_->rows_measured});
   if (dynamic_) {
     const Dynamic& d = *dynamic_;
     all.insert(all.end(), {d.products, d.filtering, d.contract});

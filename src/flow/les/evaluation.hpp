@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "flow/les/kernels.hpp"
+#include "flow/les/fused.hpp"
 #include "lockstep/fft.hpp"
 
 namespace lockstep::flow {
@@ -29,27 +29,43 @@ auto with_precision(Storage storage, F work) {
   return storage == Storage::f64 ? work(f64()) : work(f32());
 }
 
+/// In one of two ways: by whole transforms of all fields and products, or, where is_fused() says so, by the two
+/// kernels of fused.hpp.
 class Evaluation {
  public:
   Evaluation(const Device& device, const Model& model, const KernelForm& form, Storage storage,
              int64_t members);
 
-  /// Fields' spectra out of a state; later states write them themselves.
+  /// What `products` takes out of a state; later states leave it behind themselves.
   Launch derive(const Buffer& w) const;
-  /// Fields at points.
-  void to_points() const;
-  /// Products, and their spectra. `w`: the state that the fields came from.
-  void products(const Buffer& w) const;
+  /// The products' spectra of the state w, which the last derive or advance came from. `measuring`: the speeds at
+  /// points too.
+  void products(const Buffer& w, bool measuring = false) const;
+  /// The speeds alone.
+  void measure(const Buffer& w) const;
+  /// A stage's update and the right-hand side alone, which take the products. `arguments`: states, clock.
+  Launch advance(StageKind kind, const Arguments& arguments) const;
+  Launch right_hand_side(const Arguments& arguments) const;
 
-  const Buffer& field_spectra() const { return field_spectra_; }
-  const Buffer& fields() const { return fields_; }
-  const Buffer& product_spectra() const { return product_spectra_; }
+  /// Largest |u| and |v|: (members, parts, 2).
+  const Buffer& speeds() const { return speeds_; }
   Extent mode_domain() const { return {members_, modes_.rows(), modes_.columns()}; }
   const Arguments& numbers() const { return numbers_; }
   const KernelForm& form() const { return form_; }
   std::vector<Kernel> kernels() const;
 
  private:
+  /// Buffers and plans of whole transforms.
+  struct Whole {
+    Fft inverse, forward;
+    Buffer fields, products;  // at points
+    Kernel products_kernel, speeds_kernel;
+  };
+  struct Fused {
+    FusedShape shape;
+    Buffer roots_x, roots_y;
+    Kernel rows, rows_measured;
+  };
   /// Buffers and plans of a dynamic closure.
   struct Dynamic {
     Fft forward, inverse, pair_forward, pair_inverse;
@@ -57,9 +73,15 @@ class Evaluation {
         coefficient;
     Kernel products, filtering, contract, filter_pair, partial_sums, coefficient_kernel;
   };
+  void make_whole();
+  void make_fused();
   void make_dynamic();
+  void run_whole(const Buffer& w, bool measuring, bool measuring_alone) const;
   void run_dynamic(const Buffer& w) const;
   void launch(const Kernel& kernel, const Extent& domain, Arguments arguments) const;
+  Launch update(const Kernel& kernel, Arguments arguments) const;
+  /// Domain of the kernels over modes.
+  Extent update_domain() const;
   Fft plan(FftKind kind, int64_t fields) const;
   Buffer spectra(int64_t fields) const;
   Buffer points(int64_t fields) const;
@@ -70,9 +92,10 @@ class Evaluation {
   Storage storage_;
   int64_t members_;
   Arguments numbers_;
-  Fft inverse_, forward_;
-  Buffer field_spectra_, fields_, products_, product_spectra_;
-  Kernel derive_kernel_, product_kernel_;
+  Buffer fields_, products_, speeds_;  // what derive and advance write, and what they read
+  Kernel derive_kernel_;
+  std::optional<Whole> whole_;
+  std::optional<Fused> fused_;
   std::optional<Dynamic> dynamic_;
 };
 

@@ -33,6 +33,8 @@ struct KernelForm {
   bool beta = false, hyper = false, hypo = false;
   int hyper_power = 1, hypo_power = 1;
 };
+/// The form as part of a kernel's name.
+std::string text(const KernelForm& form);
 
 template <class T>
 struct LesKernels {

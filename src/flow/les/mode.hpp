@@ -44,19 +44,28 @@ void store_complex(const Buffer& to, const ComplexVal<T>& value, const M& m, con
   to.template store_wide<2>(Wide<T, 2>{{value.re, value.im}}, m, row, column, 0);
 }
 
-/// The lane's mode. Parameters `unit_x`, `unit_y` (2 pi / L) and `kept_y`.
+/// Parameters `unit_x`, `unit_y`: 2 pi / L.
+template <class T>
+struct Units {
+  Val<T> x, y;
+  explicit Units(Parameters& p) : x(p.scalar<T>("unit_x")), y(p.scalar<T>("unit_y")) {}
+};
+
 template <class T>
 struct Mode {
   Val<i32> ix, iy;
   Val<T> kx, ky, k2, over_k2;  // over_k2: 0 for the mean
+  /// The lane's mode in an array of kept modes. Parameters of Units, and `kept_y`.
   Mode(Parameters& p, const Val<i32>& column, const Val<i32>& row)
-      : ix(column),
-        iy([&] {
+      : Mode(Units<T>(p), column, [&] {
           const Val<i32> kept = p.scalar<i32>("kept_y");
           return select(row > kept, row - kept * 2 - 1, row);
-        }()),
-        kx(p.scalar<T>("unit_x") * cast<T>(ix)),
-        ky(p.scalar<T>("unit_y") * cast<T>(iy)),
+        }()) {}
+  Mode(const Units<T>& unit, const Val<i32>& x, const Val<i32>& y)
+      : ix(x),
+        iy(y),
+        kx(unit.x * cast<T>(ix)),
+        ky(unit.y * cast<T>(iy)),
         k2(kx * kx + ky * ky),
         over_k2(select(is_mean(), Val<T>(T(0)), T(1) / k2)) {}
   Val<bool> is_mean() const { return ix == 0 && iy == 0; }

@@ -45,13 +45,9 @@ std::vector<double> Solver::State::ring_sums(bool transfers) {
       advection.emplace(device, inviscid, form_of(inviscid, false), storage, members);
     }
     advection->derive(w).run(device);
-    advection->to_points();
     advection->products(w);
     Arguments a = advection->numbers();
-    a.set("w", w).set("products", advection->product_spectra()).set("out", n);
-    const Kernel k = with_precision(
-        storage, [&]<class T>(T) { return LesKernels<T>::right_hand_side(advection->form()); });
-    bound(k, advection->mode_domain(), a).run(device);
+    advection->right_hand_side(a.set("w", w).set("out", n)).run(device);
   }
   const Buffer sums = device.allocate(storage, {members, rings, kRingColumns});
   Arguments a;

@@ -64,10 +64,8 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
   two = history ? spectrum_buffer() : device.allocate(storage, {1, 1, 1, 2});
   if (etd) sum = spectrum_buffer();
   for (const Buffer& b : {w, y, good, one, two}) device.clear(b);
-  const int64_t points = modes.points_x * modes.points_y;
   clock = device.allocate(storage, {members, kClockColumns});
   status = device.allocate(Storage::i32, {members, kStatusColumns});
-  speeds = device.allocate(storage, {members, chunks_of(points), 2});
   std::vector<uint32_t> seeds;
   for (int64_t k = 0; k < members; ++k) seeds.push_back(random_key(m.forcing.seed + uint64_t(k)));
   keys = device.upload(seeds);
@@ -107,23 +105,18 @@ void Solver::State::make_weights() {
 }
 
 void Solver::State::make_launches() {
-  const int64_t points = modes.points_x * modes.points_y;
   Arguments a = evaluation.numbers();
   a.set("w", w).set("y", y).set("one", one).set("two", two).set("good", good);
   if (sum) a.set("sum", sum).set("weights", weights);
-  a.set("products", evaluation.product_spectra()).set("fields", evaluation.field_spectra());
-  a.set("clock", clock).set("status", status).set("keys", keys).set("speeds", speeds);
-  a.set("velocity", evaluation.fields().reshape({evaluation.fields().shape()[0], points}));
+  a.set("clock", clock).set("status", status).set("keys", keys).set("speeds", evaluation.speeds());
   a.set("largest_dt", stepping.dt).set("cfl", stepping.cfl);
   a.set("blow_up", 2 * cfl_limit(model, stepping.integrator));
   Arguments one_step = a, block_steps = a;
   one_step.set("by", 1);
   block_steps.set("by", kBlock);
+  for (int s = 0; s < stages_of(stepping.integrator); ++s)
+    advances.push_back(evaluation.advance({stepping.integrator, s}, a));
   with_precision(storage, [&]<class T>(T) {
-    for (int s = 0; s < stages_of(stepping.integrator); ++s)
-      advances.push_back(bound(LesKernels<T>::advance(evaluation.form(), {stepping.integrator, s}),
-                               evaluation.mode_domain(), a));
-    measure = bound(ClockKernels<T>::speeds(), {members, chunks_of(points)}, a);
     look = bound(ClockKernels<T>::look(adaptive), {members}, a);
     const Kernel tick = ClockKernels<T>::tick();
     tick_one = bound(tick, {members}, one_step);
@@ -132,17 +125,12 @@ void Solver::State::make_launches() {
   });
 }
 
-void Solver::State::measure_now() const {
-  measure.run(device);
-  look.run(device);
-}
-
 void Solver::State::step(bool looking) const {
   for (size_t s = 0; s < advances.size(); ++s) {
-    evaluation.to_points();
-    if (s == 0 && (looking || adaptive)) measure_now();
+    const bool measuring = s == 0 && (looking || adaptive);
+    evaluation.products(s == 0 ? w : y, measuring);
+    if (measuring) look.run(device);
     if (s == 0 && looking) keep.run(device);
-    evaluation.products(s == 0 ? w : y);
     advances[s].run(device);
   }
 }
@@ -282,10 +270,10 @@ std::vector<BlowUp> Solver::blown_up() const {
 std::vector<double> Solver::courant() const {
   const State& s = *state_;
   const std::vector<double> dt = s.clock_column(kClockDt);
-  s.evaluation.to_points();
-  s.measure.run(s.device);
-  const std::vector<double> speeds = as_doubles(s.device.download(s.speeds));
-  const int64_t chunks = s.speeds.shape()[1];
+  s.evaluation.measure(s.w);
+  const Buffer& measured = s.evaluation.speeds();
+  const std::vector<double> speeds = as_doubles(s.device.download(measured));
+  const int64_t chunks = measured.shape()[1];
   std::vector<double> numbers;
   for (int64_t m = 0; m < s.members; ++m) {
     double most[2] = {0, 0};
@@ -301,13 +289,8 @@ void Solver::evaluate() {
   if (!s.derivative) {
     s.derivative = s.spectrum_buffer();
     Arguments a = s.evaluation.numbers();
-    a.set("w", s.w).set("products", s.evaluation.product_spectra()).set("out", s.derivative);
-    with_precision(s.storage, [&]<class T>(T) {
-      s.right_hand_side =
-          s.bound(LesKernels<T>::right_hand_side(s.evaluation.form()), s.evaluation.mode_domain(), a);
-    });
+    s.right_hand_side = s.evaluation.right_hand_side(a.set("w", s.w).set("out", s.derivative));
   }
-  s.evaluation.to_points();
   s.evaluation.products(s.w);
   s.right_hand_side.run(s.device);
 }
@@ -361,7 +344,7 @@ std::vector<Kernel> Solver::kernels() const {
   const State& s = *state_;
   std::vector<Kernel> all = s.evaluation.kernels();
   for (const Launch& l : s.advances) all.push_back(l.kernel);
-  for (const Launch* l : {&s.measure, &s.look, &s.tick_one, &s.keep}) all.push_back(l->kernel);
+  for (const Launch* l : {&s.look, &s.tick_one, &s.keep}) all.push_back(l->kernel);
   return all;
 }
 

@@ -25,9 +25,9 @@ struct Solver::State {
   Buffer w, y, one, two, sum, weights,
       good;           // spectra of the state, of stages, ETD's weights, the sound state
   Buffer derivative;  // of w, where it was asked for
-  Buffer clock, status, keys, speeds;
+  Buffer clock, status, keys;
   std::vector<Launch> advances;  // one a stage
-  Launch measure, look, tick_one, tick_block, keep, right_hand_side;
+  Launch look, tick_one, tick_block, keep, right_hand_side;
   Fft to_grid, from_grid;
   Buffer grid_field;
   std::optional<Graph> block;
@@ -44,7 +44,6 @@ struct Solver::State {
   void run_block() const;
   /// Fields of w, as each step expects them.
   void restart_fields() const;
-  void measure_now() const;
   Array field_of(const Buffer& spectrum) const;
   std::vector<double> clock_column(int column) const;
   void make_rings();
