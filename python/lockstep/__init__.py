@@ -1,6 +1,6 @@
 """Lockstep: scientific GPU kernels, written once, the same bits on the CPU and on CUDA.
 
-Arrays, devices and kernels stand here; applications are lockstep.urban, pde, solve and forecast; hooks are lockstep.torch and
+Arrays, devices and kernels stand here; applications are lockstep.urban, pde, solve, flow and forecast; hooks are lockstep.torch and
 lockstep.jax, which import their framework. docs/python.md is the guide.
 """
 import importlib as _importlib
@@ -10,7 +10,7 @@ from ._device import Device, default_device, devices, fallbacks
 from ._errors import DeviceError, Error, FallbackWarning, InputError, UnsupportedError
 from ._expr import (WORDS as _WORDS, Vec, bitcast, cast, clamp, cross, dot, norm, round, rounded_product, safe_norm,
                     safe_sqrt, uniform, where)
-from ._kernel import Kernel, bench, kernel, verify
+from ._kernel import Kernel, bench, cases, kernel, verify
 from ._language import (At, Grid, Group, InOut, Out, barrier, break_, continue_, else_, for_, group_max, group_min,
                         group_sum, if_, local, return_, shared, var, while_)
 from ._types import bf16, boolean, f16, f32, f64, i32, i64, u8, u32, u64
@@ -18,7 +18,7 @@ from ._types import bf16, boolean, f16, f32, f64, i32, i64, u8, u32, u64
 globals().update(_WORDS)  # abs, min, max, fma, sqrt, exp, sin …
 
 __version__ = "0.1.0"
-_LAZY = ("urban", "pde", "solve", "forecast", "torch", "jax")
+_LAZY = ("urban", "pde", "solve", "flow", "forecast", "torch", "jax")
 
 
 def __getattr__(name):

@@ -233,11 +233,38 @@ def _copies(kernel, device, arguments):
     return copies
 
 
-def verify(kernel, arguments, against="cpu", *, extent=None, device=None):
-    """Runs a kernel on `device` and on `against` from copies of the same arguments and compares what it wrote.
+def cases():
+    """Names of the cases that verify and bench know, as `lockstep verify` lists them."""
+    return _core.case_names()
 
-    Gives {argument: {elements, differing_bits, differing_elements, max_abs, rel_l2}}; true where all bits agree.
+
+def _verify_cases(prefix, against, sizes, seed, device):
+    device = chosen(device)
+    against = against or ("interp" if device.kind == "cpu" else "cpu")
+    if against not in ("cpu", "interp", "reference"):
+        raise InputError(f"against {against!r}", "lockstep.verify", "cpu, interp or reference")
+    other = device if against == "reference" else Device(against)
+    return CaseRows(_core.verify_cases(device._core, prefix, against, other._core, list(sizes or ()), int(seed)))
+
+
+class CaseRows(list):
+    """Rows of cases; true where some ran and all of them passed."""
+
+    def __bool__(self):
+        ran = [row for row in self if not row["skipped"]]
+        return bool(ran) and all(row["pass"] for row in ran)
+
+
+def verify(kernel, arguments=None, against=None, *, extent=None, device=None, sizes=None, seed=1):
+    """Runs a kernel on `device` and on `against` ("cpu") from copies of the same arguments and compares what it wrote.
+
+    Gives {argument: {elements, differing_bits, differing_elements, max_abs, rel_l2}}; true where all bits agree. With the
+    name or prefix of cases instead of a kernel ("engine.copy", "pde"): the rows of `lockstep verify`, against "cpu",
+    "interp" or "reference", of the cases' small sizes or of `sizes`; true where all pass.
     """
+    if isinstance(kernel, str):
+        return _verify_cases(kernel, against, sizes, seed, device)
+    against = against or "cpu"
     device, other = chosen(device), Device(against)
     if extent is None:
         extent = next(np.shape(a) for (_, h), a in zip(kernel._parameters, arguments)
@@ -272,15 +299,21 @@ def _compare(got, expected):
     }
 
 
-def bench(kernel, arguments, *, extent, device=None, iterations=0, warmup=2):
+def bench(kernel, arguments=None, *, extent=None, device=None, iterations=0, warmup=0, sizes=None):
     """Device times of a kernel on resident copies of its arguments, in milliseconds: median, p95, mean, min, and GB/s
-    of its arguments' bytes, each touched once."""
+    of its arguments' bytes, each touched once. With the name or prefix of cases: the rows of `lockstep bench`, of the
+    cases' sizes or of `sizes`.
+    """
+    if isinstance(kernel, str):
+        return _core.bench_cases(chosen(device)._core, kernel, list(sizes or ()), int(iterations), int(warmup))
+    if extent is None:
+        raise InputError("no extent", "lockstep.bench", "extent=(…), slowest axis first")
     device = chosen(device)
     own = _copies(kernel, device, arguments)
     extent = _extent_of(extent, f"kernel {kernel.name}")
     traced = kernel._traced(len(extent), kernel._types_of(own))._core
     core = [a._buffer if isinstance(a, Array) else a for a in own]
-    for _ in range(max(warmup, 1)):
+    for _ in range(warmup or 2):
         device._core.launch(traced, extent, core)
     device.synchronize()
     times, begin = [], time.perf_counter()
@@ -299,4 +332,4 @@ def bench(kernel, arguments, *, extent, device=None, iterations=0, warmup=2):
     }
 
 
-__all__ = ["Kernel", "bench", "empty", "kernel", "verify"]
+__all__ = ["Kernel", "bench", "cases", "empty", "kernel", "verify"]

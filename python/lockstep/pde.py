@@ -10,9 +10,11 @@ A field is given at the time levels -1, 0, +1 that the residuals mention, as arr
 (components, nz, ny, nx) with component 0 = x; leading axes of one cell may be left out. The loss is
 sum_k w_k / N sum_i m_i R_k,i^2 over the N cells. Mathematics: docs/pde.md.
 """
+import os
+
 from . import _core
 from ._array import Array, asarray
-from ._device import Device, chosen
+from ._device import Device, chosen, warn_fallbacks
 from ._errors import InputError
 from ._expr import Value, Vec
 
@@ -53,7 +55,12 @@ class System:
         return Value(core, self._core)
 
     def field(self, name, components=1, boundary=""):
-        """A field; `boundary` overrides the mesh's."""
+        """A field; `boundary` overrides the mesh's: a text for all components, or a sequence of one for each."""
+        if not isinstance(boundary, str):
+            boundaries = list(boundary)
+            if len(boundaries) != components:
+                raise InputError(f"{len(boundaries)} boundaries", f"field {name}", f"{components}, one for each component")
+            return self._keep(self._core.field_of_components(name, boundaries), name)
         return self._keep(self._core.field(name, components, boundary), name)
 
     def vector(self, name):
@@ -63,6 +70,10 @@ class System:
     def parameter(self, name):
         """A number that is given with the data."""
         return self._value(self._core.parameter(name))
+
+    def profile(self, name):
+        """Values along a side that are given with the data; a boundary names them: "x-=dirichlet_face:@name"."""
+        self._core.profile(name)
 
     def at(self, f, component=0, level=0):
         """The field's own value."""
@@ -137,7 +148,8 @@ def transport(dimensions, **options):
 
 class Mesh:
     """A grid of cells. cells and spacing along x, y, z (as many as the system has axes; the rest have one cell); dt: time
-    between levels; boundary: "periodic", "x=clamp,y=no_slip", "x-=dirichlet_face:1.0" …; order 2, 4, 6 or 8."""
+    between levels; boundary: "periodic", "x=clamp,y=no_slip", "x-=dirichlet_face:1.0", "y+=dirichlet_face:@lid" with a
+    parameter's or a profile's name …; order 2, 4, 6 or 8."""
 
     def __init__(self, cells, spacing=1.0, dt=1.0, boundary="", order=2):
         def three(given, rest):
@@ -196,34 +208,139 @@ class Loss:
             arrays[name] = row
         return arrays, chosen(device)
 
-    def bind(self, fields, *, parameters=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0, device=None):
-        """The loss with its buffers on a device: run() as often as the arrays' contents change."""
-        arrays, device = self._arrays(fields, None if device is None else Device(device))
-        mask = None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
-        core = self._core.bind(device._core, _buffers(arrays), parameters or {}, mask and mask._buffer, float(seed), [], 1,
-                               gradients, path, list(wanted))
-        return BoundLoss(core, device, (arrays, mask))
+    def _mask(self, mask, device):
+        return None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
 
-    def __call__(self, fields, *, parameters=None, mask=None, path="auto", device=None):
+    def _profiles(self, profiles, device):
+        """Profiles as arrays: values along a side, of any shape that has as many."""
+        return {name: asarray(value, device, copy=False, name=f"profile {name}") for name, value in (profiles or {}).items()}
+
+    def _given(self, fields, parameters, profiles, mask, device):
+        """What every call hands to the core, the device, and what must stay alive."""
+        arrays, device = self._arrays(fields, None if device is None else Device(device))
+        mask, profiles = self._mask(mask, device), self._profiles(profiles, device)
+        core = (_buffers(arrays), dict(parameters or {}), {n: p._buffer for n, p in profiles.items()}, mask and mask._buffer)
+        return core, device, (arrays, mask, profiles)
+
+    def bind(self, fields, *, parameters=None, profiles=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0,
+             members=1, device=None):
+        """The loss with its buffers on a device: run() as often as the arrays' contents change. profiles: values along
+        sides by name. members: grids one after the other in every array (members, nz, ny, nx); the loss is their mean."""
+        if members != 1:
+            stacked, device = self._stacked(fields, members, device)
+            core, keep = (stacked[0], dict(parameters or {}), {}, None), stacked[1]
+            if mask is not None or profiles:
+                raise InputError("members with a mask or profiles", "lockstep.pde.Loss.bind", "fields alone")
+        else:
+            core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        bound = self._core.bind(device._core, *core, float(seed), [], members, gradients, path, list(wanted))
+        return BoundLoss(bound, device, keep)
+
+    def _stacked(self, fields, members, device):
+        """Arrays of several members: (members, …) as the core takes them, components beside members."""
+        device, arrays = None if device is None else Device(device), {}
+        for name, levels in fields.items():
+            row, one = [], self._shape(name)
+            shape = (members * one[0], *one[1:]) if len(one) == 4 else (members, *one)
+            for level, value in zip((-1, 0, 1), levels):
+                if value is None:
+                    row.append(None)
+                    continue
+                array = asarray(value, device, copy=False, name=f"field {name}, level {level:+d}")
+                if array.size != _product(shape) or not array._buffer.contiguous:
+                    raise InputError(f"shape {array.shape}", f"field {name}, level {level:+d}", f"({members}, *{one})")
+                device = device or array.device
+                row.append(Array(array._buffer.reshape(list(shape)), array.device, array.readonly))
+            arrays[name] = row
+        return (_buffers(arrays), arrays), chosen(device)
+
+    def __call__(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", device=None):
         """The loss, a float."""
-        bound = self.bind(fields, parameters=parameters, mask=mask, gradients="none", path=path, device=device)
+        bound = self.bind(fields, parameters=parameters, profiles=profiles, mask=mask, gradients="none", path=path,
+                          device=device)
         return bound.run().loss
 
-    def value_and_gradients(self, fields, *, parameters=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0,
-                            device=None):
+    def value_and_gradients(self, fields, *, parameters=None, profiles=None, mask=None, gradients="all", path="auto",
+                            wanted=(), seed=1.0, device=None):
         """(loss, {field: [gradient at level -1, 0, +1]}); levels that no residual mentions, or that `gradients` ("all",
         "t1": level 0, "t1t2") leaves out, are None. Gradients are lockstep.Array in the shape of the mesh."""
-        bound = self.bind(fields, parameters=parameters, mask=mask, gradients=gradients, path=path, wanted=wanted,
-                          seed=seed, device=device)
+        bound = self.bind(fields, parameters=parameters, profiles=profiles, mask=mask, gradients=gradients, path=path,
+                          wanted=wanted, seed=seed, device=device)
         bound.run()
         found = {name: [bound.gradient(name, level) for level in (-1, 0, 1)] for name in fields}
         return bound.loss, found
 
-    def residuals(self, fields, *, parameters=None, mask=None, device=None):
+    def bind_trajectory(self, fields, *, parameters=None, profiles=None, parameters_in_time=None, profiles_in_time=None,
+                        mask=None, gradients="all", path="auto", wanted=(), seed=1.0, device=None):
+        """The sum of the losses centred at each level but the first and the last of T levels: fields {name: [T arrays]},
+        or one array (T, …). parameters_in_time, profiles_in_time: T values instead of one. Gradients: all or none;
+        BoundLoss.gradient(name, level) with levels 0 to T - 1."""
+        device = None if device is None else Device(device)
+        arrays = {}
+        for name, levels in fields.items():
+            shape, row = self._shape(name), []
+            for level, value in enumerate(levels):
+                array = self._array(value, f"field {name}, level {level}", shape, device)
+                device = device or array.device
+                row.append(array)
+            arrays[name] = row
+        device = chosen(device)
+        mask, profiles = self._mask(mask, device), self._profiles(profiles, device)
+        in_time = {n: [asarray(p, device, copy=False, name=f"profile {n}") for p in row]
+                   for n, row in (profiles_in_time or {}).items()}
+        core = self._core.bind_trajectory(
+            device._core, {n: [a._buffer for a in row] for n, row in arrays.items()}, dict(parameters or {}),
+            {n: p._buffer for n, p in profiles.items()},
+            {n: [float(v) for v in row] for n, row in (parameters_in_time or {}).items()},
+            {n: [p._buffer for p in row] for n, row in in_time.items()}, mask and mask._buffer, float(seed), 1, gradients, path,
+            list(wanted))
+        return BoundLoss(core, device, (arrays, mask, profiles, in_time))
+
+    def trajectory(self, fields, **options):
+        """(loss, {field: [gradient at each of the T levels]}) of a trajectory; options as of bind_trajectory."""
+        bound = self.bind_trajectory(fields, **options)
+        bound.run()
+        return bound.loss, {name: [bound.gradient(name, level) for level in range(len(levels))]
+                            for name, levels in fields.items()}
+
+    def residuals(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
         """The residuals of all terms, (K, nz, ny, nx)."""
-        arrays, device = self._arrays(fields, device and Device(device))
-        mask = None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
-        return Array(self._core.residuals(device._core, _buffers(arrays), parameters or {}, mask and mask._buffer), device)
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        return Array(self._core.residuals(device._core, *core), device)
+
+    def vjp(self, fields, cotangents, *, parameters=None, profiles=None, mask=None, device=None):
+        """{field: [gradient at level -1, 0, +1]} for cotangents (K, nz, ny, nx) of the residuals."""
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        given = asarray(cotangents, device, copy=False, name="cotangents")
+        found = self._core.vjp(device._core, *core, given._buffer)
+        return {name: [None if g is None else Array(g, device) for g in levels] for name, levels in found.items()}
+
+    def jvp(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None):
+        """The residuals' derivative (K, nz, ny, nx) along tangents of the fields, shaped as those."""
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        along, _ = self._arrays(tangents, device)
+        return Array(self._core.jvp(device._core, *core, _buffers(along)), device)
+
+    def boundary_gradients(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
+        """Derivatives of the loss by the value of each dirichlet_face and ghost side: rows of field, component, axis, end (0
+        low, 1 high), value, parameter (that gives it, or "") and cells (where a profile gives it)."""
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        return self._core.boundary_gradients(device._core, *core)
+
+
+def examples():
+    """Names of the equations that ship with Lockstep."""
+    return _core.pde_examples()
+
+
+def example(name, *, out, cells=0, parameters=None, device=None, **options):
+    """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and gives what the
+    program tells with "fields" {name: (components, ny, nx)}. Options: levels, windows, iterations, tolerance, progress."""
+    device = chosen(device)
+    found = _core.pde_example(device._core, {"name": name, "cells": int(cells), "parameters": dict(parameters or {}),
+                                             "out": os.fspath(out), **options})
+    warn_fallbacks(device)
+    return found
 
 
 class BoundLoss:
@@ -250,7 +367,7 @@ class BoundLoss:
         return self._core.path
 
     def gradient(self, field, level):
-        """Gradient of a field at level -1, 0 or +1, or None."""
+        """Gradient of a field at level -1, 0 or +1 (0 to T - 1 of a trajectory), or None."""
         buffer = self._core.gradient(field, level)
         return None if buffer is None else Array(buffer, self.device)
 

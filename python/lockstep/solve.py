@@ -8,6 +8,8 @@
 
 The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals, rho the term's robust loss.
 """
+import os
+
 import numpy as np
 
 from . import _core
@@ -23,6 +25,15 @@ class BlockSet:
 
     def __init__(self, number, name, size):
         self._id, self.name, self.size = number, name, size
+
+
+class TermSet:
+    """Instances that were added together, by their number in the order of adding."""
+
+    __slots__ = ("_id", "name", "data")
+
+    def __init__(self, number, name, data):
+        self._id, self.name, self.data = number, name, data
 
 
 def _numbers(values, name, columns=None):
@@ -76,8 +87,9 @@ class Problem:
         """One instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
 
         residual(*blocks, data) gets one Vec for each block and, where there is data, a Vec of it; it gives an expression
-        or several. It is traced once: conditions are lockstep.where. loss: "none", "huber:S", "cauchy:S", "tukey:S" …
-        energy: the one output is added to the cost as it is.
+        or several. It is traced once: conditions are lockstep.where. loss: "none", "huber:S", "cauchy:S", "tukey:S",
+        "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s = |r|^2 with rho(0) = 0 and
+        rho'(0) = 1. energy: the one output is added to the cost as it is. Gives a TermSet.
         """
         blocks = tuple(blocks)
         table = np.ascontiguousarray(indices, dtype=np.int32)
@@ -88,12 +100,60 @@ class Problem:
         numbers = np.zeros((len(table), 0)) if data is None else _numbers(data, f"terms {name}, data")
         if len(numbers) != len(table):
             raise InputError(f"{len(numbers)} rows of data", f"terms {name}", f"{len(table)}, one for each instance")
-        self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, self._core, None), loss,
-                             energy, [b._id for b in blocks], table, numbers)
+        if callable(loss):
+            rho = loss
+            loss = lambda s: rho(Value(s, self._core))._v  # noqa: E731
+        number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1],
+                                      _traced(residual, self._core, None), loss, energy, [b._id for b in blocks], table,
+                                      numbers)
+        return TermSet(number, name, numbers.shape[1])
+
+    # A problem may change between minimisations; expressions that were seen before compile nothing.
+
+    def append_blocks(self, blocks, values):
+        """More blocks at the end of a set; gives the number of the first."""
+        first = self._core.block_count(blocks._id)
+        self._core.append_blocks(blocks._id, _numbers(values, f"blocks {blocks.name}", blocks.size))
+        return first
+
+    def set_data(self, terms, data, first=0):
+        """Data (n, k) of the instances from `first` on."""
+        self._core.set_data(terms._id, _numbers(data, f"terms {terms.name}, data", terms.data), int(first))
+
+    def enable(self, terms, instances=None, enabled=True):
+        """Instances (all, or those of the numbers) count or do not; their places stay."""
+        if instances is None:
+            self._core.enable_all(terms._id, enabled)
+        else:
+            self._core.enable(terms._id, [int(i) for i in np.atleast_1d(instances)], enabled)
+
+    def enabled(self, terms, instance):
+        """Whether an instance counts."""
+        return self._core.enabled(terms._id, int(instance))
+
+    def weigh(self, terms, weights):
+        """Each instance counts weight times 1/2 rho(|r|^2): one number of 0 or more, or one by instance."""
+        self._core.weigh(terms._id, [float(w) for w in np.atleast_1d(weights)])
+
+    def remove(self, terms):
+        """Takes instances out for good."""
+        self._core.remove(terms._id)
+
+    def instance_count(self, terms):
+        """Disabled ones too."""
+        return self._core.instance_count(terms._id)
 
     def fix(self, blocks, block, fixed=True):
         """Holds a block."""
         self._core.fix(blocks._id, int(block), fixed)
+
+    def fix_coordinates(self, blocks, block, coordinates):
+        """Holds tangent coordinates of a block; those given before are free again."""
+        self._core.fix_coordinates(blocks._id, int(block), [int(c) for c in coordinates])
+
+    def column(self, blocks, block):
+        """The column of the first coordinate of a block that moves, in gradients and Jacobians; -1 where none does."""
+        return self._core.first_column(blocks._id, int(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
         """Bounds of a component of a Euclidean block."""
@@ -118,32 +178,53 @@ class Problem:
     def minimize(self, *, device=None, callback=None, **options):
         """Minimises from the problem's values and leaves the best point there; gives a Summary.
 
-        callback(row) is called after each iteration; False stops. Options: method (lm, gn, dogleg, lbfgs …), linear,
-        precision, max_iterations, function_tolerance, gradient_tolerance, parameter_tolerance, initial_damping …
+        callback(row) is called after each iteration; False stops. Options: method (lm, gn, dogleg, lbfgs, newton, sgd, adam,
+        adamw), linear (automatic, dense-cholesky, …), precision (f64, f32, mixed), backend (gpu, cpu, automatic) with
+        threshold, damping, batch_size, max_iterations, function_tolerance, gradient_tolerance, parameter_tolerance,
+        initial_damping, initial_radius, max_linear_iterations, forcing, lbfgs_history, learning_rate, momentum,
+        weight_decay, time_limit (s), update_values, checkpoint (a file), graduation (a factor, 1.4 to 4) with
+        graduation_iterations.
         """
         device = chosen(device)
         summary = Summary(self._core.minimize(device._core, {**options, "callback": callback}))
         warn_fallbacks(device)
         return summary
 
-    def evaluate(self, *, device=None):
-        """cost, gradient, residuals and jacobian at the problem's values, by the tangent coordinates of all blocks in the
-        order in which they were added (those of fixed blocks stay 0). Residuals stand batch after batch and are corrected by
-        robust losses. jacobian: scipy.sparse.csr_array, or (data, indices, indptr) where SciPy is not installed."""
-        found = Summary(self._core.evaluate(chosen(device)._core))
-        parts = (found.pop("data"), found.pop("indices"), found.pop("indptr"))
-        shape = (len(found.residuals), found.pop("columns"))
-        try:
-            from scipy import sparse
-        except ImportError:
-            found["jacobian"] = parts
-        else:
-            found["jacobian"] = getattr(sparse, "csr_array", sparse.csr_matrix)(parts, shape=shape)
+    def evaluate(self, *, apply_loss=True, normal=False, device=None):
+        """cost, gradient, residuals and jacobian at the problem's values. Rows: the residuals in the order of adding.
+        Columns: the tangent coordinates that move, set after set (`column` tells where a block begins). apply_loss:
+        residuals and Jacobian times sqrt(rho'), so that J^T r is the gradient; else plain ones. normal: J^T J too.
+        jacobian: scipy.sparse.csr_array, or (data, indices, indptr) where SciPy is not installed."""
+        device = chosen(device)
+        found = Summary(self._core.evaluate(device._core, apply_loss, normal))
+        warn_fallbacks(device)
+        for name in ("jacobian", "normal"):
+            if name in found:
+                found[name] = _sparse(found[name])
         return found
 
-    def covariance(self, blocks, *, device=None):
-        """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the problem's values."""
-        return self._core.covariance(chosen(device)._core, [(s._id, int(k)) for s, k in blocks])
+    def instances(self, *, device=None):
+        """Every instance at the problem's values, in the order of adding: rows of terms, name, instance, enabled, norm (|r|
+        without loss), weight (what the loss leaves of it) and scale, for finding outliers."""
+        return self._core.instances(chosen(device)._core)
+
+    def covariance(self, blocks, *, free_gauge=False, device=None):
+        """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the problem's values, in the order given.
+        free_gauge: where the whole may move freely, the inverse within what may not (up to 3,000 unknowns)."""
+        return self._core.covariance(chosen(device)._core, [(s._id, int(k)) for s, k in blocks], free_gauge)
+
+    def marginals(self, blocks, *, free_gauge=False, device=None):
+        """The covariance of each block of a set, (count, t, t); zeros for those that are held."""
+        return self._core.marginals(chosen(device)._core, blocks._id, free_gauge)
+
+
+def _sparse(parts):
+    try:
+        from scipy import sparse
+    except ImportError:
+        return parts["data"], parts["indices"], parts["indptr"]
+    return getattr(sparse, "csr_array", sparse.csr_matrix)((parts["data"], parts["indices"], parts["indptr"]),
+                                                           shape=parts["shape"])
 
 
 class Summary(dict):
@@ -223,6 +304,55 @@ def read_bal(file, *, loss="none"):
     core, cameras, points = _core.read_bal(str(file), loss)
     problem = Problem(_core_problem=core)
     return problem, _set(problem, cameras, "cameras"), _set(problem, points, "points")
+
+
+def read_colmap(folder, *, loss="none"):
+    """Bundle adjustment of a model in COLMAP's text format: (problem, poses (n, 7), points (m, 3), [intrinsics of each
+    camera])."""
+    core, poses, points, cameras = _core.read_colmap(str(folder), loss)
+    problem = Problem(_core_problem=core)
+    return (problem, _set(problem, poses, "poses"), _set(problem, points, "points"),
+            [_set(problem, c, f"camera {k}") for k, c in enumerate(cameras)])
+
+
+def read_tum(file):
+    """A trajectory of the TUM RGB-D benchmark: (seconds (n,), poses (n, 7): translation, quaternion w x y z)."""
+    return _core.read_tum(str(file))
+
+
+def write_tum(file, seconds, poses):
+    """Writes a trajectory; shapes as of read_tum."""
+    _core.write_tum(str(file), [float(s) for s in seconds], _numbers(poses, "poses", 7))
+
+
+def _command(name, file, device, options):
+    device = chosen(device)
+    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items() if v is not None}
+    found = Summary(getattr(_core, "solve_" + name)(device._core, {"file": os.fspath(file), **given}))
+    warn_fallbacks(device)
+    return found
+
+
+def fit(file, *, model, y, device=None, **options):
+    """A curve through the rows of a CSV, as `lockstep solve fit`: model is a text over columns and parameters. Options:
+    initial {name: start}, bounds {name: (lower, upper)}, x, sigma, loss, out, picture, plot and those of minimize."""
+    return _command("fit", file, device, {"model": model, "y": y, **options})
+
+
+def posegraph(file, *, device=None, **options):
+    """A g2o file from start to minimum, as `lockstep solve posegraph`: start (file, tree, chordal), loss, out, residuals, plot
+    and the options of minimize."""
+    return _command("posegraph", file, device, options)
+
+
+def bundle(file, *, device=None, **options):
+    """A BAL file, as `lockstep solve bundle`: loss, out, ply, residuals, plot and the options of minimize."""
+    return _command("bundle", file, device, options)
+
+
+def sketch(file, *, device=None, **options):
+    """A sketch of constraints (TOML), as `lockstep solve sketch`: allow_conflicts, out, plot and the options of minimize."""
+    return _command("sketch", file, device, options)
 
 
 def read_mesh(file):

@@ -1,10 +1,12 @@
-"""Shadows, walls and sky view factors of cities given as height grids.
+"""Shadows, walls, sky view factors and hour by hour radiation and comfort of cities given as height grids.
 
 Grids are (rows, cols) in metres, row 0 north, column 0 west, square pixels. NaN marks missing pixels, which give NaN.
 A grid may be an array, an xarray.DataArray, an open rasterio dataset or a path that rasterio reads; pixel size and
 nodata come from those where they have them. Formulas and sources: docs/urban.md.
 """
 import os
+import pathlib
+import tempfile
 
 import numpy as np
 
@@ -150,3 +152,171 @@ def sun_position(time, latitude, longitude, elevation=0.0):
         time = time.astimezone(datetime.timezone.utc)
     return _core.sun_position(time.year, time.month, time.day, float(time.hour), float(time.minute),
                               time.second + 1e-6 * time.microsecond, float(latitude), float(longitude), float(elevation))
+
+
+# ── runs hour by hour, and indices of comfort ──
+
+OUTPUTS = ("tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf")
+_GRIDS = ("dsm", "dem", "cdsm", "tdsm", "land_cover", "wall_height", "wall_aspect")
+
+
+def _is_path(value):
+    return isinstance(value, (str, os.PathLike))
+
+
+def _weather_file(weather, folder):
+    """A path as it is; a table as a CSV file: columns time, Ta, RH, wind, Kglobal … by name."""
+    if _is_path(weather):
+        return os.fspath(weather)
+    if hasattr(weather, "to_dict") and hasattr(weather, "columns"):
+        weather = {str(name): list(weather[name]) for name in weather.columns}
+    if not isinstance(weather, dict) or "time" not in weather:
+        raise InputError(f"{type(weather).__name__}", "lockstep.urban.run, argument weather",
+                         "a path, or columns by name: time, Ta, RH, wind, Kglobal [, Kdirect, Kdiffuse, Ldown, pressure]")
+    columns = {name: list(values) for name, values in weather.items()}
+    rows = len(columns["time"])
+    for name, values in columns.items():
+        if len(values) != rows:
+            raise InputError(f"{len(values)} values of {name}", "lockstep.urban.run, argument weather", f"{rows}, as time")
+
+    def text(value):
+        if hasattr(value, "isoformat"):
+            return value.isoformat(timespec="minutes")[:16]
+        return value if isinstance(value, str) else np.format_float_positional(float(value), trim="0")
+
+    path = pathlib.Path(folder) / "weather.csv"
+    lines = [",".join(columns)] + [",".join(text(columns[n][k]) for n in columns) for k in range(rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return os.fspath(path)
+
+
+def _city_files(arguments, folder):
+    """The grids as files: paths stay where all grids are paths; else all become arrays in `folder`."""
+    given = {name: arguments[name] for name in _GRIDS if arguments.get(name) is not None}
+    if all(_is_path(grid) for grid in given.values()):
+        return None
+    first = None
+    for name, grid in given.items():
+        read = _Grid(grid, name)
+        first = first or read
+        values = read.values
+        missing = arguments.get("nodata") if arguments.get("nodata") is not None else read.nodata
+        if missing is not None and np.isfinite(missing):
+            values = np.where(values == np.float32(missing), np.float32(np.nan), values)
+        path = pathlib.Path(folder) / f"{name}.npy"
+        np.save(path, values)
+        arguments[name] = os.fspath(path)
+    if arguments.get("pixel_size") is None:
+        if first.pixel_size is None:
+            raise InputError("no pixel size", "lockstep.urban.run", "pixel_size=metres, or rasters that have one")
+        arguments["pixel_size"] = float(first.pixel_size)
+    return first
+
+
+def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=None, **options):
+    """Radiation, mean radiant temperature and comfort of every pixel for every row of the weather.
+
+    dsm and dem, cdsm, tdsm, land_cover, wall_height, wall_aspect: grids as everywhere here, or all of them paths. weather:
+    a path (EPW, UMEP's 24 columns, CSV) or columns by name: time (ends of intervals, local), Ta (deg C), RH (%), wind
+    (m/s), Kglobal (W/m2) [, Kdirect, Kdiffuse, Ldown, pressure]. outputs: of OUTPUTS. Further: parameters, start, end,
+    utc_offset (h), latitude, longitude (degrees), elevation (m), pixel_size (m), nodata, preset (corrected, umep, solweig),
+    sky, body, posture, patches, max_reach (m), minimum_height (m), points, svf, tile, workers, memory (bytes), progress.
+
+    Gives each output as (times, rows, cols) float32 and "times", or a Dataset where dsm is xarray's. With out=FOLDER
+    the run writes its files there (formats=("nc", "tif", "npy"), pictures, video) and what it tells comes back.
+    """
+    device = chosen(device)
+    outputs = [outputs] if isinstance(outputs, str) else list(outputs)
+    arguments = {k: v for k, v in options.items() if v is not None}
+    arguments.update(dsm=dsm, outputs=outputs)
+    if "patches" in arguments:
+        arguments["patches"] = str(arguments["patches"])
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+        like = _city_files(arguments, folder)
+        arguments.pop("nodata", None)
+        arguments["weather"] = _weather_file(weather, folder)
+        for name in ("svf", "parameters", "points"):
+            if name in arguments:
+                arguments[name] = os.fspath(arguments[name])
+        if out is not None:
+            found = _core.urban_run(device._core, {**arguments, "out": os.fspath(out)})
+            warn_fallbacks(device)
+            return found
+        results = pathlib.Path(folder) / "out"
+        found = _core.urban_run(device._core, {**arguments, "out": os.fspath(results), "formats": ["npy"],
+                                               "pictures": False, "video": False, "resume": False})
+        warn_fallbacks(device)
+        stamps = [t.replace("-", "").replace(":", "") for t in found["times"]]
+        grids = {name: np.stack([np.load(results / name / f"{name}_{stamp}.npy") for stamp in stamps]) for name in outputs}
+    if like is not None and like.source is not None:
+        import xarray
+        times = np.array(found["times"], "datetime64[ns]")
+        coordinates = {d: like.source.coords[d] for d in like.source.dims if d in like.source.coords}
+        return xarray.Dataset({n: (("time", *like.source.dims), g) for n, g in grids.items()}, {"time": times, **coordinates})
+    return {**grids, "times": found["times"]}
+
+
+def validate(*, measured, out, device=None, **options):
+    """A run with one point compared with measurements (a CSV): agreement by variable. Options as of `run`, all of them
+    paths; measured_utc_offset: hours of the measurements' clock."""
+    return _command(_core.urban_validate, device, {**options, "measured": os.fspath(measured), "out": os.fspath(out)})
+
+
+def gates(device=None, **options):
+    """The acceptance gates on a city of one's own (paths, as `run` takes them), or on the sample: a list of rows."""
+    return _command(_core.urban_gates, device, options)
+
+
+def sample(out, *, rows=512, cols=512, pixel_size=1.0, seed=1, epsg=3006, format="tif", pictures=False):
+    """Writes the sample city to a folder and tells the files."""
+    return _core.urban_sample(dict(out=os.fspath(out), rows=rows, cols=cols, pixel_size=float(pixel_size), seed=seed,
+                                   epsg=epsg, format=format, pictures=pictures))
+
+
+def _command(work, device, arguments):
+    device = chosen(device)
+    arguments = {k: os.fspath(v) if _is_path(v) else v for k, v in arguments.items() if v is not None}
+    found = work(device._core, arguments)
+    warn_fallbacks(device)
+    return found
+
+
+def _index(tmrt, name):
+    values = np.asarray(tmrt)
+    if values.dtype.kind not in "fiu":
+        raise InputError(f"{values.dtype}", f"lockstep.urban.{name}, argument tmrt", "temperatures, deg C")
+    return values
+
+
+def utci(tmrt, *, ta, rh, wind, wind_height=10.0, device=None):
+    """Universal Thermal Climate Index (deg C) of the mean radiant temperature tmrt (deg C): a number in double precision,
+    or an array in float32. ta: air (deg C), rh: relative humidity (%), wind (m/s) at wind_height (m)."""
+    values = _index(tmrt, "utci")
+    wind = float(wind) if wind_height == 10.0 else _core.wind_at(10.0, float(wind), float(wind_height))
+    if values.ndim == 0:
+        return _core.utci(float(ta), float(rh), wind, float(values))
+    device = chosen(device)
+    found = _core.utci_grid(device._core, float(ta), float(rh), wind, np.ascontiguousarray(values, np.float32))
+    warn_fallbacks(device)
+    return found
+
+
+def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
+    """Physiologically Equivalent Temperature (deg C) of the mean radiant temperature tmrt (deg C): a number as published,
+    or an array in float32 through the middle of the published values' steps. ta (deg C), rh (%), wind (m/s) at
+    wind_height (m). person: mass (kg), age, height (m), activity (W), clothing (clo), sex ("male", "female")."""
+    values = _index(tmrt, "pet")
+    wind = float(wind) if wind_height == 1.1 else _core.wind_at(1.1, float(wind), float(wind_height))
+    if values.ndim == 0:
+        return _core.pet(float(ta), float(rh), float(values), wind, person)
+    device = chosen(device)
+    found = _core.pet_grid(device._core, float(ta), float(rh), np.ascontiguousarray(values, np.float32), wind, person)
+    warn_fallbacks(device)
+    return found
+
+
+def stress_class(value, index="utci"):
+    """The published class of stress of a UTCI or PET value (deg C), "" for NaN."""
+    if index not in ("utci", "pet"):
+        raise InputError(f"index {index!r}", "lockstep.urban.stress_class", "utci or pet")
+    return _core.stress_class(index, float(value))

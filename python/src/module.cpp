@@ -36,4 +36,9 @@ NB_MODULE(_core, module) {
   bind_pde(module);
   bind_solve(module);
   bind_urban(module);
+  bind_urban_run(module);
+  bind_flow(module);
+  bind_forecast(module);
+  bind_cases(module);
+  bind_xla(module);
 }

@@ -1,5 +1,5 @@
 // Losses of partial differential equations on a device's buffers.
-#include "bind.hpp"
+#include "keywords.hpp"
 #include "lockstep/pde/examples.hpp"
 
 namespace lockstep::python {
@@ -9,6 +9,8 @@ using autodiff::Value;
 using pde::Field;
 
 using Levels = std::vector<std::optional<Buffer>>;  // of the levels -1, 0, +1
+using Parameters = std::map<std::string, double>;
+using Profiles = std::map<std::string, Buffer>;
 
 std::array<Buffer, 3> levels_of(const Levels& given) {
   std::array<Buffer, 3> levels;
@@ -17,12 +19,13 @@ std::array<Buffer, 3> levels_of(const Levels& given) {
   return levels;
 }
 
-pde::Inputs inputs_of(const std::map<std::string, Levels>& fields,
-                      const std::map<std::string, double>& parameters, const std::optional<Buffer>& mask,
-                      double seed, const Levels& rows, int64_t members) {
+pde::Inputs inputs_of(const std::map<std::string, Levels>& fields, const Parameters& parameters,
+                      const Profiles& profiles, const std::optional<Buffer>& mask, double seed,
+                      const Levels& rows, int64_t members) {
   pde::Inputs inputs;
   for (const auto& [name, levels] : fields) inputs.fields[name] = levels_of(levels);
   inputs.parameters = parameters;
+  inputs.profiles = profiles;
   if (mask) inputs.mask = *mask;
   inputs.seed = seed;
   if (!rows.empty()) inputs.rows = levels_of(rows);
@@ -55,6 +58,56 @@ pde::Mesh mesh_of(const std::array<int64_t, 3>& cells, const std::array<double, 
   return mesh;
 }
 
+pde::LossOptions loss_options(const std::string& gradients, const std::string& path,
+                              const std::vector<std::string>& wanted) {
+  pde::LossOptions options;
+  options.gradients = gradients_of(gradients);
+  options.path = path_of(path);
+  options.wanted = wanted;
+  return options;
+}
+
+/// {field: buffers of the levels -1, 0, +1, None where there is none}.
+nb::dict dictionary_of(const std::map<std::string, std::array<Buffer, 3>>& fields) {
+  nb::dict d;
+  for (const auto& [name, levels] : fields) {
+    nb::list row;
+    for (const Buffer& level : levels) row.append(level ? nb::cast(level) : nb::none());
+    d[nb::str(name.c_str())] = row;
+  }
+  return d;
+}
+
+nb::object example(OpenDevice& open, const nb::dict& given) {
+  Keywords k(given, "lockstep.pde.example");
+  pde::ExampleOptions o;
+  k.take("name", o.name)
+      .take("cells", o.cells)
+      .take("parameters", o.parameters)
+      .take("out", o.folder)
+      .take("levels", o.train.levels)
+      .take("windows", o.train.windows)
+      .take("iterations", o.train.iterations)
+      .take("tolerance", o.train.tolerance)
+      .progress("progress", o.progress)
+      .done();
+  pde::ExampleResult result;
+  std::string text;
+  {
+    const nb::gil_scoped_release free;
+    result = pde::run_example(*open.context, o);
+    text = pde::to_json(result);
+  }
+  nb::dict d = nb::cast<nb::dict>(from_json(text)), fields;
+  const size_t ny = size_t(result.cells[0]), nx = size_t(result.cells[1]);
+  for (auto& [name, values] : result.train.fields) {
+    const size_t components = values.size() / (ny * nx);
+    fields[nb::str(name.c_str())] = to_numpy(std::move(values), {components, ny, nx});
+  }
+  d["fields"] = fields;
+  return d;
+}
+
 template <class T>
 std::array<T, 3> three(const std::vector<T>& v) {
   return {v.at(0), v.at(1), v.at(2)};
@@ -70,6 +123,13 @@ void bind_system(nb::module_& module) {
              return boundary.empty() ? s.field(name, components)
                                      : s.field(name, components, pde::Boundary::parse(boundary));
            })
+      .def("field_of_components",
+           [](System& s, const std::string& name, const std::vector<std::string>& boundaries) {
+             std::vector<pde::Boundary> all;
+             for (const std::string& text : boundaries) all.push_back(pde::Boundary::parse(text));
+             return s.field(name, all);
+           })
+      .def("profile", &System::profile)
       .def("vector", &System::vector)
       .def("parameter", &System::parameter)
       .def("at", &System::at)
@@ -152,24 +212,89 @@ void bind_pde(nb::module_& module) {
            })
       .def("bind",
            [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const std::map<std::string, double>& parameters, const std::optional<Buffer>& mask, double seed,
-              const Levels& rows, int64_t members, const std::string& gradients, const std::string& path,
-              const std::vector<std::string>& wanted) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, mask, seed, rows, members);
-             pde::LossOptions options;
-             options.gradients = gradients_of(gradients);
-             options.path = path_of(path);
-             options.wanted = wanted;
+              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
+              double seed, const Levels& rows, int64_t members, const std::string& gradients,
+              const std::string& path, const std::vector<std::string>& wanted) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, seed, rows, members);
+             const pde::LossOptions options = loss_options(gradients, path, wanted);
              const nb::gil_scoped_release free;
              return loss.bind(open.device(), inputs, options);
            })
+      .def("bind_trajectory",
+           [](const Loss& loss, const OpenDevice& open,
+              const std::map<std::string, std::vector<Buffer>>& fields, const Parameters& parameters,
+              const Profiles& profiles, const std::map<std::string, std::vector<double>>& parameters_in_time,
+              const std::map<std::string, std::vector<Buffer>>& profiles_in_time,
+              const std::optional<Buffer>& mask, double seed, int64_t members, const std::string& gradients,
+              const std::string& path, const std::vector<std::string>& wanted) {
+             pde::TrajectoryInputs inputs;
+             inputs.fields = fields;
+             inputs.parameters = parameters;
+             inputs.profiles = profiles;
+             inputs.parameters_in_time = parameters_in_time;
+             inputs.profiles_in_time = profiles_in_time;
+             if (mask) inputs.mask = *mask;
+             inputs.seed = seed;
+             inputs.members = members;
+             const pde::LossOptions options = loss_options(gradients, path, wanted);
+             const nb::gil_scoped_release free;
+             return loss.bind_trajectory(open.device(), inputs, options);
+           })
       .def("residuals",
            [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const std::map<std::string, double>& parameters, const std::optional<Buffer>& mask) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, mask, 1, {}, 1);
+              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
              const nb::gil_scoped_release free;
              return loss.residuals(open.device(), inputs);
+           })
+      .def("vjp",
+           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
+              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
+              const Buffer& cotangents) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+             std::map<std::string, std::array<Buffer, 3>> found;
+             {
+               const nb::gil_scoped_release free;
+               found = loss.vjp(open.device(), inputs, cotangents);
+             }
+             return dictionary_of(found);
+           })
+      .def("jvp",
+           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
+              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
+              const std::map<std::string, Levels>& tangents) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+             std::map<std::string, std::array<Buffer, 3>> directions;
+             for (const auto& [name, levels] : tangents) directions[name] = levels_of(levels);
+             const nb::gil_scoped_release free;
+             return loss.jvp(open.device(), inputs, directions);
+           })
+      .def("boundary_gradients",
+           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
+              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask) {
+             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+             std::vector<Loss::BoundaryGradient> found;
+             {
+               const nb::gil_scoped_release free;
+               found = loss.boundary_gradients(open.device(), inputs);
+             }
+             nb::list rows;
+             for (Loss::BoundaryGradient& g : found) {
+               nb::dict row;
+               row["field"] = g.field;
+               row["component"] = g.component;
+               row["axis"] = g.axis;
+               row["end"] = g.end;
+               row["value"] = g.value;
+               row["parameter"] = g.parameter;
+               const size_t cells = g.cells.size();
+               row["cells"] = to_numpy(std::move(g.cells), {cells});
+               rows.append(row);
+             }
+             return rows;
            });
+  module.def("pde_examples", &pde::example_names);
+  module.def("pde_example", &example);
 }
 
 }  // namespace lockstep::python

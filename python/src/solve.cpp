@@ -1,16 +1,12 @@
 // Nonlinear least squares with residuals traced from Python, and readers of the usual problem files.
-#include <nanobind/ndarray.h>
-
 #include <cmath>
 
-#include "bind.hpp"
 #include "io/meshes/mesh.hpp"
-#include "io/problems/bal.hpp"
-#include "io/problems/g2o.hpp"
-#include "solve/datasets/bal.hpp"
-#include "solve/datasets/g2o.hpp"
-#include "solve/evaluate/evaluator.hpp"
-#include "solve/model/problem.hpp"
+#include "keywords.hpp"
+#include "lockstep/solve/covariance.hpp"
+#include "lockstep/solve/evaluation.hpp"
+#include "lockstep/solve/files.hpp"
+#include "lockstep/solve/run.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -23,14 +19,6 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 std::span<const T> span_of(const Matrix<T>& m) {
   return {m.data(), m.shape(0) * m.shape(1)};
-}
-
-/// A NumPy array of its own.
-template <class T>
-nb::object to_numpy(std::vector<T> values, std::vector<size_t> shape) {
-  auto* const kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
 }
 
 Manifold manifold_of(const std::string& name, int size) {
@@ -65,16 +53,6 @@ std::function<std::vector<Value>(const TermArguments&)> residual_of(nb::object f
   };
 }
 
-template <class E>
-E named(const std::string& text, std::initializer_list<E> all, const char* what) {
-  std::string names;
-  for (E one : all) {
-    if (name(one) == text) return one;
-    names += (names.empty() ? "" : ", ") + std::string(name(one));
-  }
-  throw InputError(std::string(what) + " " + text, "lockstep.solve", names);
-}
-
 nb::dict row_of(const Iteration& i) {
   nb::dict d;
   d["iteration"] = i.iteration;
@@ -89,56 +67,47 @@ nb::dict row_of(const Iteration& i) {
   return d;
 }
 
-Options options_of(const nb::dict& given) {
-  Options o;
-  for (const auto& [key, value] : given) {
-    const std::string k = nb::cast<std::string>(key);
-    if (k == "method")
-      o.method = named(nb::cast<std::string>(value),
-                       {Method::lm, Method::gn, Method::dogleg, Method::lbfgs, Method::newton, Method::sgd,
-                        Method::adam, Method::adamw},
-                       "method");
-    else if (k == "linear")
-      o.linear = named(nb::cast<std::string>(value),
-                       {Linear::automatic, Linear::dense_cholesky, Linear::dense_qr, Linear::cholesky,
-                        Linear::pcg, Linear::schur_pcg, Linear::dense_schur},
-                       "linear solver");
-    else if (k == "precision")
-      o.precision = named(nb::cast<std::string>(value), {Precision::f64, Precision::f32, Precision::mixed},
-                          "precision");
-    else if (k == "max_iterations")
-      o.max_iterations = nb::cast<int>(value);
-    else if (k == "function_tolerance")
-      o.function_tolerance = nb::cast<double>(value);
-    else if (k == "gradient_tolerance")
-      o.gradient_tolerance = nb::cast<double>(value);
-    else if (k == "parameter_tolerance")
-      o.parameter_tolerance = nb::cast<double>(value);
-    else if (k == "initial_damping")
-      o.initial_damping = nb::cast<double>(value);
-    else if (k == "learning_rate")
-      o.learning_rate = nb::cast<double>(value);
-    else if (k == "threshold")
-      o.threshold = nb::cast<int64_t>(value);
-    else if (k == "callback") {
-      if (value.is_none()) continue;
-      o.callback = [kept = keep<void>(nb::borrow(value))](const Iteration& i) {
-        const nb::gil_scoped_acquire lock;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        const nb::object go = nb::handle(static_cast<PyObject*>(kept.get()))(row_of(i));
-        return go.is_none() || nb::cast<bool>(go);
-      };
-    } else {
-      throw InputError("option " + k, "Problem.minimize", "an option of lockstep.solve");
-    }
-  }
-  if (!o.callback)
-    o.callback = [](const Iteration&) {
-      const nb::gil_scoped_acquire lock;
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      return true;
-    };
-  return o;
+/// What every minimisation takes.
+void take_options(Keywords& k, Options& o) {
+  k.choose("method", o.method,
+           {Method::lm, Method::gn, Method::dogleg, Method::lbfgs, Method::newton, Method::sgd, Method::adam,
+            Method::adamw})
+      .choose("linear", o.linear,
+              {Linear::automatic, Linear::dense_cholesky, Linear::dense_qr, Linear::cholesky, Linear::pcg,
+               Linear::schur_pcg, Linear::dense_schur})
+      .choose("precision", o.precision, {Precision::f64, Precision::f32, Precision::mixed})
+      .choose("backend", o.backend,
+              {{"gpu", Backend::gpu}, {"cpu", Backend::cpu}, {"automatic", Backend::automatic}})
+      .choose("damping", o.damping, {Damping::diagonal, Damping::identity})
+      .take("threshold", o.threshold)
+      .take("batch_size", o.batch_size)
+      .take("max_iterations", o.max_iterations)
+      .take("function_tolerance", o.function_tolerance)
+      .take("gradient_tolerance", o.gradient_tolerance)
+      .take("parameter_tolerance", o.parameter_tolerance)
+      .take("initial_damping", o.initial_damping)
+      .take("initial_radius", o.initial_radius)
+      .take("max_linear_iterations", o.max_linear_iterations)
+      .take("forcing", o.forcing)
+      .take("lbfgs_history", o.lbfgs_history)
+      .take("learning_rate", o.learning_rate)
+      .take("momentum", o.momentum)
+      .take("weight_decay", o.weight_decay)
+      .take("time_limit", o.time_limit)
+      .take("update_values", o.update_values)
+      .take("checkpoint", o.checkpoint)
+      .take("graduation", o.graduation.factor)
+      .take("graduation_iterations", o.graduation.iterations);
+  nb::object callback;
+  k.take("callback", callback);
+  o.callback = [kept = callback.is_valid() ? keep<void>(callback)
+                                           : std::shared_ptr<void>()](const Iteration& i) {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!kept) return true;
+    const nb::object go = nb::handle(static_cast<PyObject*>(kept.get()))(row_of(i));
+    return go.is_none() || nb::cast<bool>(go);
+  };
 }
 
 nb::dict summary_of(const Summary& s) {
@@ -171,62 +140,78 @@ nb::object values_of(const Problem& p, BlockSet set) {
                   {count, count ? values.size() / count : 0});
 }
 
-/// Cost, gradient, residuals and Jacobian (CSR) at the problem's values, by tangent coordinates.
-nb::dict evaluate(const Problem& p, const OpenDevice& open) {
-  double cost = 0;
-  std::vector<double> gradient, residuals, entries;
-  std::vector<int64_t> columns, begins{0};
-  {
-    const nb::gil_scoped_release free;
-    Evaluator evaluator(p, open.device(), Precision::f64, {0, kUseLinearize | kUseHost});
-    evaluator.set_state(p.state().values);
-    cost = evaluator.linearize();
-    gradient = open.device().download<f64>(evaluator.gradient());
-    for (const HostBatch& batch : evaluator.host_batches()) {
-      if (batch.energy)
-        throw InputError("energy terms", "Problem.evaluate", "residuals, which have a Jacobian");
-      int width = 0;
-      for (int w : batch.widths) width += w;
-      residuals.insert(residuals.end(), batch.residuals.begin(), batch.residuals.end());
-      for (int64_t i = 0; i < batch.instances; ++i)
-        for (int row = 0; row < batch.rows; ++row) {
-          const double* from = batch.jacobian.data() + (i * batch.rows + row) * width;
-          for (size_t slot = 0; slot < batch.widths.size(); from += batch.widths[slot++]) {
-            const int64_t first = batch.columns[size_t(i) * batch.widths.size() + slot];
-            for (int k = 0; first >= 0 && k < batch.widths[slot]; ++k) {
-              columns.push_back(first + k);
-              entries.push_back(from[k]);
-            }
-          }
-          begins.push_back(int64_t(columns.size()));
-        }
-    }
-  }
+nb::dict csr_of(SparseRows matrix) {
   nb::dict d;
-  d["cost"] = cost;
-  const size_t n = gradient.size(), rows = residuals.size(), count = entries.size();
-  d["gradient"] = to_numpy(std::move(gradient), {n});
-  d["residuals"] = to_numpy(std::move(residuals), {rows});
-  d["data"] = to_numpy(std::move(entries), {count});
-  d["indices"] = to_numpy(std::move(columns), {count});
-  d["indptr"] = to_numpy(std::move(begins), {rows + 1});
-  d["columns"] = n;
+  const size_t rows = size_t(matrix.rows), count = matrix.values.size();
+  d["shape"] = nb::make_tuple(matrix.rows, matrix.columns);
+  d["data"] = to_numpy(std::move(matrix.values), {count});
+  d["indices"] = to_numpy(std::move(matrix.column), {count});
+  d["indptr"] = to_numpy(std::move(matrix.first), {rows + 1});
   return d;
 }
 
-void add_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
-               nb::object residual, const std::string& loss, bool energy, const std::vector<int>& sets,
-               const Matrix<int32_t>& indices, const Matrix<double>& numbers) {
+nb::dict evaluation(const Problem& p, OpenDevice& open, bool apply_loss, bool normal) {
+  EvaluateOptions options;
+  options.apply_loss = apply_loss;
+  options.normal = normal;
+  Evaluation found;
+  {
+    const nb::gil_scoped_release free;
+    found = evaluate(p, *open.context, options);
+  }
+  nb::dict d;
+  d["cost"] = found.cost;
+  const size_t columns = found.gradient.size(), rows = found.residuals.size();
+  d["gradient"] = to_numpy(std::move(found.gradient), {columns});
+  d["residuals"] = to_numpy(std::move(found.residuals), {rows});
+  d["jacobian"] = csr_of(std::move(found.jacobian));
+  if (normal) d["normal"] = csr_of(std::move(found.normal));
+  return d;
+}
+
+nb::list instances(const Problem& p, OpenDevice& open) {
+  std::vector<InstanceResidual> all;
+  {
+    const nb::gil_scoped_release free;
+    all = residuals_by_instance(p, *open.context);
+  }
+  nb::list rows;
+  for (const InstanceResidual& r : all) {
+    nb::dict d;
+    d["terms"] = r.terms.id;
+    d["name"] = r.name;
+    d["instance"] = r.instance;
+    d["enabled"] = r.enabled;
+    d["norm"] = r.norm;
+    d["weight"] = r.weight;
+    d["scale"] = r.scale;
+    rows.append(d);
+  }
+  return rows;
+}
+
+/// rho(s) by a name with its scale, or by a function of a Value.
+RobustLoss loss_of(const nb::object& loss) {
+  if (nb::isinstance<nb::str>(loss)) return parse_robust_loss(nb::cast<std::string>(loss));
+  return expression_loss([kept = keep<void>(loss)](const Value& s) {
+    const nb::gil_scoped_acquire lock;
+    return nb::cast<Value>(nb::handle(static_cast<PyObject*>(kept.get()))(nb::cast(s)));
+  });
+}
+
+int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
+              nb::object residual, const nb::object& loss, bool energy, const std::vector<int>& sets,
+              const Matrix<int32_t>& indices, const Matrix<double>& numbers) {
   TermType type;
   type.name = name;
   type.slots = slots;
   type.data = data;
   type.residual = residual_of(std::move(residual), slots);
-  type.loss = parse_robust_loss(loss);
+  type.loss = loss_of(loss);
   type.energy = energy;
   std::vector<BlockSet> blocks;
   for (int id : sets) blocks.push_back({id});
-  p.add_terms(type, blocks, span_of(indices), span_of(numbers));
+  return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
 }
 
 void bind_readers(nb::module_& module) {
@@ -237,13 +222,100 @@ void bind_readers(nb::module_& module) {
                           to_numpy(std::move(mesh.faces), {faces, 3}));
   });
   module.def("read_g2o", [](const std::string& file, const std::string& loss) {
-    auto graph = build(io::read_g2o(file), parse_robust_loss(loss));
+    PoseGraphFile graph = read_pose_graph(file, parse_robust_loss(loss));
     return nb::make_tuple(nb::cast(std::move(graph.problem)), graph.poses.id, graph.landmarks.id);
   });
   module.def("read_bal", [](const std::string& file, const std::string& loss) {
-    BalGraph graph = build(io::read_bal(file), file, parse_robust_loss(loss));
-    return nb::make_tuple(nb::cast(std::move(graph.problem)), graph.cameras.id, graph.points.id);
+    BundleFile bundle = read_bundle(file, parse_robust_loss(loss));
+    return nb::make_tuple(nb::cast(std::move(bundle.problem)), bundle.cameras.id, bundle.points.id);
   });
+  module.def("read_colmap", [](const std::string& folder, const std::string& loss) {
+    Reconstruction found = build(read_colmap(folder), parse_robust_loss(loss));
+    std::vector<int> cameras;
+    for (const BlockSet& set : found.cameras) cameras.push_back(set.id);
+    return nb::make_tuple(nb::cast(std::move(found.problem)), found.poses.id, found.points.id, cameras);
+  });
+  module.def("read_tum", [](const std::string& file) {
+    Trajectory t = read_tum(file);
+    const size_t n = t.seconds.size();
+    return nb::make_tuple(to_numpy(std::move(t.seconds), {n}), to_numpy(std::move(t.poses), {n, 7}));
+  });
+  module.def("write_tum",
+             [](const std::string& file, const std::vector<double>& seconds, const Matrix<double>& poses) {
+               const auto numbers = span_of(poses);
+               write_tum(file, {seconds, {numbers.begin(), numbers.end()}});
+             });
+}
+
+/// A run of the program's `solve`, from files to files.
+template <class Run, class Take>
+void bind_run(nb::module_& module, const char* name, Take take) {
+  module.def(name, [where = "lockstep.solve." + std::string(name).substr(6), take](OpenDevice& open,
+                                                                                   const nb::dict& given) {
+    Keywords k(given, where);
+    Run o;
+    take_options(k, o.options);
+    k.take("file", o.file).take("plot", o.plot).take("out", o.out);
+    take(k, o);
+    k.done();
+    std::string text;
+    {
+      const nb::gil_scoped_release free;
+      text = to_json(run(*open.context, o));
+    }
+    return from_json(text);
+  });
+}
+void take_loss(Keywords& k, RobustLoss& loss) {
+  std::string text;
+  k.take("loss", text);
+  if (!text.empty()) loss = parse_robust_loss(text);
+}
+void bind_runs(nb::module_& module) {
+  bind_run<FitRun>(module, "solve_fit", [](Keywords& k, FitRun& o) {
+    k.take("model", o.model).take("y", o.y).take("sigma", o.sigma).take("x", o.x).take("initial", o.initial);
+    k.take("bounds", o.bounds).take("picture", o.picture);
+    take_loss(k, o.loss);
+  });
+  bind_run<PoseGraphRun>(module, "solve_posegraph", [](Keywords& k, PoseGraphRun& o) {
+    k.choose("start", o.start, {PoseStart::file, PoseStart::tree, PoseStart::chordal})
+        .take("residuals", o.residuals);
+    take_loss(k, o.loss);
+  });
+  bind_run<BundleRun>(module, "solve_bundle", [](Keywords& k, BundleRun& o) {
+    k.take("ply", o.ply).take("residuals", o.residuals);
+    take_loss(k, o.loss);
+  });
+  bind_run<SketchRun>(module, "solve_sketch",
+                      [](Keywords& k, SketchRun& o) { k.take("allow_conflicts", o.allow_conflicts); });
+}
+
+nb::object covariance_of(const Problem& p, OpenDevice& open,
+                         const std::vector<std::pair<int, int64_t>>& blocks, bool free_gauge) {
+  std::vector<std::pair<BlockSet, int64_t>> list;
+  for (const auto& [set, block] : blocks) list.push_back({BlockSet{set}, block});
+  std::vector<double> matrix;
+  {
+    const nb::gil_scoped_release free;
+    const auto gauge = free_gauge ? CovarianceOptions::Gauge::complement : CovarianceOptions::Gauge::refuse;
+    matrix = Covariance(p, *open.context, {gauge}).joint(list);
+  }
+  const auto n = size_t(std::llround(std::sqrt(double(matrix.size()))));
+  return to_numpy(std::move(matrix), {n, n});
+}
+
+/// (count, t, t): the covariance of each block by itself.
+nb::object marginals_of(const Problem& p, OpenDevice& open, int set, bool free_gauge) {
+  std::vector<double> matrices;
+  {
+    const nb::gil_scoped_release free;
+    const auto gauge = free_gauge ? CovarianceOptions::Gauge::complement : CovarianceOptions::Gauge::refuse;
+    matrices = Covariance(p, *open.context, {gauge}).marginals({set});
+  }
+  const auto count = size_t(p.block_count({set}));
+  const auto n =
+      size_t(std::llround(std::sqrt(double(matrices.size()) / double(std::max<size_t>(count, 1)))));
+  return to_numpy(std::move(matrices), {count, n, n});
 }
 
 }  // namespace
@@ -257,7 +329,27 @@ void bind_solve(nb::module_& module) {
             return p.add_blocks(name, manifold_of(manifold, int(values.shape(1))), span_of(values)).id;
           })
       .def("add_terms", &add_terms)
+      .def("append_blocks",
+           [](Problem& p, int set, const Matrix<double>& values) { p.append_blocks({set}, span_of(values)); })
+      .def("set_data", [](Problem& p, int terms, const Matrix<double>& data,
+                          int64_t first) { p.set_data({terms}, span_of(data), first); })
+      .def("enable",
+           [](Problem& p, int terms, const std::vector<int64_t>& which, bool enabled) {
+             for (const int64_t instance : which) p.enable({terms}, instance, enabled);
+           })
+      .def("enable_all", [](Problem& p, int terms, bool enabled) { p.enable({terms}, enabled); })
+      .def("enabled",
+           [](const Problem& p, int terms, int64_t instance) { return p.enabled({terms}, instance); })
+      .def("weigh",
+           [](Problem& p, int terms, const std::vector<double>& weights) { p.weigh({terms}, weights); })
+      .def("remove", [](Problem& p, int terms) { p.remove({terms}); })
+      .def("instance_count", [](const Problem& p, int terms) { return p.instance_count({terms}); })
+      .def("block_count", [](const Problem& p, int set) { return p.block_count({set}); })
       .def("fix", [](Problem& p, int set, int64_t block, bool fixed) { p.fix({set}, block, fixed); })
+      .def("fix_coordinates", [](Problem& p, int set, int64_t block,
+                                 const std::vector<int>& which) { p.fix_coordinates({set}, block, which); })
+      .def("first_column",
+           [](const Problem& p, int set, int64_t block) { return first_column(p, {set}, block); })
       .def("bound", [](Problem& p, int set, int64_t block, int component, double lower,
                        double upper) { p.bound({set}, block, component, lower, upper); })
       .def("values", [](const Problem& p, int set) { return values_of(p, {set}); })
@@ -275,7 +367,10 @@ void bind_solve(nb::module_& module) {
       .def_prop_ro("batch_count", &Problem::batch_count)
       .def("minimize",
            [](Problem& p, OpenDevice& open, const nb::dict& options) {
-             const Options o = options_of(options);
+             Keywords k(options, "Problem.minimize");
+             Options o;
+             take_options(k, o);
+             k.done();
              Summary summary;
              {
                const nb::gil_scoped_release free;
@@ -283,15 +378,11 @@ void bind_solve(nb::module_& module) {
              }
              return summary_of(summary);
            })
-      .def("evaluate", &evaluate)
-      .def("covariance",
-           [](const Problem& p, OpenDevice& open, const std::vector<std::pair<int, int64_t>>& blocks) {
-             std::vector<std::pair<BlockSet, int64_t>> list;
-             for (const auto& [set, block] : blocks) list.push_back({BlockSet{set}, block});
-             std::vector<double> matrix = covariance(p, *open.context, list);
-             const auto n = size_t(std::llround(std::sqrt(double(matrix.size()))));
-             return to_numpy(std::move(matrix), {n, n});
-           });
+      .def("evaluate", &evaluation)
+      .def("instances", &instances)
+      .def("covariance", &covariance_of)
+      .def("marginals", &marginals_of);
+  bind_runs(module);
   bind_readers(module);
 }
 

@@ -221,3 +221,14 @@ def test_hypothesis_shapes(device):
         np.testing.assert_array_equal(z, x + y)
 
     check()
+
+
+def test_cases_from_python():
+    assert "engine.copy" in ls.cases()
+    rows = ls.verify("engine.copy", against="reference", device=HOST, sizes=["17"])
+    assert rows and len(rows) == 1 and rows[0]["differing_bits"] == 0
+    assert ls.bench("engine.copy", device=HOST, sizes=["4096"], iterations=2, warmup=1)[0]["median_ms"] > 0
+    with pytest.raises(ls.InputError):
+        ls.verify("no.such.case", device=HOST)
+    with pytest.raises(ls.InputError, match="against"):
+        ls.verify("engine.copy", against="moon", device=HOST)

@@ -60,6 +60,81 @@ def test_a_system_of_ones_own(device, rng):
     assert bound.terms.keys() == {"burgers"} and bound.gradient("u", 0).shape == (1, 1, n)
 
 
+def heat_with_sides():
+    """Heat in a plate whose west side has a profile and whose east side a parameter."""
+    heat = pde.System(2)
+    t = heat.field("t")
+    heat.profile("west")
+    nu, _ = heat.parameter("nu"), heat.parameter("east")
+    heat.residual("heat", heat.dt(t) - nu * heat.laplacian(t))
+    mesh = pde.Mesh((8, 6), 0.1, 0.01, "x-=dirichlet_face:@west,x+=dirichlet_face:@east,y=clamp")
+    return pde.Loss(heat, mesh)
+
+
+def test_sides_by_parameters_and_profiles(device, rng):
+    loss, fields = heat_with_sides(), {"t": rng.standard_normal((3, 6, 8))}
+    fields["t"] = tuple(fields["t"])
+    west, parameters = rng.standard_normal((1, 6)), {"nu": 0.1, "east": 2.0}
+
+    def value(east=2.0, west=west):
+        return loss(fields, parameters={"nu": 0.1, "east": east}, profiles={"west": west}, device=device)
+
+    ghosted = np.concatenate([2 * west.reshape(6, 1) - fields["t"][1][:, :1], fields["t"][1],
+                              4.0 - fields["t"][1][:, -1:]], 1)
+    ghosted = np.concatenate([ghosted[:1], ghosted, ghosted[-1:]])
+    inner = ghosted[1:-1, 1:-1]
+    laplacian = (ghosted[1:-1, 2:] + ghosted[1:-1, :-2] + ghosted[2:, 1:-1] + ghosted[:-2, 1:-1] - 4 * inner) / 0.01
+    residual = (fields["t"][2] - fields["t"][0]) / 0.02 - 0.1 * laplacian
+    assert value() == pytest.approx((residual ** 2).mean(), rel=1e-12)
+    rows = loss.boundary_gradients(fields, parameters=parameters, profiles={"west": west}, device=device)
+    by_end = {(row["axis"], row["end"]): row for row in rows}
+    e = 1e-5
+    assert by_end[0, 1]["value"] == pytest.approx((value(2 + e) - value(2 - e)) / (2 * e), rel=1e-6)
+    step = np.zeros((1, 6))
+    step[0, 2] = e
+    assert by_end[0, 0]["cells"][2] == pytest.approx((value(west=west + step) - value(west=west - step)) / (2 * e), rel=1e-6)
+    with pytest.raises(ls.InputError, match="west"):
+        loss(fields, parameters=parameters, device=device)
+
+
+def test_trajectories_and_products(device, rng):
+    loss = heat_with_sides()
+    levels, options = list(rng.standard_normal((5, 6, 8))), dict(parameters={"nu": 0.1, "east": 2.0}, device=device,
+                                                                profiles={"west": rng.standard_normal((1, 6))})
+    total, gradients = loss.trajectory({"t": levels}, **options)
+    windows = [loss.value_and_gradients({"t": levels[k:k + 3]}, **options) for k in range(3)]
+    assert total == pytest.approx(sum(w[0] for w in windows), rel=1e-12)
+    expected = sum(windows[k][1]["t"][2 - k].numpy() for k in range(3))
+    np.testing.assert_allclose(gradients["t"][2].numpy(), expected, rtol=1e-10, atol=1e-10)
+    same = {**options, "parameters": {"nu": 0.1}, "parameters_in_time": {"east": [2.0] * 5}}
+    assert loss.trajectory({"t": levels}, gradients="none", **same)[0] == pytest.approx(total, rel=1e-12)
+    fields, along = {"t": levels[:3]}, {"t": levels[2:]}
+    seeds = rng.standard_normal((1, 1, 6, 8))
+    forward = loss.jvp(fields, along, **options).numpy()
+    back = loss.vjp(fields, seeds, **options)
+    assert (forward * seeds).sum() == pytest.approx(sum((g.numpy() * v).sum() for g, v in zip(back["t"], along["t"])), rel=1e-12)
+
+
+def test_members_are_a_mean(device, rng):
+    wave = pde.System(1)
+    q = wave.field("q")
+    wave.residual("r", wave.dt(q) + wave.dx(q))
+    loss = pde.Loss(wave, pde.Mesh(8, 0.1, 0.01))
+    given = list(rng.standard_normal((3, 2, 8)))
+    bound = loss.bind({"q": given}, members=2, device=device).run()
+    assert bound.loss == pytest.approx(np.mean([loss({"q": [level[k] for level in given]}, device=device) for k in range(2)]),
+                                       rel=1e-12)
+    with pytest.raises(ls.InputError, match="field q"):
+        loss.bind({"q": given}, members=3, device=device)
+
+
+def test_a_shipped_equation_is_solved(tmp_path):
+    assert "heat" in pde.examples()
+    found = pde.example("heat", out=tmp_path, cells=8, windows=1, device=HOST)
+    assert found["fields"]["t"].shape[1:] == (8, 8) if "t" in found["fields"] else found["fields"]
+    assert list(tmp_path.glob("*.png")) and found["windows"] == 1
+
+
 def test_bad_fields_are_named(rng):
     loss = pde.Loss(pde.transport(3), pde.Mesh((4, 4, 4), 1.0, 0.1))
     given = make_fields(rng, (4, 4, 4), "f4")
@@ -94,20 +169,6 @@ def test_torch_gradcheck_and_memory(rng):
     with pytest.raises(RuntimeError):
         first, = torch.autograd.grad(evaluate(*given), given[1], create_graph=True)
         first.sum().backward()
-
-
-def test_jax_under_jit_and_grad(rng):
-    jax = pytest.importorskip("jax", reason="jax is not installed")
-    import lockstep.jax as hooks
-    shape, h, dt = (3, 4, 4), (0.5, 0.6, 0.7), 0.2
-    loss = pde.Loss(pde.transport(3), pde.Mesh(shape[::-1], h, dt))
-    given = make_fields(rng, shape, "f4")
-    function = jax.jit(lambda *a: hooks.pde_loss(loss, *a, device=HOST))
-    assert float(function(*given)) == pytest.approx(transport_reference([x.astype("f8") for x in given], h, dt), rel=1e-5)
-    gradients = jax.grad(lambda *a: 2 * hooks.pde_loss(loss, *a, device=HOST), argnums=tuple(range(6)))(*given)
-    _, expected = loss.value_and_gradients({"sigma": given[:3], "u": given[3:]}, device=HOST)
-    for found, wanted in zip(gradients, expected["sigma"] + expected["u"]):
-        np.testing.assert_allclose(found, 2 * wanted.numpy().reshape(found.shape), rtol=1e-6)
 
 
 def test_a_neural_field_trains_alike():

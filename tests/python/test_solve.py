@@ -71,6 +71,69 @@ def test_evaluate_gives_the_jacobian(device):
     assert found.cost == pytest.approx(0.5 * (found.residuals ** 2).sum())
 
 
+def test_a_problem_lives(device):
+    problem = solve.Problem()
+    points = problem.add_blocks("points", [[0.0], [1.0]])
+    pins = problem.add_terms("pin", lambda p, d: p[0] - d[0], (points,), [[0], [1]], [[2.0], [5.0]])
+    assert problem.minimize(device=device).final_cost < 1e-20
+    problem.set_data(pins, [[7.0]], first=1)
+    first = problem.append_blocks(points, [[0.0]])
+    link = problem.add_terms("link", lambda p, q: p[0] - q[0], (points, points), [[first, 1]])
+    problem.minimize(device=device)
+    np.testing.assert_allclose(problem.values(points).ravel(), [2, 7, 7], atol=1e-9)
+    problem.weigh(pins, [1.0, 3.0])
+    far = problem.add_terms("far", lambda p: p[0] - 3, (points,), [[1]])
+    problem.minimize(device=device)
+    assert problem.values(points)[1, 0] == pytest.approx((3 * 7 + 3) / 4)
+    problem.enable(far, 0, False)
+    assert not problem.enabled(far, 0) and problem.instance_count(pins) == 2
+    problem.minimize(device=device)
+    assert problem.values(points)[1, 0] == pytest.approx(7)
+    problem.remove(link)
+    problem.fix(points, first)
+    problem.fix_coordinates(points, 0, [0])
+    assert problem.variable_count == 1 and problem.column(points, 0) == -1
+    assert [row["name"] for row in problem.instances(device=device)] == ["pin", "pin", "far"]
+
+
+def test_losses_by_name_and_by_expression():
+    found = []
+    for loss in ("cauchy:1", lambda s: ls.log(1 + s)):
+        problem = solve.Problem()
+        x = problem.add_blocks("x", [[0.2]])
+        problem.add_terms("to", lambda x, d: x[0] - d[0], (x,), np.zeros((4, 1)), [[0.0], [0.1], [-0.1], [9.0]], loss=loss)
+        found.append((problem.minimize(device="cpu").final_cost, problem.values(x)[0, 0]))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
+    assert abs(found[0][1]) < 0.2
+    with pytest.raises(ls.InputError, match="argument method.*lm"):
+        problem.minimize(method="luck")
+    with pytest.raises(ls.InputError, match="argument colour"):
+        problem.minimize(colour=1)
+
+
+def test_covariances(device):
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[1.0, 2.0], [0.0, 0.0]])
+    problem.add_terms("t", lambda x: (2 * x[0] - 1, 3 * x[1]), (x,), [[0]])
+    problem.add_terms("between", lambda a, b: a - b, (x, x), [[0, 1]])
+    jacobian = np.array([[2, 0, 0, 0], [0, 3, 0, 0], [1, 0, -1, 0], [0, 1, 0, -1]], float)
+    expected = np.linalg.inv(jacobian.T @ jacobian)
+    np.testing.assert_allclose(problem.covariance([(x, 0), (x, 1)], device=device), expected, atol=1e-12)
+    np.testing.assert_allclose(problem.marginals(x, device=device)[1], expected[2:, 2:], atol=1e-12)
+
+
+def test_runs_and_trajectories_of_files(tmp_path):
+    x = np.linspace(0, 2, 20)
+    (tmp_path / "c.csv").write_text("x,y\n" + "".join(f"{a},{2 * np.exp(-a)}\n" for a in x))
+    found = solve.fit(tmp_path / "c.csv", model="a*exp(-b*x)", y="y", initial={"a": 1.0, "b": 0.5}, device="cpu")
+    assert found.parameters == pytest.approx({"a": 2, "b": 1}, rel=1e-6)
+    poses = np.array([[0, 0, 0, 1, 0, 0, 0], [1, 2, 3, 0, 1, 0, 0]], float)
+    solve.write_tum(tmp_path / "t.txt", [0.0, 0.5], poses)
+    seconds, again = solve.read_tum(tmp_path / "t.txt")
+    np.testing.assert_allclose(seconds, [0, 0.5])
+    np.testing.assert_allclose(again, poses)
+
+
 def test_an_error_in_a_callback_comes_out():
     problem = solve.Problem()
     x = problem.add_blocks("x", [[3.0]])

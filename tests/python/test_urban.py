@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import lockstep as ls
+from conftest import HOST
 from lockstep import urban
 
 
@@ -33,6 +34,54 @@ def test_the_fifteen_sky_view_factors_and_walls():
     assert walls["wall_height"].max() == 10 and (walls["wall_height"] > 0).sum() >= 20
     lit = urban.shadows(city(), azimuth=180, altitude=45, pixel_size=1.0, **walls, device="cpu")
     assert {"wall_sun", "wall_shadow"} < set(lit)
+
+
+def noon(rows=2):
+    return {"time": [datetime.datetime(2015, 6, 21, 11 + k) for k in range(rows)], "Ta": [24.0] * rows, "RH": [40.0] * rows,
+            "wind": [2.0] * rows, "Kglobal": [700.0] * rows}
+
+
+PLACE = dict(latitude=57.7, longitude=11.9, utc_offset=1, patches=145)
+
+
+def test_a_run_hour_by_hour(tmp_path):
+    found = urban.run(city(), weather=noon(), pixel_size=1.0, outputs=("tmrt", "utci", "pet", "shadow"), device=HOST, **PLACE)
+    assert found["times"] == ["2015-06-21T11:00", "2015-06-21T12:00"] and found["tmrt"].shape == (2, 24, 24)
+    sunny, shaded = found["shadow"][0] == 1, found["shadow"][0] == 0
+    assert found["tmrt"][0][sunny].mean() > found["tmrt"][0][shaded].mean() + 5
+    again = urban.utci(found["tmrt"][0], ta=24, rh=40, wind=2, device=HOST)
+    np.testing.assert_array_equal(again, found["utci"][0])
+    # From files to files the same.
+    np.save(tmp_path / "dsm.npy", city())
+    rows = noon()
+    (tmp_path / "w.csv").write_text("time,Ta,RH,wind,Kglobal\n" + "".join(
+        f"{t:%Y-%m-%dT%H:%M},24,40,2,700\n" for t in rows["time"]))
+    told = urban.run(tmp_path / "dsm.npy", weather=tmp_path / "w.csv", pixel_size=1.0, outputs="tmrt", out=tmp_path / "out",
+                     formats=["npy"], pictures=False, device=HOST, **PLACE)
+    assert told["steps"] == 2
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "tmrt" / "tmrt_20150621T1100.npy"), found["tmrt"][0])
+    for call, words in ((lambda: urban.run(city(), weather=noon()), "pixel_size"),
+                        (lambda: urban.run(city(), weather=[1], pixel_size=1.0), "argument weather"),
+                        (lambda: urban.run(city(), weather=noon(), pixel_size=1.0, colour=1), "argument colour"),
+                        (lambda: urban.run(city(), weather=noon(), pixel_size=1.0, outputs="rain", **PLACE), "rain")):
+        with pytest.raises(ls.InputError, match=words):
+            call()
+
+
+def test_indices_of_comfort():
+    assert urban.utci(60.0, ta=30, rh=45, wind=2) == pytest.approx(36.74, abs=0.01)
+    assert urban.pet(21.0, ta=21, rh=50, wind=0.1) == pytest.approx(21, abs=0.6)  # indoors PET is the air
+    tmrt = np.array([20.0, 40.0, np.nan], "f4")
+    grid = urban.pet(tmrt, ta=25, rh=40, wind=1.0, device=HOST)
+    assert np.isnan(grid[2]) and grid[1] == pytest.approx(urban.pet(40.0, ta=25, rh=40, wind=1.0), abs=0.1)
+    assert urban.stress_class(40.0) == "very strong heat stress" and urban.stress_class(float("nan")) == ""
+    with pytest.raises(ls.InputError, match="mass"):
+        urban.pet(20.0, ta=20, rh=40, wind=1, mass=-1)
+
+
+def test_the_sample_city(tmp_path):
+    told = urban.sample(tmp_path, rows=32, cols=40, format="npy")
+    assert np.load(tmp_path / "dsm.npy").shape == (32, 40) and told["outputs"]
 
 
 def test_missing_pixels_and_bad_input():

@@ -1,14 +1,159 @@
-"""Forecasts of training runs. lockstep.forecast.torch holds the predictive trainer for PyTorch, which is imported with it."""
-import importlib as _importlib
+"""Forecasts of training runs: learning curves, rollouts of recurrent ensembles, states as features, training.
 
-_LAZY = ("torch",)
+    found = forecast.curve(steps, losses, horizon=20_000)
+    found["prediction"][-1], found["advice"]
+
+lockstep.forecast.torch holds the predictive trainer for PyTorch, which is imported with it. Methods: docs/forecast.md.
+"""
+import importlib as _importlib
+import os as _os
+
+import numpy as _np
+
+from .. import _core
+from .._array import Array as _Array
+from .._device import chosen as _chosen, warn_fallbacks as _warn_fallbacks
+from .._errors import InputError as _InputError
+
+_LOSSES = ("loss", "train_loss", "train/loss", "training_loss")
+
+
+def read_log(path):
+    """{column: (steps, values)} of a log: CSV, JSON lines or TensorBoard's events. Columns that cannot be used are left out."""
+    return _core.forecast_read_log(_os.fspath(path))
+
+
+def _column(log, column, where):
+    """(steps, values) of a column; the usual name of a loss where none is asked for."""
+    name = column or next((n for n in _LOSSES if n in log), next(iter(log)) if len(log) == 1 else None)
+    if name not in log:
+        raise _InputError(f"column {column or 'loss'}", where, "one of " + ", ".join(log))
+    return name, log[name]
+
+
+def curve(log, losses=None, *, column=None, out=None, **options):
+    """Where the loss of a running training will be, with bands and advice.
+
+    log: a log's path, or the steps (rising, from 0) of `losses`. Options: horizon (last step), points, coverage (share
+    of later values in the bands), target (a loss to be reached), least_gain. out: a PNG. Gives prediction [{step, mean,
+    low, high, …}], members, backtest, advice …
+    """
+    where = "loss"
+    if losses is None:
+        if not isinstance(log, (str, _os.PathLike)):
+            raise _InputError("steps without losses", "lockstep.forecast.curve", "both, or a log's path")
+        where = _os.fspath(log)
+        name, (log, losses) = _column(read_log(log), column, where)
+        where = f"{name} of {where}"
+    given = {k: v for k, v in options.items() if v is not None}
+    if out is not None:
+        given["out"] = _os.fspath(out)
+    return _core.forecast_curve(_np.asarray(log, float).ravel(), _np.asarray(losses, float).ravel(), {**given, "where": where})
+
+
+def sweep(steps, losses, *, check_every=0.05, first_check=0.1):
+    """What stopping early would have saved, and lost, on finished runs: losses (runs, len(steps)), a row a policy."""
+    return _core.forecast_sweep([float(s) for s in steps], [[float(v) for v in run] for run in losses], float(check_every),
+                                float(first_check))
+
+
+def rollout(model=None, *, device=None, **options):
+    """Forecasts of a loss by an ensemble of recurrent networks, all steps in one launch.
+
+    model: MODEL.npz, a dictionary of its arrays (W_z W_r W_h (M, D, I), U_… (M, D, D), b_… (M, D), w (D + S), features
+    (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights of hidden, members, features, batch
+    and precision. Options: steps, seed, gru (reset-before, reset-after), heads (classic, two-hot). Gives trajectory, final,
+    sigma, aleatoric, epistemic, entropy, confidence and members.
+    """
+    device = _chosen(device)
+    if isinstance(model, dict):
+        model = {name: _np.ascontiguousarray(array) for name, array in model.items()}
+    elif model is not None:
+        model = _os.fspath(model)
+    found = _core.forecast_rollout(device._core, model, {k: v for k, v in options.items() if v is not None})
+    _warn_fallbacks(device)
+    return found
+
+
+def train(task, *, device=None, **options):
+    """Trains a network on this engine: xor, mnist, charlm or a task's TOML file.
+
+    Options: model, data (a folder), out (a folder), seeds, seed, steps, batch, evaluate_every, rate, schedule, target_loss,
+    precision (f32, f64), checkpoint, progress; trainer="predictive" with control, moments, horizons, spacing, snapshots,
+    order, warm_up, correct, rate_factor, ema_decay, max_rollbacks. Gives val_loss, accuracy, steps, seconds, runs …
+    """
+    device = _chosen(device)
+    given = {k: _os.fspath(v) if isinstance(v, _os.PathLike) else v for k, v in options.items() if v is not None}
+    found = _core.forecast_train(device._core, {"task": _os.fspath(task), **given})
+    _warn_fallbacks(device)
+    return found
+
+
+def encode(log, *, column=None, history=1000, precision="f32", device=None):
+    """The states of a logged training as 64 features: a log's path, or {column: (steps, values)} or {column: values}.
+
+    Gives step (rows,), features and normalised (rows, 64) in the order of FEATURES, and filled: signals that the log
+    lacks, with what stands for them. history: rows that a state looks back on, up to 1000.
+    """
+    if isinstance(log, (str, _os.PathLike)):
+        columns = read_log(log)
+    else:
+        columns = {}
+        for name, series in log.items():
+            if not (isinstance(series, tuple) and len(series) == 2):
+                series = (_np.arange(len(series)), series)
+            columns[name] = tuple(_np.asarray(part, float) for part in series)
+    name, _ = _column(columns, column, "lockstep.forecast.encode")
+    device = _chosen(device)
+    found = _core.forecast_encode(device._core, {n: (list(s), list(v)) for n, (s, v) in columns.items()}, name, int(history),
+                                  precision)
+    _warn_fallbacks(device)
+    return found
+
+
+class StateEncoder:
+    """Features of a running training, on the device.
+
+        encoder.push({"step": 3, "loss": 0.7, "lr": 1e-3})
+        encoder.features()                                   # lockstep.Array (1, 64)
+    """
+
+    def __init__(self, history=1000, *, precision="f32", device=None):
+        self.device = _chosen(device)
+        self._core = _core.StateEncoder(self.device._core, int(history), precision)
+
+    def push(self, signals):
+        """A row: numbers by name of SIGNALS (others are 0), or all of them in order."""
+        if isinstance(signals, dict):
+            table = [row[0] for row in _core.forecast_signals()]
+            unknown = sorted(set(signals) - set(table))
+            if unknown:
+                raise _InputError(f"signal {unknown[0]}", "StateEncoder.push", ", ".join(table))
+            signals = [float(signals.get(name, 0.0)) for name in table]
+        self._core.push([float(v) for v in signals])
+        self._core.launch()
+        return self
+
+    def features(self):
+        """(1, 64), in the order of FEATURES, on the device."""
+        return _Array(self._core.features, self.device)
+
+    def normalised(self):
+        """The same by their running mean and deviation."""
+        return _Array(self._core.normalised, self.device)
+
+
+_TABLES = {"SIGNALS": "forecast_signals", "FEATURES": "forecast_features"}
 
 
 def __getattr__(name):
-    if name in _LAZY:
+    if name == "torch":
         return _importlib.import_module("." + name, __name__)
+    if name in _TABLES:
+        globals()[name] = {row[0]: row[1] for row in getattr(_core, _TABLES[name])()}
+        return globals()[name]
     raise AttributeError(f"module 'lockstep.forecast' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_LAZY))
+    return sorted(set(globals()) | {"torch", *_TABLES})

@@ -23,12 +23,15 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import torch
 
+from .. import _core
 from .._errors import InputError
-from ._control import CALM, CRITICAL, WARNING, Bandit, Corrector, Monitor, extrapolate, fit_path
 
 CONTROLS = ("none", "zero", "random", "lr", "ema", "lawa")
 MOMENTS = ("keep", "decay", "reset")
 TAUS = (0.5, 1.0, 2.0)
+FEATURES = 6  # 1, share explained, cosine of the last two differences, slope, last reward, age
+CALM, CAUTION, WARNING, CRITICAL = range(4)
+_DECIDERS = (_core.Bandit, _core.Monitor, _core.Corrector)
 MOST_REWARD, QUIET_SPACINGS = 8.0, 5
 
 
@@ -126,8 +129,8 @@ class PredictiveTrainer:
             raise InputError(f"{len(self.parameters)} parameters", "lockstep.forecast.torch",
                              "one or more, of floating point")
         self.totals, self.phase = Totals(), "warm-up"
-        self._bandit = Bandit(len(self.options.horizons) + 1, self.options.exploration)
-        self._monitor, self._corrector = Monitor(), Corrector(self.options.doubt)
+        self._bandit = _core.Bandit(len(self.options.horizons) + 1, FEATURES, self.options.exploration)
+        self._monitor, self._corrector = _core.Monitor(), _core.Corrector(FEATURES, self.options.doubt)
         self._snapshots, self._fits, self._grams, self._average = [], [], [], None  # snapshots: newest first
         self._pending = None
         self._since = self._left = self._quiet = self._rollbacks_in_a_row = 0
@@ -231,7 +234,8 @@ class PredictiveTrainer:
         self._fits = []
         energy = older = both = explained = 0.0
         for gram in self._grams:
-            coefficients, share = fit_path(gram, self.options.order, self.options.ridge, self.options.max_growth)
+            coefficients, share = _core.fit_path(gram.ravel(), len(gram), self.options.order, self.options.ridge,
+                                                 self.options.max_growth)
             self._fits.append(coefficients)
             energy += gram[0, 0]
             explained += gram[0, 0] * share
@@ -246,7 +250,7 @@ class PredictiveTrainer:
         if self.options.control == "random":
             random = torch.Generator().manual_seed((self.options.seed << 32) + self.totals.steps)
         for k, p in enumerate(self.parameters):
-            a = extrapolate(self._fits[k], len(self._grams[k]), intervals)
+            a = np.array(_core.extrapolate(self._fits[k], len(self._grams[k]), intervals))
             if self.options.control == "zero":
                 p.copy_(start[k])
             elif random is not None:
@@ -394,8 +398,7 @@ class PredictiveTrainer:
         kept = {k: v for k, v in self.__dict__.items()
                 if k not in ("optimizer", "held_out", "parameters", "buffers", "options")}
         state = copy.deepcopy({k: asdict(v) if isinstance(v, (Totals, _Pending)) else
-                               dict(v.__dict__) if isinstance(v, (Bandit, Monitor, Corrector)) else v
-                               for k, v in kept.items()})
+                               v.state() if isinstance(v, _DECIDERS) else v for k, v in kept.items()})
         state["options"] = asdict(self.options)
         return state
 
@@ -415,8 +418,8 @@ class PredictiveTrainer:
                 self._pending = None if value is None else _Pending(**value)
             elif isinstance(target, Totals):
                 self.totals = Totals(**value)
-            elif isinstance(target, (Bandit, Monitor, Corrector)):
-                target.__dict__.update(value)
+            elif isinstance(target, _DECIDERS):
+                target.restore(value)
             else:
                 setattr(self, name, value)
 

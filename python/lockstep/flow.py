@@ -1,0 +1,301 @@
+"""Two-dimensional turbulence on a doubly periodic box: simulations, field codec, learned surrogate, rollouts.
+
+    simulation = flow.Simulation(256, closure="smagorinsky", dt=1e-3)
+    simulation.set_vorticity(flow.initial_field(256, "mcwilliams", seed=7))
+    simulation.advance(1000)
+    simulation.vorticity(), simulation.budget()
+
+Vorticity w = dv/dx - du/dy is (ny, nx), y slowest, in the units of the box (lengths lx, ly, 2 pi unless given) and of its
+time. With paths instead of arrays the functions are the program's commands of the same names and give what it tells.
+Mathematics: docs/flow.md.
+"""
+import os
+
+import numpy as np
+
+from . import _core
+from ._array import Array, empty
+from ._device import chosen, warn_fallbacks
+from ._errors import InputError
+
+
+def _box(n, box):
+    """Points and lengths as the core takes them."""
+    ny, nx = (n, n) if isinstance(n, (int, np.integer)) else tuple(n)
+    given = {"nx": int(nx), "ny": int(ny)}
+    if box is not None:
+        lx, ly = (box, box) if isinstance(box, (int, float)) else tuple(box)
+        given.update(lx=float(lx), ly=float(ly))
+    return given
+
+
+def _options(options, n=None, box=None):
+    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items() if v is not None}
+    if n is not None:
+        given.update(_box(n, box))
+    elif box is not None:
+        raise InputError("box without n", "lockstep.flow", "n=points along each axis, or (ny, nx)")
+    return given
+
+
+def _command(work, device, *given):
+    device = chosen(device)
+    found = work(device._core, *given)
+    warn_fallbacks(device)
+    return found
+
+
+def _is_path(value):
+    return isinstance(value, (str, os.PathLike))
+
+
+def _host(values):
+    return np.ascontiguousarray(values.numpy() if isinstance(values, Array) else values)
+
+
+def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
+    """Vorticity (ny, nx), f64, zero mean: mcwilliams, vortices, noise, taylor-green or shear. n: points along each axis, even,
+    or (ny, nx); box: length, or (lx, ly)."""
+    return _core.flow_initial({**_box(n, box), "initial": initial, "seed": int(seed)})
+
+
+class Simulation:
+    """Flows of one model on a device, advanced together; a member has the same bits as by itself.
+
+    n: points along each axis, even, or (ny, nx). box: length, or (lx, ly). members, precision ("f32", "f64"). Options:
+    viscosity, closure (none, smagorinsky, leith, dynamic-smagorinsky, dynamic-leith), constant, closure_form (divergence,
+    simple), averaging (global, local), forcing (none, kolmogorov, stochastic) with forcing_wavenumber, forcing_amount and
+    forcing_seed, drag, beta, hyper_viscosity, hyper_power, hypo_viscosity, hypo_power, dealias (two-thirds, padded,
+    filter, none), advection (stress, flux), integrator (rk2, ssprk3, rk4, ab3, etdrk4), dt or cfl.
+    """
+
+    def __init__(self, n, *, box=None, members=1, precision="f32", device=None, **options):
+        self.device = chosen(device)
+        self.members, self._shape, self._precision = int(members), _box(n, box), precision
+        self._core = _core.FlowSolver(self.device._core, {**options, **self._shape, "members": int(members),
+                                                          "precision": precision})
+
+    @property
+    def shape(self):
+        """(members, ny, nx)."""
+        return (self.members, self._shape["ny"], self._shape["nx"])
+
+    def set_vorticity(self, vorticity):
+        """(ny, nx) for all members, or (members, ny, nx), f32 or f64; mean and modes that are not kept are dropped. Time
+        starts anew."""
+        self._core.set_vorticity(_host(vorticity))
+        return self
+
+    def advance(self, steps):
+        """Puts steps on the device's queue; what reads the state waits for them."""
+        self._core.advance(int(steps))
+        return self
+
+    def set_end(self, time):
+        """With cfl: the time at which members stop."""
+        self._core.set_end(float(time))
+        return self
+
+    def vorticity(self, out=None):
+        """(members, ny, nx) as NumPy has it; or into a lockstep.Array of f32 on the simulation's device, without a wait or
+        a copy to the host (out=True makes one)."""
+        if out is None:
+            return self._core.vorticity()
+        if out is True:
+            out = empty(self.shape, "f32", self.device)
+        self._core.vorticity_into(out._buffer)
+        return out
+
+    def last_sound_vorticity(self):
+        """The last state found sound: at most ten steps before a blow-up."""
+        return self._core.last_sound_vorticity()
+
+    def budget(self):
+        """Means of each member: energy <|u|^2> / 2, enstrophy <w^2> / 2, palinstrophy <|grad w|^2> / 2."""
+        return self._core.budget()
+
+    def spectra(self):
+        """Sums over rings of wavenumbers of each member: energy, enstrophy, energy_flux, enstrophy_flux."""
+        return self._core.spectra()
+
+    @property
+    def times(self):
+        """Of each member."""
+        return self._core.times()
+
+    @property
+    def steps(self):
+        """Done by each member."""
+        return self._core.steps()
+
+    @property
+    def smallest_dt(self):
+        return self._core.smallest_dt()
+
+    @property
+    def courant(self):
+        """(max|u| / dx + max|v| / dy) dt of each member, now."""
+        return self._core.courant()
+
+    def blown_up(self):
+        """[(member, step)] of members whose speed is not finite or far beyond the limit."""
+        return self._core.blown_up()
+
+    def state_dict(self):
+        """Everything that the steps to come depend on, by name."""
+        return self._core.state()
+
+    def load_state_dict(self, state):
+        """Goes on where a simulation of the same settings was, with the same bits."""
+        self._core.set_state({name: _host(values) for name, values in state.items()})
+        return self
+
+
+class Encoded:
+    """Encoded fields. Made by `encode` and `read`."""
+
+    def __init__(self, core, device):
+        self._core, self.device = core, device
+
+    @property
+    def frames(self):
+        return self._core.frames
+
+    @property
+    def shape(self):
+        """(frames, ny, nx) of the fields."""
+        return (self._core.frames, *self._core.grid)
+
+    @property
+    def max_error(self):
+        """The bound on the error of each point, or None."""
+        return self._core.max_error
+
+    def latents(self, *, device=None):
+        """(frames, numbers) float32."""
+        return _command(_core.flow_latents, device or self.device, self._core)
+
+    def decode(self, *, decoder="mean", device=None):
+        """The fields (frames, ny, nx), float32. decoder: mean, or stochastic (latents alone)."""
+        device = chosen(device or self.device)
+        found = _core.flow_decode(device._core, self._core, {"decoder": decoder})
+        warn_fallbacks(device)
+        return found
+
+    def write(self, path):
+        """As a file of `lockstep flow encode`; gives its bytes."""
+        return self._core.write(os.fspath(path))
+
+
+def read(path, *, device=None):
+    """A file of encoded fields."""
+    return Encoded(_core.flow_read(os.fspath(path)), chosen(device))
+
+
+def encode(fields, out=None, *, max_error=None, time=None, box=None, device=None, **options):
+    """Fields (frames, ny, nx), f32, as short latents; with max_error as bytes from which no point differs by more (0: not by
+    a bit). time: of each frame (0, 1, 2 … unless given). Options: codec (v2, classic), share, cut (v2), low, middle, threshold, box_points, anchor_count, anchors
+    (classic), codec_seed. With a path: a run's file, encoded to the file `out`."""
+    given = _options({**options, "max_error": max_error})
+    if _is_path(fields):
+        return _command(_core.flow_encode_file, device, {**given, "fields": os.fspath(fields), "out": _required(out, "encode")})
+    if box is not None:
+        given.update({k: v for k, v in _box(2, box).items() if k in ("lx", "ly")})
+    device, values = chosen(device), _host(fields)
+    if values.ndim == 2:
+        values = values[None]
+    if values.ndim != 3:
+        raise InputError(f"shape {values.shape}", "lockstep.flow.encode, argument fields", "(frames, ny, nx)")
+    if time is not None:
+        given["time"] = [float(t) for t in time]
+    found = Encoded(_core.flow_encode(device._core, values.astype(np.float32, copy=False), given), device)
+    warn_fallbacks(device)
+    return found
+
+
+def decode(encoded, out=None, *, decoder="mean", original=None, device=None):
+    """Fields of what `encode` gave; with a path: into the file `out`, compared with the file `original`."""
+    if isinstance(encoded, Encoded):
+        return encoded.decode(decoder=decoder, device=device)
+    return _command(_core.flow_decode_file, device, _options({"encoded": os.fspath(encoded), "out": _required(out, "decode"),
+                                                              "decoder": decoder, "original": original}))
+
+
+class Surrogate:
+    """A linear model of latents: next frame from the last `delays` ones. Made by `learn`."""
+
+    def __init__(self, core):
+        self._core = core
+
+    latent_size = property(lambda self: self._core.latent_size, doc="Numbers of a frame.")
+    rank = property(lambda self: self._core.rank, doc="Singular vectors kept.")
+    delays = property(lambda self: self._core.delays, doc="Frames in a state.")
+    train_frames = property(lambda self: self._core.train_frames, doc="The first frames, which it was learnt from.")
+    basis = property(lambda self: self._core.basis, doc="(rank, numbers), orthonormal rows.")
+    step = property(lambda self: self._core.step, doc="(delays rank, delays rank): states are rows, oldest frame first.")
+    climatology = property(lambda self: self._core.climatology, doc="Mean of the training frames.")
+    last = property(lambda self: self._core.last, doc="The last training frames (delays, numbers).")
+
+    def eigenvalues(self):
+        """Of one frame to the next, complex, largest first."""
+        return np.array([complex(re, im) for re, im in self._core.eigenvalues()])
+
+    def rollout(self, steps, start=None, *, mode="doubling", precision="f32", device=None):
+        """(steps, numbers) from `start` (delays, numbers), oldest first; without it from the end of the training. Starts of
+        several members, one after the other, give (steps * members, numbers), step by step. mode: doubling or steps."""
+        device = chosen(device)
+        begin = self.last if start is None else _host(start)
+        if begin.ndim != 2 or begin.shape[1] != self.latent_size or len(begin) == 0 or len(begin) % self.delays:
+            raise InputError(f"shape {begin.shape}", "lockstep.flow.Surrogate.rollout, argument start",
+                             f"(members * {self.delays}, {self.latent_size})")
+        found = _core.flow_rollout(device._core, self._core, begin, int(steps), {"precision": precision, "rollout": mode})
+        warn_fallbacks(device)
+        return found
+
+    def state_dict(self):
+        """As arrays by name."""
+        return self._core.arrays()
+
+    @classmethod
+    def from_state_dict(cls, arrays):
+        return cls(_core.flow_surrogate({n: _host(a) for n, a in arrays.items()}, "lockstep.flow.Surrogate"))
+
+
+def learn(latents, out=None, *, device=None, **options):
+    """A Surrogate of latents (frames, numbers). Options: method (ridge, dmd), train_share, delays, vectors, vector_share,
+    ridge. With a path: of a file of `encode`, into the file `out`, with its scores."""
+    if _is_path(latents):
+        return _command(_core.flow_learn_file, device, _options({**options, "latents": latents, "out": _required(out, "learn")}))
+    values = _host(latents.latents(device=device) if isinstance(latents, Encoded) else latents)
+    return Surrogate(_core.flow_learn(values, _options(options)))
+
+
+def rollout(model, steps, out=None, *, start=None, device=None, **options):
+    """Frames of a Surrogate (options as of Surrogate.rollout); with a path: of a model's file, into the file `out`."""
+    if isinstance(model, Surrogate):
+        return model.rollout(steps, start, device=device, **options)
+    return _command(_core.flow_rollout_file, device, _options({**options, "model": os.fspath(model), "steps": int(steps),
+                                                               "out": _required(out, "rollout")}))
+
+
+def run(out, *, n=None, box=None, device=None, **options):
+    """A whole simulation into the folder `out`, as `lockstep flow run`: options of Simulation and initial (a name or a
+    file), seed, steps or time, save_every, members, format (nc, npz), pictures, video, checkpoint, progress."""
+    return _command(_core.flow_run, device, {**_options(options, n, box), "out": os.fspath(out)})
+
+
+def pipeline(out, *, n=None, box=None, device=None, **options):
+    """Simulates, encodes, learns, rolls out and decodes in one process, as `lockstep flow pipeline`: options of run, encode
+    and learn and stride, decoder, rollout, place (device, mixed, cpu)."""
+    return _command(_core.flow_pipeline, device, {**_options(options, n, box), "out": os.fspath(out)})
+
+
+def compare(a, b):
+    """How two saved runs differ: rows by time, drifts of energy and enstrophy, spectra."""
+    return _core.flow_compare(os.fspath(a), os.fspath(b))
+
+
+def _required(out, command):
+    if out is None:
+        raise InputError("a path without out", f"lockstep.flow.{command}", "out=FILE")
+    return os.fspath(out)

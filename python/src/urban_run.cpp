@@ -1,0 +1,216 @@
+// Whole runs of a city, from files to files, and the indices of thermal comfort.
+#include <nlohmann/json.hpp>
+
+#include "keywords.hpp"
+#include "lockstep/urban/series.hpp"
+#include "urban/comfort/comfort.hpp"
+#include "urban/run/report.hpp"
+
+namespace lockstep::python {
+namespace {
+
+using namespace lockstep::urban;
+
+void take_city(Keywords& k, CityFiles& c) {
+  k.take("dsm", c.dsm)
+      .take("dem", c.dem)
+      .take("cdsm", c.cdsm)
+      .take("tdsm", c.tdsm)
+      .take("pixel_size", c.pixel_size_m)
+      .choose("dsm_heights", c.dsm_heights,
+              {{"absolute", DsmHeights::absolute}, {"above_ground", DsmHeights::above_ground}})
+      .choose("canopy", c.canopy_heights,
+              {{"above_ground", CanopyHeights::above_ground}, {"absolute", CanopyHeights::absolute}})
+      .take("trunk_ratio", c.trunk_ratio);
+}
+
+void take_patches(Keywords& k, SkyPatches& patches) {
+  k.choose("patches", patches,
+           {{"145", SkyPatches::p145},
+            {"153", SkyPatches::p153},
+            {"305", SkyPatches::p305},
+            {"609", SkyPatches::p609}});
+}
+
+SeriesOptions series_of(Keywords& k) {
+  SeriesOptions o;
+  take_city(k, o.city);
+  std::vector<std::string> outputs, formats;
+  k.take("land_cover", o.land_cover)
+      .take("wall_height", o.wall_height)
+      .take("wall_aspect", o.wall_aspect)
+      .take("svf", o.svf_folder)
+      .take("parameters", o.parameters)
+      .take("weather", o.weather)
+      .take("points", o.points)
+      .take("start", o.from)
+      .take("end", o.to)
+      .take("utc_offset", o.utc_offset_h)
+      .take("latitude", o.latitude_deg)
+      .take("longitude", o.longitude_deg)
+      .take("elevation", o.elevation_m)
+      .take("outputs", outputs)
+      .take("formats", formats)
+      .take("out", o.folder)
+      .take("pictures", o.pictures)
+      .take("video", o.video)
+      .take("preset", o.preset)
+      .take("sky", o.sky)
+      .take("body", o.body)
+      .take("posture", o.posture)
+      .take("max_reach", o.rays.max_reach_m)
+      .take("minimum_height", o.walls.minimum_height_m)
+      .take("tile", o.tiles.side)
+      .take("workers", o.tiles.workers)
+      .take("memory", o.tiles.memory_bytes)
+      .take("resume", o.resume)
+      .progress("progress", o.tiles.on_progress);
+  take_patches(k, o.patches);
+  if (!outputs.empty()) o.outputs.clear();
+  for (const std::string& one : outputs) o.outputs.push_back(parse_series_output(one));
+  if (!formats.empty()) o.formats.clear();
+  for (const std::string& one : formats) {
+    if (one != "nc" && one != "tif" && one != "npy")
+      throw InputError(one, "lockstep.urban, argument formats", "nc, tif, npy");
+    o.formats.push_back(one == "nc"    ? SeriesFormat::nc
+                        : one == "tif" ? SeriesFormat::tif
+                                       : SeriesFormat::npy);
+  }
+  return o;
+}
+
+nb::dict run_series(OpenDevice& open, const nb::dict& given) {
+  Keywords k(given, "lockstep.urban.run");
+  const SeriesOptions options = series_of(k);
+  k.done();
+  SeriesResult result;
+  std::string text;
+  {
+    const nb::gil_scoped_release free;
+    result = run(*open.context, options);
+    text = to_json(result).dump();
+  }
+  nb::dict d = nb::cast<nb::dict>(from_json(text));
+  d["times"] = nb::cast(result.times);
+  nb::dict points;
+  for (auto& [name, values] : result.point_values) {
+    const size_t n = result.points.size(), steps = n ? values.size() / n : 0;
+    points[nb::str(name.c_str())] = to_numpy(std::move(values), {n, steps});
+  }
+  d["point_values"] = points;
+  return d;
+}
+
+nb::object validation(OpenDevice& open, const nb::dict& given) {
+  Keywords k(given, "lockstep.urban.validate");
+  ValidationOptions o;
+  o.series = series_of(k);
+  k.take("measured", o.measured).take("measured_utc_offset", o.measured_utc_offset_h).done();
+  std::string text;
+  {
+    const nb::gil_scoped_release free;
+    text = to_json(validate(*open.context, o)).dump();
+  }
+  return from_json(text);
+}
+
+nb::object gates(OpenDevice& open, const nb::dict& given) {
+  Keywords k(given, "lockstep.urban.gates");
+  const SeriesOptions options = series_of(k);
+  k.done();
+  std::string text;
+  {
+    const nb::gil_scoped_release free;
+    text = to_json(run_gates(*open.context, options)).dump();
+  }
+  return from_json(text);
+}
+
+nb::object sample(const nb::dict& given) {
+  Keywords k(given, "lockstep.urban.sample");
+  SampleRunOptions o;
+  k.take("out", o.output.folder)
+      .choose("format", o.output.format, {{"tif", GridFormat::tif}, {"npy", GridFormat::npy}})
+      .take("pictures", o.output.pictures)
+      .take("rows", o.rows)
+      .take("cols", o.cols)
+      .take("pixel_size", o.pixel_size_m)
+      .take("seed", o.seed)
+      .take("epsg", o.epsg)
+      .progress("progress", o.on_progress)
+      .done();
+  std::string text;
+  {
+    const nb::gil_scoped_release free;
+    text = to_json(run(o)).dump();
+  }
+  return from_json(text);
+}
+
+Person person_of(const nb::dict& given) {
+  Keywords k(given, "lockstep.urban.pet");
+  Person p;
+  k.take("mass", p.mass_kg)
+      .take("age", p.age_years)
+      .take("height", p.height_m)
+      .take("activity", p.activity_w)
+      .take("clothing", p.clothing_clo)
+      .choose("sex", p.sex, {{"male", Sex::male}, {"female", Sex::female}})
+      .done();
+  check(p);
+  return p;
+}
+
+/// Tmrt as a grid on the device: what a step of a run does.
+template <class F>
+nb::object grid_index(OpenDevice& open, const char* stage, const nb::object& tmrt, F work) {
+  const Array given = array_of(tmrt, "lockstep.urban, argument tmrt");
+  Array found;
+  {
+    const nb::gil_scoped_release free;
+    found = open.context->stage(stage, [&](const Device& device) {
+      const Buffer from = device.upload(given.reshape({given.elements()}));
+      const Buffer to = device.allocate<f32>({given.elements()});
+      work(device, from, to);
+      return device.download(to);
+    });
+  }
+  return to_numpy(found.reshape(given.shape()));
+}
+
+}  // namespace
+
+void bind_urban_run(nb::module_& module) {
+  module.def("urban_run", &run_series);
+  module.def("urban_validate", &validation);
+  module.def("urban_gates", &gates);
+  module.def("urban_sample", &sample);
+  module.def("utci", &utci);
+  module.def("utci_is_fitted", &utci_is_fitted);
+  module.def("pet", [](double ta, double rh, double tmrt, double wind, const nb::dict& person) {
+    return pet(ta, rh, tmrt, wind, person_of(person));
+  });
+  module.def("wind_at", &wind_at);
+  module.def("utci_grid", [](OpenDevice& open, double ta, double rh, double wind, const nb::object& tmrt) {
+    const UtciStep step(ta, rh, wind);
+    return grid_index(open, "urban.utci", tmrt,
+                      [&](const Device& device, const Buffer& from, const Buffer& to) {
+                        utci_grid(device, Stream(), step, from, to);
+                      });
+  });
+  module.def("pet_grid", [](OpenDevice& open, double ta, double rh, const nb::object& tmrt, double wind,
+                            const nb::dict& person) {
+    const PetStep step(ta, rh, wind, person_of(person));
+    return grid_index(open, "urban.pet", tmrt,
+                      [&](const Device& device, const Buffer& from, const Buffer& to) {
+                        pet_grid(device, Stream(), step, from, to);
+                      });
+  });
+  module.def("stress_class", [](const std::string& index, double value) {
+    const ComfortIndex which = index == "pet" ? ComfortIndex::pet : ComfortIndex::utci;
+    const int place = stress_class(which, value);
+    return place < 0 ? std::string() : std::string(stress_classes(which)[size_t(place)].name);
+  });
+}
+
+}  // namespace lockstep::python

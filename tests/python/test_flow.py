@@ -1,0 +1,87 @@
+"""Simulations, codec, surrogate and the commands from files to files."""
+import numpy as np
+import pytest
+
+import lockstep as ls
+from conftest import HOST
+from lockstep import flow
+
+N = 16
+
+
+def simulation(**options):
+    return flow.Simulation(N, **{**dict(dt=1e-2, viscosity=1e-3, precision="f64", device=HOST), **options})
+
+
+def fields(count, stride=2):
+    run = simulation(precision="f32").set_vorticity(flow.initial_field(N, seed=3))
+    return np.stack([run.advance(stride).vorticity()[0] for _ in range(count)])
+
+
+def test_a_taylor_green_vortex_decays_as_it_must():
+    run = simulation(viscosity=0.1, integrator="rk4")
+    start = flow.initial_field(N, "taylor-green")
+    found = run.set_vorticity(start).advance(20).vorticity()[0]
+    wave = np.abs(np.fft.fft2(start))
+    ky, kx = np.unravel_index(wave.argmax(), wave.shape)
+    k2 = min(kx, N - kx) ** 2 + min(ky, N - ky) ** 2
+    np.testing.assert_allclose(found, start * np.exp(-0.1 * k2 * 0.2), atol=1e-8)
+    assert run.steps == [20] and run.times[0] == pytest.approx(0.2) and run.blown_up() == []
+    budget = run.budget()[0]
+    assert budget["enstrophy"] == pytest.approx(0.5 * (found ** 2).mean(), rel=1e-12)
+    assert run.spectra()[0]["energy"].sum() == pytest.approx(budget["energy"], rel=1e-10)
+
+
+def test_states_and_members_keep_their_bits():
+    start = np.stack([flow.initial_field(N, seed=s) for s in (1, 2)])
+    both = simulation(members=2, closure="smagorinsky").set_vorticity(start).advance(6)
+    one = simulation(closure="smagorinsky").set_vorticity(start[1]).advance(3)
+    other = simulation(closure="smagorinsky").load_state_dict(one.state_dict()).advance(3)
+    np.testing.assert_array_equal(both.vorticity()[1], other.vorticity()[0])
+    assert both.shape == (2, N, N) == both.vorticity(out=True).shape
+
+
+def test_a_bound_on_the_error_holds(tmp_path):
+    given = fields(6)
+    encoded = flow.encode(given, max_error=1e-3, device=HOST)
+    assert np.abs(encoded.decode() - given).max() <= 1e-3 and encoded.max_error == 1e-3
+    assert encoded.write(tmp_path / "z.npz") > 0
+    np.testing.assert_array_equal(flow.read(tmp_path / "z.npz", device=HOST).decode(), encoded.decode())
+    exact = flow.encode(given, max_error=0.0, device=HOST)
+    np.testing.assert_array_equal(flow.decode(exact), given)
+
+
+def test_a_surrogate_learns_a_rotation(tmp_path):
+    angle = 0.3 * np.arange(40)
+    latents = np.stack([np.cos(angle), np.sin(angle), 0 * angle + 1], 1)
+    model = flow.learn(latents, ridge=0.0, method="dmd")
+    found = model.rollout(10, device=HOST, precision="f64")
+    np.testing.assert_allclose(found, latents[20:30], atol=1e-9)
+    np.testing.assert_allclose(np.abs(model.eigenvalues()), 1, atol=1e-9)
+    again = flow.Surrogate.from_state_dict(model.state_dict())
+    np.testing.assert_array_equal(again.rollout(10, device=HOST, precision="f64", mode="doubling"), found)
+    with pytest.raises(ls.InputError, match="argument start"):
+        model.rollout(3, np.zeros((1, 5)))
+
+
+def test_commands_from_files_to_files(tmp_path):
+    told = flow.run(tmp_path / "run", n=N, steps=24, save_every=2, dt=1e-2, format="npz", device=HOST)
+    assert told["frames"] == 13 and flow.compare(tmp_path / "run" / "run.npz", tmp_path / "run" / "run.npz")["spectrum_error"] == 0
+    flow.encode(tmp_path / "run" / "run.npz", tmp_path / "z.npz", share=0.9999, device=HOST)
+    flow.learn(tmp_path / "z.npz", tmp_path / "model.npz", device=HOST)
+    flow.rollout(tmp_path / "model.npz", 4, tmp_path / "ahead.npz", device=HOST)
+    flow.decode(tmp_path / "ahead.npz", tmp_path / "ahead_fields.npz", device=HOST)
+    assert np.load(tmp_path / "ahead_fields.npz")["omega"].shape[-2:] == (N, N)
+
+
+def test_bad_input_names_the_argument():
+    for call, words in ((lambda: simulation(closure="strong"), "argument closure.*smagorinsky"),
+                        (lambda: simulation(colour=1), "argument colour"),
+                        (lambda: simulation(viscosity="much"), "argument viscosity.*a number"),
+                        (lambda: simulation(dt=1e-3, cfl=0.5), "dt and cfl"),
+                        (lambda: flow.encode(np.zeros(4, "f4")), "argument fields"),
+                        (lambda: flow.encode(np.zeros((2, N, N), "f4"), time=[1.0]), "argument time"),
+                        (lambda: flow.encode("run.npz"), "out=FILE"),
+                        (lambda: flow.learn(np.zeros((3, 2), "i8")), "rank|f32")):
+        with pytest.raises(ls.InputError, match=words):
+            call()
