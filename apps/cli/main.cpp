@@ -133,7 +133,8 @@ int run(int argc, char** argv) {
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
   add_completion(commands, root);
-  for (const auto& command : commands) command->app->require_subcommand(0);
+  // One of a group: what follows a chosen command is its argument, also where another command has that name.
+  for (const auto& command : commands) command->app->require_subcommand(0, 1);
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
   arguments = with_config(arguments, commands, root);

@@ -74,6 +74,8 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   /// The queue that a launch, copy or clear of this thread goes to: the recording's, the stream's, or null for
   /// the default one. Throws InputError for a stream of another device and for one inside a recording.
   Queue* queue_for(const Stream& stream, std::string_view operation);
+  /// The same unasked, for events.
+  static Queue* queue_of(const Stream& stream) { return stream.queue_.get(); }
   void count_launch();
   void count_copy(int64_t to_device, int64_t from_device);
 

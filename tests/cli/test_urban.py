@@ -4,9 +4,11 @@ import json
 import math
 import os
 import signal
+import struct
 import subprocess
 import time
 import unittest
+import zipfile
 
 from program import PROGRAM, ProgramTest, npy, read_npy, run
 
@@ -50,6 +52,21 @@ class Urban(ProgramTest):
                 self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
         sunlit = read_npy(os.path.join(out, "wall_sun.npy"))
         self.assertEqual(sunlit[14][11], 12.0, "the south wall")
+
+    def test_stages_named_as_commands(self):
+        def scalar(value):
+            head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (), }"
+            head += b" " * (117 - len(head)) + b"\n"
+            return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<d", value)
+        for stage, wind, expected in (("utci", "va", 40.37991714), ("pet", "v", 44.171)):
+            with zipfile.ZipFile(self.path("in.npz"), "w") as file:
+                for name, value in (("ta", 35), ("rh", 40), (wind, 1), ("tmrt", 55)):
+                    file.writestr(name + ".npy", scalar(value))
+            document = self.json_of("urban", "stage", stage, self.path("in.npz"), "--out", self.path("out.npz"))
+            self.assertEqual(document["stage"], stage)
+            self.assertAlmostEqual(document["outputs"][0]["mean"], expected, delta=0.01)
+            with zipfile.ZipFile(self.path("out.npz")) as file:
+                self.assertEqual(file.namelist(), [stage + ".npy"])
 
     def test_walls_and_their_files(self):
         self.json_of("urban", "walls", *self.base, "--wall-limit", "1", "--out", self.path("w"))

@@ -77,6 +77,15 @@ Planes planes_of(const RadiationModel& model) {
   return planes;
 }
 
+/// East, south, west, north: shortwave, then longwave.
+Planes sides_of(const RadiationModel& model) {
+  const auto all = cpu().download<f32>(model.sides());
+  const int64_t pixels = static_cast<int64_t>(all.size()) / 8;
+  Planes planes;
+  for (auto at = all.begin(); at != all.end(); at += pixels) planes.emplace_back(at, at + pixels);
+  return planes;
+}
+
 /// Largest difference over pixels that are not missing.
 double apart(const Planes& got, const reference::StepPlanes& expected, const City& city, size_t plane) {
   double worst = 0;
@@ -90,13 +99,17 @@ double apart(const Planes& got, const reference::StepPlanes& expected, const Cit
 
 void follows_reference(const Site& site, const RadiationOptions& options, const std::string& what) {
   RadiationModel model(cpu(), site.scene(), options);
+  model.find_all_sides();
   reference::StepState state;
   for (int h : {4, 7, 8, 12, 17, 22, 8}) {
     const StepForcing f = hour(h);
     model.step(f);
     const auto grids = reference::step_grids(site.city, site.walls, site.codes, options, f);
     const auto expected = reference::step(grids, f, options, state);
-    const Planes got = planes_of(model);
+    Planes got = planes_of(model);
+    for (const auto& side : sides_of(model)) got.push_back(side);
+    for (size_t k = kRadiationOutputs; k < got.size(); ++k)
+      EXPECT_LE(apart(got, expected, site.city, k), 2e-3) << what << " hour " << h << " plane " << k;
     for (int k = 0; k < kRadiationOutputs; ++k) {
       const auto output = static_cast<RadiationOutput>(k);
       const double bound = unit(output) == "1" ? 2e-6 : unit(output) == "degC" ? 2e-4 : 2e-3;
@@ -182,6 +195,62 @@ TEST(RadiationModel, OpenGroundUnderTheWholeSky) {
   for (const PatchStep& p : patch_steps(sky, f, options)) down += p.longwave * p.down;
   EXPECT_NEAR(value(RadiationOutput::ldown), down, 2e-3);
   EXPECT_GT(value(RadiationOutput::tmrt), f.air_c + 15);
+}
+
+TEST(RadiationModel, SidesOfABoxAddUpToWhatItReceives) {
+  const Site site(random_city(21, 24, 13, {true, 1.0, 0.0}));
+  for (SkyModel sky : {SkyModel::isotropic, SkyModel::anisotropic}) {
+    RadiationOptions options;
+    options.sky = sky;
+    options.body = Body::box;
+    options.view.patches = SkyPatches::p145;
+    RadiationModel everywhere(cpu(), site.scene(), options), places(cpu(), site.scene(), options);
+    everywhere.find_all_sides();
+    const std::vector<std::array<int64_t, 2>> pixels = {{3, 5}, {20, 23}, {0, 0}};
+    places.find_sides(pixels);
+    for (int h : {8, 9, 16, 22}) {
+      everywhere.step(hour(h));
+      places.step(hour(h));
+      const Planes body = planes_of(everywhere), sides = sides_of(everywhere), few = sides_of(places);
+      EXPECT_EQ(planes_of(places), body);
+      for (size_t p = 0; p < site.city.dsm.size(); ++p)
+        for (size_t kind : {0u, 4u}) {
+          const float sum = sides[kind][p] + sides[kind + 1][p] + sides[kind + 2][p] + sides[kind + 3][p];
+          const auto mean = kind == 0 ? RadiationOutput::kside : RadiationOutput::lside;
+          EXPECT_NEAR(sum / 4, body[static_cast<size_t>(mean)][p], 1e-3) << "hour " << h << " pixel " << p;
+        }
+      for (size_t side = 0; side < 8; ++side)
+        for (size_t k = 0; k < pixels.size(); ++k)
+          EXPECT_EQ(few[side][k], sides[side][static_cast<size_t>(pixels[k][0] * 24 + pixels[k][1])]);
+    }
+  }
+}
+
+TEST(RadiationModel, VerticalPlanesOnOpenGround) {
+  // An even sky gives a vertical plane half of what it gives the ground, the beam its cosine, the ground half of
+  // what it sends up. Patches' solid angles close to half a percent.
+  const Site site(flat(9));
+  RadiationOptions options;
+  options.bare.emissivity = 1;
+  StepForcing f = hour(9);
+  f.sun_altitude_deg = 2.5;  // below 3 degrees the sky is even
+  f.sun_azimuth_deg = 120;
+  f.beam_w_m2 = 200;
+  f.diffuse_w_m2 = 40;
+  f.global_w_m2 = 0;  // the ground is as warm as the air
+  f.sky_emissivity = f.clearness = f.clear_correction = 1;
+  RadiationModel model(cpu(), site.scene(), options);
+  model.find_sides({{4, 4}});
+  model.step(f);
+  const Planes sides = sides_of(model);
+  const double degree = std::numbers::pi / 180, air = step_scalars(f, options).sigma_t4;
+  const double kup = planes_of(model)[static_cast<size_t>(RadiationOutput::kup)][40];
+  for (size_t side = 0; side < 4; ++side) {
+    const double facing = std::cos((120 - 90.0 - 90.0 * static_cast<double>(side)) * degree);
+    const double beam = 200 * std::cos(2.5 * degree) * std::max(0.0, facing);
+    EXPECT_NEAR(sides[side][0], beam + 0.5 * (40 + kup), 0.3) << side;
+    EXPECT_NEAR(sides[4 + side][0], air, 0.01 * air) << side;
+  }
 }
 
 TEST(RadiationModel, NothingIsNegativeAndNightIsDark) {

@@ -266,6 +266,83 @@ TEST(AthensRadiation, MeanRadiantTemperatureAndDelay) {
   EXPECT_EQ(io::find_array(out, "timeadd", "test").as<double>()[0], 0.5 / 24);
 }
 
+TEST(Stages, SidesOfAnOpenPlaceAndOfAYard) {
+  // The published weights give 1 to a side that sees the sky alone and 0 to one that sees a wall alone.
+  const double sigma = 5.67e-8, air = sigma * std::pow(20 + 273.15, 4), ew = 0.9, warm = 6, ldown = 350;
+  const double mix = 700 * 0.7 + 150 * 0.3;
+  for (const double sun : {30., 120., 210., 300.})
+    for (const bool open : {true, false}) {
+      Arrays in;
+      size_t number = 0;
+      for (const char* side : {"east", "south", "west", "north"}) {
+        const std::string end = std::string("_") + side;
+        add(in, "svf" + end, open ? 1.0 : 0.0);
+        add(in, "svf_veg" + end, 1.0);
+        add(in, "svf_aveg" + end, 1.0);
+        add(in, "kup" + end, 40.0 + static_cast<double>(number));
+        add(in, "lup" + end, 410.0 + static_cast<double>(number++));
+      }
+      for (const auto& [name, value] : {std::pair{"radI", 650.0},
+                                        {"radD", 150.0},
+                                        {"radG", 700.0},
+                                        {"azimuth", sun},
+                                        {"altitude", 40.0},
+                                        {"transmissivity", 0.03},
+                                        {"esky", 0.8},
+                                        {"CI", 0.6},
+                                        {"Ta", 20.0},
+                                        {"F_sh", 0.3},
+                                        {"ldown", ldown},
+                                        {"wall_temperature_excess", warm},
+                                        {"wall_albedo", 0.2},
+                                        {"wall_emissivity", ew}})
+        add(in, name, value);
+      const Arrays k = run_urban_stage("kside", in), l = run_urban_stage("lside", in);
+      number = 0;
+      for (const char* side : {"east", "south", "west", "north"}) {
+        const double kup = 40.0 + static_cast<double>(number), lup = 410.0 + static_cast<double>(number);
+        // The wall that is seen there faces away from the sun's side.
+        const double over = std::sin((sun - 180 - 90.0 * static_cast<double>(number++)) * kPi / 180);
+        double walls = air * ew;
+        if (over > 0) {
+          // 2 F − 1 = −0.4 of α = 90°
+          const double a = std::atan(kPi / 2), b = -0.4 * kPi / 2;
+          walls = sigma * ew * std::pow(20 + 273.15 + warm * over, 4) * 1.4 * std::cos((a - b) / 2 + b) -
+                  0.4 * air * ew;
+        }
+        const double sky_k = open ? 150.0 : 0.2 * mix, sky_l = air * (0.8 * 0.6 + 0.4);
+        EXPECT_NEAR(io::find_array(k, side, "test").as<double>()[0], 0.5 * (sky_k + kup), 1e-9)
+            << sun << side;
+        const double expected = open ? 0.5 * (sky_l + lup) : 0.5 * (walls + lup + (ldown + lup) * (1 - ew));
+        EXPECT_NEAR(io::find_array(l, side, "test").as<double>()[0], expected, 1e-9) << sun << side;
+      }
+    }
+}
+
+TEST(Stages, DelayWithinAndAtTheEndOfItsWindow) {
+  // 59 minutes of warmth: within them the state stays, behind them it moves on.
+  const double minute = 1.0 / 1440;
+  for (const auto& [timeadd, step, weighs, stays, next] :
+       {std::tuple{20 * minute, 30 * minute, 50 * minute, true, 50 * minute},
+        {60 * minute, 30 * minute, 60 * minute, false, 0.0},
+        {60 * minute, 60 * minute, 60 * minute, false, 60 * minute}}) {
+    Arrays in;
+    add(in, "x", std::vector<double>{400, 420, 430, 450}, 2);
+    add(in, "previous", std::vector<double>{390, 425, 430, 400}, 2);
+    add(in, "first_daytime", 0.0);
+    add(in, "timeadd", timeadd);
+    add(in, "timestep_days", step);
+    const Arrays out = run_urban_stage("wave_delay", in);
+    const double w = std::exp(-33.27 * weighs);
+    const auto delayed = io::find_array(out, "out", "test").as<double>(),
+               kept = io::find_array(out, "previous", "test").as<double>();
+    EXPECT_NEAR(delayed[0], 400 * (1 - w) + 390 * w, 1e-12);
+    EXPECT_NEAR(delayed[3], 450 * (1 - w) + 400 * w, 1e-12);
+    EXPECT_EQ(kept[0], stays ? 390 : delayed[0]);
+    EXPECT_NEAR(io::find_array(out, "timeadd", "test").as<double>()[0], next, 1e-15);
+  }
+}
+
 TEST(Stages, SayWhatIsWrong) {
   EXPECT_THROW(run_urban_stage("nothing", {}), InputError);
   EXPECT_THROW(run_urban_stage("tmrt", {}), InputError);

@@ -113,6 +113,7 @@ TEST(SeriesRun, ADayOfASmallCity) {
   const bool netcdf = io::netcdf_unavailable_reason().empty();
   if (netcdf) c.options.formats.push_back(SeriesFormat::nc);  // summaries stay .npy
   c.options.outputs.push_back(SeriesOutput::kdown);
+  c.options.outputs.push_back(SeriesOutput::lside_north);
   c.options.points = c.folder / "poi.csv";
   write_file(c.options.points, "id,x,y\na,10.5,30.5\n\"b, south\",40.5,3.5\n");
   const SeriesResult result = c.compute();
@@ -140,6 +141,11 @@ TEST(SeriesRun, ADayOfASmallCity) {
   EXPECT_TRUE(table.starts_with("id,time,Ta,RH,wind,")) << table.substr(0, 200);
   expect_in("\n\"b, south\",2015-06-21T01:00,", table);
   EXPECT_FLOAT_EQ(static_cast<float>(result.point_values.at("Tmrt")[12]), noon[17 * kSide + 10]);
+  EXPECT_FLOAT_EQ(static_cast<float>(result.point_values.at("Ln")[12]),
+                  c.read("lside_north/lside_north_20150621T1300.npy")[17 * kSide + 10]);
+  EXPECT_GT(result.point_values.at("Ks")[12], result.point_values.at("Kn")[12]);
+  for (const char* stage : {"shadow", "gvf", "radiation", "sky", "comfort"})
+    EXPECT_GT(result.metrics.stage_time_ms.at(stage), 0) << stage;
   const auto document = nlohmann::json::parse(io::read_text_file(c.options.folder / "run.json"));
   EXPECT_EQ(document["steps"], 24);
   EXPECT_EQ(document["from"], "2015-06-21T01:00");
@@ -182,7 +188,7 @@ TEST(SeriesRun, TilesChangeNothing) {
       EXPECT_EQ(c.read(file), tiled.read(file)) << file;
     }
   }
-  for (const char* column : {"Tmrt", "PET", "svf", "Lside"})
+  for (const char* column : {"Tmrt", "PET", "svf", "Lside", "Ke", "Lw"})
     EXPECT_EQ(whole.point_values.at(column), result.point_values.at(column)) << column;
   EXPECT_EQ(c.read("summary/tmrt_mean.npy"), tiled.read("summary/tmrt_mean.npy"));
 }

@@ -55,7 +55,8 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
   add_number(app, "--elevation", a.elevation, "of the place above the sea (default: the weather's, else 0)",
              "M", {-500, 9000});
   add_text(app, "--outputs", a.outputs,
-           "of tmrt, utci, pet, shadow, kdown, kup, kside, ldown, lup, lside, gvf (default tmrt,utci,shadow)",
+           "of tmrt, utci, pet, shadow, kdown, kup, kside, ldown, lup, lside, gvf, kside_east … lside_north "
+           "(default tmrt,utci,shadow)",
            "LIST");
   add_text(app, "--format", a.format, "of nc (run.nc), tif and npy (a file a step and output) (default nc)",
            "LIST");

@@ -14,9 +14,30 @@
 
 namespace lockstep::urban {
 
-/// A grid a time step. Temperatures in °C, fluxes in W/m², `shadow` 0 … 1 (1 = sun), `gvf` a share of 0 … 1.
-enum class SeriesOutput { tmrt, utci, pet, shadow, kdown, kup, kside, ldown, lup, lside, gvf };
-inline constexpr int kSeriesOutputs = 11;
+/// A grid a time step. Temperatures in °C, fluxes in W/m², `shadow` 0 … 1 (1 = sun), `gvf` a share of 0 … 1. The last
+/// eight are what vertical planes that face a side receive.
+enum class SeriesOutput {
+  tmrt,
+  utci,
+  pet,
+  shadow,
+  kdown,
+  kup,
+  kside,
+  ldown,
+  lup,
+  lside,
+  gvf,
+  kside_east,
+  kside_south,
+  kside_west,
+  kside_north,
+  lside_east,
+  lside_south,
+  lside_west,
+  lside_north
+};
+inline constexpr int kSeriesOutputs = 19;
 std::string_view name(SeriesOutput output);  ///< "tmrt"
 /// Throws InputError for another name.
 SeriesOutput parse_series_output(std::string_view text);
@@ -66,7 +87,8 @@ struct SeriesTimes {
   double timestep_wall_time_s = 0;  ///< mean
   double timestep_wall_time_p95_s = 0;
   double tile_turnaround_ms = 0, tile_turnaround_p95_ms = 0;
-  double gpu_stage_time_ms = 0;
+  /// What the stages took, over all tiles: "shadow", "gvf", "radiation", "sky", "comfort"; and of that on a GPU.
+  std::map<std::string, double> stage_time_ms, gpu_stage_time_ms;
   double stitch_ms = 0;  ///< putting tiles together
   double copy_ms = 0;    ///< device to host
   double write_ms = 0;   ///< of the writing thread

@@ -73,8 +73,9 @@ void add_comfort_cases(CaseRegistry& registry) {
   registry.add(comfort_case(
       "urban.pet", kernels::pet, 0.02,
       [](const Device& device, const ComfortInput& s, const Buffer& tmrt, const Buffer& out) {
-        const Buffer table = device.upload(PetStep(s.ta, s.rh, s.wind).table);
-        return [=] { pet_grid(device, {}, table, tmrt, out); };
+        const PetStep step(s.ta, s.rh, s.wind);
+        const Buffer table = device.upload(step.table);
+        return [=, first = step.first_c] { pet_grid(device, {}, first, table, tmrt, out); };
       },
       [](const ComfortInput& s) {
         return [even = std::make_shared<EvenPet>(s.ta, s.rh, s.wind)](double tmrt) { return (*even)(tmrt); };

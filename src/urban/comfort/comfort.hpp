@@ -70,8 +70,9 @@ struct UtciStep {
 /// PET as a function of Tmrt alone: EvenPet in a table, with straight lines between its entries. Tmrt outside of it gives
 /// NaN.
 struct PetStep {
-  static constexpr double kFirst = -40, kLast = 90;  ///< °C
-  std::vector<float> table;                          ///< from kFirst to kLast in equal steps
+  static constexpr double kBelow = 40, kAbove = 100;  ///< of the air's whole degrees, K
+  double first_c;
+  std::vector<float> table;  ///< from first_c on in equal steps
 
   PetStep(double ta_c, double rh_percent, double wind_1m1, const Person& person = {});
   double operator()(double tmrt_c) const;
@@ -84,8 +85,8 @@ void utci_grid(const Device& device, const Stream& stream, const UtciStep& step,
 void pet_grid(const Device& device, const Stream& stream, const PetStep& step, const Buffer& tmrt,
               const Buffer& out);
 /// With PetStep::table resident, for those who copy the tables of many steps at once.
-void pet_grid(const Device& device, const Stream& stream, const Buffer& table, const Buffer& tmrt,
-              const Buffer& out);
+void pet_grid(const Device& device, const Stream& stream, double first_c, const Buffer& table,
+              const Buffer& tmrt, const Buffer& out);
 
 // ---- Classes of stress ----
 

@@ -49,16 +49,17 @@ const Kernel& pet() {
 
 }  // namespace kernels
 
-PetStep::PetStep(double ta_c, double rh_percent, double wind_1m1, const Person& person) {
+PetStep::PetStep(double ta_c, double rh_percent, double wind_1m1, const Person& person)
+    : first_c(std::floor(std::isfinite(ta_c) ? ta_c : 0) - kBelow) {
   EvenPet even(ta_c, rh_percent, wind_1m1, person);
-  const int entries = static_cast<int>(kLast - kFirst) * kEntriesPerKelvin + 1;
+  const int entries = static_cast<int>(kBelow + kAbove) * kEntriesPerKelvin + 1;
   table.reserve(static_cast<size_t>(entries));
   for (int k = 0; k < entries; ++k)
-    table.push_back(static_cast<float>(even(kFirst + static_cast<double>(k) / kEntriesPerKelvin)));
+    table.push_back(static_cast<float>(even(first_c + static_cast<double>(k) / kEntriesPerKelvin)));
 }
 
 double PetStep::operator()(double tmrt_c) const {
-  const double place = (tmrt_c - kFirst) * kEntriesPerKelvin;
+  const double place = (tmrt_c - first_c) * kEntriesPerKelvin;
   if (!(place >= 0 && place <= static_cast<double>(table.size() - 1)))
     return std::numeric_limits<double>::quiet_NaN();
   const size_t below = std::min(static_cast<size_t>(place), table.size() - 2);
@@ -73,15 +74,15 @@ void utci_grid(const Device& device, const Stream& stream, const UtciStep& step,
                    step.ta_c, c[0], c[1], c[2], c[3], c[4], c[5], c[6]);
 }
 
-void pet_grid(const Device& device, const Stream& stream, const Buffer& table, const Buffer& tmrt,
-              const Buffer& out) {
+void pet_grid(const Device& device, const Stream& stream, double first_c, const Buffer& table,
+              const Buffer& tmrt, const Buffer& out) {
   device.launch_on(stream, kernels::pet(), Extent{tmrt.elements()}, flat_grid(tmrt), flat_grid(table),
-                   flat_grid(out), PetStep::kFirst, kEntriesPerKelvin);
+                   flat_grid(out), first_c, kEntriesPerKelvin);
 }
 
 void pet_grid(const Device& device, const Stream& stream, const PetStep& step, const Buffer& tmrt,
               const Buffer& out) {
-  pet_grid(device, stream, upload_on(device, stream, step.table), tmrt, out);
+  pet_grid(device, stream, step.first_c, upload_on(device, stream, step.table), tmrt, out);
 }
 
 }  // namespace lockstep::urban

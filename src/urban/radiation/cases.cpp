@@ -131,7 +131,7 @@ Case step_case(const std::string& name, const RadiationOptions& options, bool pl
       reference::StepState state;
       const auto grids = reference::step_grids(site->city, site->walls, site->codes, options, forcing);
       const auto planes = reference::step(grids, forcing, options, state);
-      return std::vector{planes_of({planes.begin(), planes.end()}, site->city)};
+      return std::vector{planes_of({planes.begin(), planes.begin() + kRadiationOutputs}, site->city)};
     };
     p.bind = [=](const Device& device) {
       const auto model = std::make_shared<RadiationModel>(device, scene_of(*site), options);
@@ -143,6 +143,44 @@ Case step_case(const std::string& name, const RadiationOptions& options, bool pl
                              device.download<f32>(model->output(static_cast<RadiationOutput>(k)));
                          planes.emplace_back(plane.begin(), plane.end());
                        }
+                       return std::vector{planes_of(planes, site->city)};
+                     }};
+    };
+    return p;
+  };
+  return c;
+}
+
+/// What vertical planes that face four sides receive, everywhere.
+Case sides_case(const std::string& name, const RadiationOptions& options, bool plants) {
+  Case c;
+  c.name = name;
+  c.small = {"1x1", "3x40", "24x21"};
+  c.reference = c.webgpu = Bound::relative(1e-5);
+  c.kernels = [=] { return std::vector{kernels::sides(options.sky == SkyModel::anisotropic, plants)}; };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const SharedSite site = site_of(size, seed, plants, false);
+    const StepForcing forcing = noon(seed);
+    const double pixels = static_cast<double>(site->city.pixels());
+    const int patches = options.sky == SkyModel::anisotropic ? patch_count(options.view.patches) : 0;
+    CaseProblem p;
+    p.bytes = pixels * 4 * ((patches + 15) / 16 + (plants ? 15 : 5) + 5 + 10 + 5 + 8);
+    p.flops = pixels * (patches * 24.0 + 200);
+    p.reference = [=] {
+      reference::StepState state;
+      const auto grids = reference::step_grids(site->city, site->walls, site->codes, options, forcing);
+      const auto planes = reference::step(grids, forcing, options, state);
+      return std::vector{planes_of({planes.begin() + kRadiationOutputs, planes.end()}, site->city)};
+    };
+    p.bind = [=](const Device& device) {
+      const auto model = std::make_shared<RadiationModel>(device, scene_of(*site), options);
+      model->find_all_sides();
+      return CaseRun{[=] { model->step(forcing); },
+                     [=] {
+                       const auto all = device.download<f32>(model->sides());
+                       std::vector<std::vector<double>> planes;
+                       for (auto at = all.begin(); at != all.end(); at += site->city.pixels())
+                         planes.emplace_back(at, at + site->city.pixels());
                        return std::vector{planes_of(planes, site->city)};
                      }};
     };
@@ -273,6 +311,8 @@ void add_radiation_cases(CaseRegistry& registry) {
   registry.add(step_case("urban.step.anisotropic", options, true, false, true));
   registry.add(step_case("urban.step.anisotropic.cover", options, true, true, false));
   registry.add(step_case("urban.step.anisotropic.bare", options, false, false, true));
+  registry.add(sides_case("urban.sides.anisotropic", options, true));
+  registry.add(sides_case("urban.sides.anisotropic.bare", options, false));
   options.body = Body::box;
   options.posture = Posture::sitting;
   options.view.patches = SkyPatches::p145;
@@ -280,6 +320,8 @@ void add_radiation_cases(CaseRegistry& registry) {
   options = {};
   options.sky = SkyModel::isotropic;
   registry.add(step_case("urban.step.isotropic", options, true, false, true));
+  registry.add(sides_case("urban.sides.isotropic", options, true));
+  registry.add(sides_case("urban.sides.isotropic.bare", options, false));
   registry.add(step_case("urban.step.isotropic.bare", options, false, true, false));
   options.body = Body::box;
   options.constants = constants_of(Preset::umep);

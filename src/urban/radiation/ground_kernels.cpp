@@ -49,6 +49,11 @@ struct GroundRay {
         own_wall((bits & u32(kOwnWall)) != 0u) {}
 };
 
+/// Rays of a roof end where they start.
+Val<bool> is_building(const Words& geometry, const At<2>& at) {
+  return GroundRay(geometry, at, Val<i32>(0)).stop == 0;
+}
+
 /// Steps of a ray: the first `near`, and those from there to `far` in fours.
 struct GroundWay {
   const Ints& offsets;
@@ -86,7 +91,7 @@ Val<f32> mean_of(const Val<f32>& near, const Val<f32>& far) {
 
 void geometry_body(const At<2>& at, const Flat& ground, const Plane& walls, const Plane& aspect,
                    const Ints& sides, const Out<u32, 3>& out, const GroundWay& way) {
-  const Val<bool> wall = walls[at] > 0.0f;
+  const Val<bool> wall = walls[at] > 0.0f, on_ground = ground[way.p] > 0.0f;
   const Val<f32> direction = aspect[at] * float(std::numbers::pi / 180);
   for_(0, kGroundWords, [&](const Val<i32>& word) {
     Var<u32> bits(0u);
@@ -99,8 +104,13 @@ void geometry_body(const At<2>& at, const Flat& ground, const Plane& walls, cons
         const Val<i32> ends = n * 2 + select(here < 0.0f, Val<i32>(1), Val<i32>(0));
         first = min(Val<i32>(first), select(here > 0.0f, Val<i32>(1 << 20), ends));
       };
-      way.walk_near(ray, pass);
-      way.walk_far(ray, pass);
+      if_(
+          on_ground,
+          [&] {
+            way.walk_near(ray, pass);
+            way.walk_far(ray, pass);
+          },
+          [&] { first = 0; });
       const auto side = sides.wide<4>(ray * 4);
       const Val<f32> low = bitcast<f32>(side[1]), high = bitcast<f32>(side[2]);
       const Val<bool> south = !((direction < low) | (direction >= high));
@@ -119,33 +129,35 @@ void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, con
                  const Planes& out, const GroundWay& way, const Int& keep) {
   const Int &near = way.near, &far = way.far;
   const Val<f32> wall = table[int(kWallAlbedo)];
+  const Val<bool> building = is_building(geometry, at);
   Quarters quarters;
-  for (size_t q = 0; q < 4; ++q)
-    for_(kQuarters[q], kQuarters[q + 1], [&](const Val<i32>& ray) {
-      const GroundRay g(geometry, at, ray);
-      Var<f32> sum(0.0f);
-      const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) {
-        sum += select(n < g.stop, albedo[pixel], Val<f32>(0.0f));
-      };
-      way.walk_near(ray, pass);
-      Var<f32> close(sum);
-      way.walk_far(ray, pass);
-      if_(g.leaves & (keep != 0), [&] {
-        const Val<f32> last = albedo[way.place(ray, g.stop - 1)];
-        close += last * cast<f32>(max(near - g.stop, 0));
-        sum += last * cast<f32>(far - g.stop);
+  if_(!building, [&] {
+    for (size_t q = 0; q < 4; ++q)
+      for_(kQuarters[q], kQuarters[q + 1], [&](const Val<i32>& ray) {
+        const GroundRay g(geometry, at, ray);
+        Var<f32> sum(0.0f);
+        const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) {
+          sum += select(n < g.stop, albedo[pixel], Val<f32>(0.0f));
+        };
+        way.walk_near(ray, pass);
+        Var<f32> close(sum);
+        way.walk_far(ray, pass);
+        if_(g.leaves & (keep != 0), [&] {
+          const Val<f32> last = albedo[way.place(ray, g.stop - 1)];
+          close += last * cast<f32>(max(near - g.stop, 0));
+          sum += last * cast<f32>(far - g.stop);
+        });
+        const auto steps = [&](const Int& reach) {
+          return select(g.leaves, Val<f32>(0.0f), cast<f32>(max(Val<i32>(reach) - g.stop, 0)));
+        };
+        const Val<f32> near_wall = steps(near), far_wall = steps(far);
+        const Val<f32> near_part =
+            select(near_wall > 0.0f, (near_wall * wall + close) * table[int(kPerNearWall)],
+                   Val<f32>(close) * table[int(kPerNear)]);
+        quarters.sums[q] += mean_of(near_part, (far_wall * wall + sum) * table[int(kPerFar)]);
       });
-      const auto steps = [&](const Int& reach) {
-        return select(g.leaves, Val<f32>(0.0f), cast<f32>(max(Val<i32>(reach) - g.stop, 0)));
-      };
-      const Val<f32> near_wall = steps(near), far_wall = steps(far);
-      const Val<f32> near_part =
-          select(near_wall > 0.0f, (near_wall * wall + close) * table[int(kPerNearWall)],
-                 Val<f32>(close) * table[int(kPerNear)]);
-      quarters.sums[q] += mean_of(near_part, (far_wall * wall + sum) * table[int(kPerFar)]);
-    });
+  });
   const Val<f32> own = albedo[way.p];
-  const Val<bool> building = GroundRay(geometry, at, Val<i32>(0)).stop == 0;
   const auto views = quarters.views();
   for (int v = 0; v < 5; ++v) out(v, at) = select(building, own, views[size_t(v)]);
 }
@@ -218,7 +230,7 @@ struct RaySums {
     const Val<bool> inside = n < stop;
     const Val<u32> light = select(inside, fields.light[q], Val<u32>(0u));
     counts += light;
-    first_wall = min(Val<i32>(first_wall), select((light & kBesideSunlitWall) != 0u, n, Val<i32>(kNoStep)));
+    first_wall = select((light & kBesideSunlitWall) != 0u, n, Val<i32>(first_wall));
     if (!fields.covers()) return;
     lup += select(inside, (*fields.lup)[q], Val<f32>(0.0f));
     albedo += select(inside, (*fields.albedo)[q], Val<f32>(0.0f));
@@ -248,41 +260,44 @@ void view_body(const At<2>& at, const Words& geometry, const GroundFields& field
   const Val<f32> wall_lup = table[int(kWallExtra)], wall_albedo = table[int(kWallAlbedo)];
   const Val<f32> per_near = table[int(kPerNear)], per_near_wall = table[int(kPerNearWall)],
                  per_far = table[int(kPerFar)], per_far_wall = table[int(kPerFarWall)];
-  for (size_t q = 0; q < 4; ++q)
-    for_(kQuarters[q], kQuarters[q + 1], [&](const Val<i32>& ray) {
-      const GroundRay g(geometry, at, ray);
-      RaySums sums{fields, surface, table};
-      const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) { sums.add(pixel, n, g.stop); };
-      const auto last = [&] { return way.place(ray, g.stop - 1); };
-      Var<i32> near_first(RaySums::kNoStep);
-      way.walk_near(ray, [&](const Val<i32>& pixel, const Val<i32>& n) {
-        pass(pixel, n);
-        near_first = min(Val<i32>(near_first), Val<i32>(sums.first_wall));
+  const Val<bool> building = is_building(geometry, at);
+  if_(!building, [&] {
+    for (size_t q = 0; q < 4; ++q)
+      for_(kQuarters[q], kQuarters[q + 1], [&](const Val<i32>& ray) {
+        const GroundRay g(geometry, at, ray);
+        RaySums sums{fields, surface, table};
+        const auto pass = [&](const Val<i32>& pixel, const Val<i32>& n) { sums.add(pixel, n, g.stop); };
+        const auto last = [&] { return way.place(ray, g.stop - 1); };
+        Var<i32> near_first(RaySums::kNoStep);
+        way.walk_near(ray, [&](const Val<i32>& pixel, const Val<i32>& n) {
+          pass(pixel, n);
+          near_first = min(Val<i32>(near_first), Val<i32>(sums.first_wall));
+        });
+        const Val<bool> edge = g.leaves & (keep != 0);
+        if_(edge & (g.stop < near), [&] { sums.repeat(last(), near - g.stop); });
+        const RaySum close = sums.total();
+        const Val<i32> near_wall = near_first;
+        sums.first_wall = RaySums::kNoStep;
+        way.walk_far(ray, pass);
+        if_(edge, [&] { sums.repeat(last(), far - max(g.stop, near)); });
+        const RaySum all = sums.total();
+        const Val<i32> far_wall = min(near_wall, Val<i32>(sums.first_wall));
+        const Val<f32> walls_near = cast<f32>(max(near - near_wall, 0)),
+                       all_walls = cast<f32>(max(far - far_wall, 0));
+        const Val<bool> sees_near = walls_near > 0.0f, sees_far = all_walls > 0.0f;
+        const Val<f32> walls_far = select(g.own_wall & (far_wall == 0), Val<f32>(0.0f), all_walls);
+        const auto near_part = [&](const Val<f32>& ground, const Val<f32>& wall) {
+          return select(sees_near, (walls_near * wall + ground) * per_near_wall, ground * per_near);
+        };
+        const auto far_part = [&](const Val<f32>& ground, const Val<f32>& wall) {
+          return select(sees_far, (walls_far * wall + ground) * per_far_wall, ground * per_far);
+        };
+        lup_sums.sums[q] += mean_of(near_part(close.lup, wall_lup), far_part(all.lup, wall_lup));
+        albedo_sums.sums[q] +=
+            mean_of(near_part(close.albedo, wall_albedo), far_part(all.albedo, wall_albedo));
+        norm += min(far_part(all.share, Val<f32>(1.0f)), 1.0f);
       });
-      const Val<bool> edge = g.leaves & (keep != 0);
-      if_(edge & (g.stop < near), [&] { sums.repeat(last(), near - g.stop); });
-      const RaySum close = sums.total();
-      const Val<i32> near_wall = near_first;
-      sums.first_wall = RaySums::kNoStep;
-      way.walk_far(ray, pass);
-      if_(edge, [&] { sums.repeat(last(), far - max(g.stop, near)); });
-      const RaySum all = sums.total();
-      const Val<i32> far_wall = min(near_wall, Val<i32>(sums.first_wall));
-      const Val<f32> walls_near = cast<f32>(max(near - near_wall, 0)),
-                     all_walls = cast<f32>(max(far - far_wall, 0));
-      const Val<bool> sees_near = walls_near > 0.0f, sees_far = all_walls > 0.0f;
-      const Val<f32> walls_far = select(g.own_wall & (far_wall == 0), Val<f32>(0.0f), all_walls);
-      const auto near_part = [&](const Val<f32>& ground, const Val<f32>& wall) {
-        return select(sees_near, (walls_near * wall + ground) * per_near_wall, ground * per_near);
-      };
-      const auto far_part = [&](const Val<f32>& ground, const Val<f32>& wall) {
-        return select(sees_far, (walls_far * wall + ground) * per_far_wall, ground * per_far);
-      };
-      lup_sums.sums[q] += mean_of(near_part(close.lup, wall_lup), far_part(all.lup, wall_lup));
-      albedo_sums.sums[q] += mean_of(near_part(close.albedo, wall_albedo), far_part(all.albedo, wall_albedo));
-      norm += min(far_part(all.share, Val<f32>(1.0f)), 1.0f);
-    });
-  const Val<bool> building = GroundRay(geometry, at, Val<i32>(0)).stop == 0;
+  });
   const Val<f32> base = surface.emissivity * table[int(kAirLongwave)];
   const auto on_roofs = [&](const Val<f32>& own) { return select(building, own, Val<f32>(0.0f)); };
   RaySums here{fields, surface, table};

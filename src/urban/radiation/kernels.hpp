@@ -81,6 +81,12 @@ enum WordWord : int { kAllLuminance, kAllShort, kHighestThreshold };
 /// their number; of an open patch: side, down, and both times its longwave.
 enum RunWord : int { kRunWord, kRunFirst, kRunPatches, kRunSide, kRunDown, kRunLongSide, kRunLongDown };
 
+/// The table of sides, f32: beam on planes that face east, south, west and north, then kSideRow words a patch: light,
+/// longwave and downward weight of the open patch, below which tan asvf a wall there is sunlit; what it weighs on
+/// each plane; longwave of a sunlit wall.
+enum SideWord : int { kOpenShort, kOpenLong, kOpenDown, kLitBelow, kPlanes, kLitLong = kPlanes + 4 };
+inline constexpr int kSideHead = 4, kSideRow = 12, kSideFluxes = 8;
+
 /// What a pixel of the ground adds to a ray's counts: pixels in the sun, pixels under plants that the sun shines on,
 /// and whether a sunlit wall stands beside.
 inline constexpr int kUnderPlantShift = 12;
@@ -127,5 +133,10 @@ const Kernel& ground_night(bool covers);
 /// view (15 or 5, rows, cols), [states,] table, inout delay (5, rows, cols), out (8, rows, cols) in the order of
 /// RadiationOutput [, i32 words, runs])
 const Kernel& radiation(bool anisotropic, bool plants);
+
+/// Fluxes on vertical planes that face east, south, west and north: shortwave, then longwave. Before `radiation` of the
+/// same step. (At<2> core, light (core), ground planes, albedo planes, sky view, [states,] table, table of sides, delay,
+/// out (8, rows, cols) [, i32 patches])
+const Kernel& sides(bool anisotropic, bool plants);
 
 }  // namespace lockstep::urban::kernels

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
 
+#include "device/phase_clock.hpp"
 #include "lockstep/error.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/radiation/kernels.hpp"
@@ -156,6 +159,8 @@ struct RadiationModel::State {
   Buffer geometry, offsets, all_albedo;
   Buffer view, states;
   Buffer planes, delay, out, table;
+  std::optional<std::vector<std::array<int64_t, 2>>> side_pixels;  // empty: everywhere
+  Buffer sides, side_table;                                        // where they are found
 
   bool anisotropic() const { return options.sky == SkyModel::anisotropic; }
   int64_t row() const { return tile.row - scene.tile.row; }
@@ -176,8 +181,9 @@ struct RadiationModel::State {
 
   void upload_ground(const RadiationScene& from);
   void find_sky(const RadiationScene& from);
-  void shine(const StepForcing& forcing);
+  void shine(const StepForcing& forcing, const std::function<void(const char*)>& mark);
   void rest();
+  void face_sides(const StepForcing& forcing);
 };
 
 /// A ground grid with room for every ray.
@@ -309,11 +315,12 @@ RadiationModel::RadiationModel(RadiationModel&&) noexcept = default;
 RadiationModel& RadiationModel::operator=(RadiationModel&&) noexcept = default;
 
 /// Sunlight on the ground around the tile, and what the ground gives back.
-void RadiationModel::State::shine(const StepForcing& forcing) {
+void RadiationModel::State::shine(const StepForcing& forcing, const std::function<void(const char*)>& mark) {
   const Ray ray = plan_ray(city, {forcing.sun_azimuth_deg, forcing.sun_altitude_deg}, options.view.rays);
   const ShadowBuffers shadow = allocate_shadow(device, stream, ray, city, scene, true);
   cast_shadow(device, stream, scene, shadow);
   shade_walls(device, stream, scene, shadow, walls, aspect, sun_side(forcing.sun_azimuth_deg), lit);
+  mark("shadow");
   const Kernel& surface = kernels::ground_surface(scene.plants, covers);
   const Extent around{scene.tile.rows, scene.tile.cols};
   const int near = reach.near, far = reach.far, keep = keep_edge();
@@ -339,8 +346,57 @@ void RadiationModel::State::rest() {
     device.launch_on(stream, kernels::ground_night(false), core(), table, planes);
 }
 
-void RadiationModel::step(const StepForcing& forcing) {
+/// Fluxes on vertical planes, before the delay of this step is taken over.
+void RadiationModel::State::face_sides(const StepForcing& forcing) {
+  const std::vector<float> values = urban::side_table(forcing, options, anisotropic() ? &sky : nullptr);
+  device.write(side_table, values.data(), side_table.bytes(), stream);
+  const Kernel& kernel = kernels::sides(anisotropic(), scene.plants);
+  const auto face = [&](const Shape& from, const Shape& size, const Buffer& result) {
+    const auto plane = [&](const Buffer& grid) { return grid.window(from, size); };
+    const auto planes_of = [&](const Buffer& grids) {
+      return grids.window({0, from[0], from[1]}, {grids.shape()[0], size[0], size[1]});
+    };
+    const Buffer here = plane(light.window({reach.far, reach.far}, {tile.rows, tile.cols}));
+    if (anisotropic())
+      device.launch_on(stream, kernel, size, here, planes_of(planes), planes_of(all_albedo), planes_of(view),
+                       planes_of(states), table, side_table, planes_of(delay), result,
+                       static_cast<int32_t>(sky.patches.size()));
+    else
+      device.launch_on(stream, kernel, size, here, planes_of(planes), planes_of(all_albedo), planes_of(view),
+                       table, side_table, planes_of(delay), result);
+  };
+  if (side_pixels->empty()) return face({0, 0}, {tile.rows, tile.cols}, sides);
+  for (size_t k = 0; k < side_pixels->size(); ++k) {
+    const auto& [row, col] = (*side_pixels)[k];
+    face({row, col}, {1, 1}, sides.window({0, static_cast<int64_t>(k), 0}, {kernels::kSideFluxes, 1, 1}));
+  }
+}
+
+void RadiationModel::find_sides(const std::vector<std::array<int64_t, 2>>& pixels) {
   State& s = *state_;
+  s.side_pixels.reset();
+  if (pixels.empty()) return;
+  find_all_sides(static_cast<int64_t>(pixels.size()), 1);
+  s.side_pixels = pixels;
+}
+
+void RadiationModel::find_all_sides() { find_all_sides(state_->tile.rows, state_->tile.cols); }
+
+void RadiationModel::find_all_sides(int64_t rows, int64_t cols) {
+  State& s = *state_;
+  const int64_t patches = s.anisotropic() ? static_cast<int64_t>(s.sky.patches.size()) : 0;
+  s.side_pixels.emplace();
+  s.sides = s.device.allocate<f32>({kernels::kSideFluxes, rows, cols});
+  s.side_table = s.device.allocate<f32>({kernels::kSideHead + kernels::kSideRow * patches});
+}
+
+Buffer RadiationModel::sides() const { return state_->sides; }
+
+void RadiationModel::step(const StepForcing& forcing, device::PhaseClock* clock) {
+  State& s = *state_;
+  const auto mark = [&](const char* phase) {
+    if (clock) clock->mark(phase);
+  };
   DelayStep delay{};
   if (forcing.day())
     delay = advance(s.clock, forcing.step_days);
@@ -350,9 +406,11 @@ void RadiationModel::step(const StepForcing& forcing) {
   const std::vector<float> table = step_table(forcing, s.options, s.covers, sky, s.reach, delay);
   s.device.write(s.table, table.data(), s.table.bytes(), s.stream);
   if (forcing.day())
-    s.shine(forcing);
+    s.shine(forcing, mark);
   else
     s.rest();
+  mark("gvf");
+  if (s.side_pixels) s.face_sides(forcing);
   const Kernel& kernel = kernels::radiation(s.anisotropic(), s.scene.plants);
   const Buffer light = s.light.window({s.reach.far, s.reach.far}, {s.tile.rows, s.tile.cols});
   if (s.anisotropic())
@@ -361,6 +419,7 @@ void RadiationModel::step(const StepForcing& forcing) {
   else
     s.device.launch_on(s.stream, kernel, s.core(), light, s.planes, s.all_albedo, s.view, s.table, s.delay,
                        s.out);
+  mark("radiation");
 }
 
 Buffer RadiationModel::output(RadiationOutput which) const {

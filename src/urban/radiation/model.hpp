@@ -2,6 +2,7 @@
 // device, and a step uploads scalars alone. Results do not depend on the tiles, to the bit.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,10 @@
 #include "urban/radiation/constants.hpp"
 #include "urban/radiation/forcing.hpp"
 #include "urban/tiles/tiling.hpp"
+
+namespace lockstep::device {
+class PhaseClock;
+}
 
 namespace lockstep::urban {
 
@@ -80,10 +85,17 @@ class RadiationModel {
   RadiationModel(RadiationModel&&) noexcept;
   RadiationModel& operator=(RadiationModel&&) noexcept;
 
-  /// Steps come in the order of time: the warmth of surfaces lags behind.
-  void step(const StepForcing& forcing);
+  /// Steps come in the order of time: the warmth of surfaces lags behind. The clock is told the phases "shadow", "gvf" and
+  /// "radiation".
+  void step(const StepForcing& forcing, device::PhaseClock* clock = nullptr);
   /// Of the last step; valid until the next.
   Buffer output(RadiationOutput which) const;
+  /// From the next step on fluxes on vertical planes are found at these pixels (row, column) of the core, or everywhere.
+  void find_sides(const std::vector<std::array<int64_t, 2>>& pixels);
+  void find_all_sides();
+  /// W/m² of the last step on planes that face east, south, west, north: shortwave, then longwave. (8, rows, cols), or
+  /// (8, pixels, 1).
+  Buffer sides() const;
   /// The 15 view factors (15, rows, cols; 5 without plants).
   Buffer sky_view() const;
 
@@ -93,6 +105,7 @@ class RadiationModel {
   void restore(const std::vector<std::byte>& state);
 
  private:
+  void find_all_sides(int64_t rows, int64_t cols);
   struct State;
   std::unique_ptr<State> state_;
 };

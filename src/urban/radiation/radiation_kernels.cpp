@@ -149,20 +149,83 @@ Real longwave_side(const Views& v, int side, const Table& table, const Real& sha
          lup * 0.5f + (ldown + lup) * reflected * table[int(kWallReflects)] * 0.5f;
 }
 
-/// The warmth of the ground of this step and before: all directions and the four sides.
-std::array<std::optional<Real>, 5> delayed(const At<2>& at, const Planes& ground, const Table& table,
-                                           const InOut<f32, 3>& state) {
-  const Real weight = table[int(kDelayWeight)];
-  const Val<bool> first = table[int(kDelayFirst)] != 0.0f, keep = table[int(kDelayKeep)] != 0.0f;
-  std::array<std::optional<Real>, 5> lup;
+using Five = std::array<std::optional<Real>, 5>;  // all directions and the four sides
+
+/// The warmth of the ground of this step and before.
+struct Delayed {
+  Real weight;
+  Val<bool> first;
+  explicit Delayed(const Table& table)
+      : weight(table[int(kDelayWeight)]), first(table[int(kDelayFirst)] != 0.0f) {}
+  Real before(const Real& now, const Real& state) const { return select(first, now, state); }
+  Real mix(const Real& now, const Real& before) const { return now * (1.0f - weight) + before * weight; }
+};
+
+Five delayed(const At<2>& at, const Planes& ground, const Table& table, const InOut<f32, 3>& state) {
+  const Delayed delay(table);
+  const Val<bool> keep = table[int(kDelayKeep)] != 0.0f;
+  Five lup;
   for (int v = 0; v < 5; ++v) {
-    const Real now = ground(kLupPlane + v, at);
-    const Real before = select(first, now, state(v, at));
-    const Real out = now * (1.0f - weight) + before * weight;
+    const Real now = ground(kLupPlane + v, at), before = delay.before(now, state(v, at));
+    const Real out = delay.mix(now, before);
     state(v, at) = select(keep, out, before);
     lup[size_t(v)] = out;
   }
   return lup;
+}
+
+Five delayed(const At<2>& at, const Planes& ground, const Table& table, const Planes& state) {
+  const Delayed delay(table);
+  Five lup;
+  for (int v = 0; v < 5; ++v) {
+    const Real now = ground(kLupPlane + v, at);
+    lup[size_t(v)] = delay.mix(now, delay.before(now, state(v, at)));
+  }
+  return lup;
+}
+
+/// Sunlight at a pixel and what walls and the ground reflect of it.
+struct Sunlight {
+  Real shadow, share, view_sky, mix, from_walls, even;
+  Five kup;
+
+  Sunlight(const At<2>& at, const Light& light, const Planes& ground, const Planes& albedo, const Views& v,
+           const Table& table)
+      : shadow(shadow_of(light[at], table)),
+        share(share_of(v, table)),
+        view_sky(clamp(v.svf[0] - (1.0f - v.veg[0]) * table[int(kViewOpacity)], 0.0f, 1.0f)),
+        mix(table[int(kGlobal)] * (1.0f - share) + table[int(kDiffuse)] * share),
+        from_walls(table[int(kWallAlbedo)] * (1.0f - view_sky) * mix),
+        even(table[int(kDiffuse)] * view_sky) {
+    for (int d = 0; d < 5; ++d)
+      kup[size_t(d)] =
+          ground(kAlbedoPlane + d, at) * table[int(kBeamDown)] + (even + from_walls) * albedo(d, at);
+  }
+  /// What a side gets beside the beam under an isotropic sky, twice.
+  Real twice_side(const Views& v, size_t d, const Table& table) const {
+    const Real walls = 1.0f - side_share(v.svf[d]);
+    const Real leaves = (1.0f - side_share(open_share(v.svf[d], v.veg[d]))) - walls;
+    const Real covered = walls + leaves * (1.0f - table[int(kCanopy)]);
+    return *kup[d] + table[int(kDiffuse)] * (1.0f - covered) + table[int(kWallAlbedo)] * covered * mix;
+  }
+
+ private:
+  static Real shadow_of(const Val<u32>& lit, const Table& table) {
+    return select((lit & kInSun) != 0u, Real(1.0f),
+                  select((lit & kUnderPlant) != 0u, table[int(kCanopy)], Real(0.0f)));
+  }
+  static Real share_of(const Views& v, const Table& table) {
+    const Real open = max(open_share(v.svf[0], v.veg[0]), 0.0f);
+    return select(table[int(kWallShadowOne)] != 0.0f, Real(1.0f),
+                  wall_shadow_share(sqrt((1.0f - open) / open) * table[int(kHalfTanZenith)]));
+  }
+};
+
+/// Longwave from above under an isotropic sky.
+Real longwave_down(const Views& v, const Table& table) {
+  const Real svf = v.svf[0], veg = v.veg[0], aveg = v.aveg[0], sky = table[int(kSkyLongwave)];
+  return open_share(svf, veg) * sky + (2.0f - veg - aveg) * table[int(kWallLongwave)] +
+         (aveg - svf) * table[int(kWallLitLongwave)] + (2.0f - svf - veg) * table[int(kWallReflects)] * sky;
 }
 
 /// The packed sky of a pixel.
@@ -176,42 +239,22 @@ void radiation_body(const At<2>& at, const Light& light, const Planes& ground, c
                     const InOut<f32, 3>& state, const Out<f32, 3>& out) {
   const auto slot = [&](int k) { return table[k]; };
   const Views v(view, at, plants);
-  const Val<u32> lit = light[at];
-  const Real shadow =
-      select((lit & kInSun) != 0u, Real(1.0f), select((lit & kUnderPlant) != 0u, slot(kCanopy), Real(0.0f)));
-  const Real svf = v.svf[0], veg = v.veg[0], aveg = v.aveg[0];
+  const Real svf = v.svf[0];
   const auto lup = delayed(at, ground, table, state);
+  const Sunlight sun(at, light, ground, albedo, v, table);
 
   // Shortwave.
-  const Real open = max(open_share(svf, veg), 0.0f);
-  const Real share = select(slot(kWallShadowOne) != 0.0f, Real(1.0f),
-                            wall_shadow_share(sqrt((1.0f - open) / open) * slot(kHalfTanZenith)));
-  const Real view_sky = clamp(svf - (1.0f - veg) * slot(kViewOpacity), 0.0f, 1.0f);
-  const Real mix = slot(kGlobal) * (1.0f - share) + slot(kDiffuse) * share;
-  const Real from_walls = slot(kWallAlbedo) * (1.0f - view_sky) * mix;
-  const Real even = slot(kDiffuse) * view_sky, beam_down = slot(kBeamDown);
   PatchSums patches;
   if (states) {
     add_open_sky(at, states->states, table, states->words, states->runs, patches);
     if_(slot(kSunUp) != 0.0f, [&] { add_light(at, states->states, table, states->words, svf, patches); });
   }
-  const Real kdown = beam_down * shadow +
-                     (states ? slot(kDiffuse) * (patches.under * slot(kCanopy) + patches.open) : even) +
-                     from_walls;
-  std::array<std::optional<Real>, 5> kup;
-  for (int d = 0; d < 5; ++d)
-    kup[size_t(d)] = ground(kAlbedoPlane + d, at) * beam_down + (even + from_walls) * albedo(d, at);
-  Real faces = shadow * slot(kFaceBeam), curved = shadow * slot(kCurvedBeam);
-  for (size_t d = 1; d <= kSideViews; ++d) {
-    Real face = *kup[d];
-    if (!states) {
-      const Real walls = 1.0f - side_share(v.svf[d]);
-      const Real leaves = (1.0f - side_share(open_share(v.svf[d], v.veg[d]))) - walls;
-      const Real covered = walls + leaves * (1.0f - slot(kCanopy));
-      face = face + slot(kDiffuse) * (1.0f - covered) + slot(kWallAlbedo) * covered * mix;
-    }
-    faces = faces + face * 0.5f;
-  }
+  const Real kdown = slot(kBeamDown) * sun.shadow +
+                     (states ? slot(kDiffuse) * (patches.under * slot(kCanopy) + patches.open) : sun.even) +
+                     sun.from_walls;
+  Real faces = sun.shadow * slot(kFaceBeam), curved = sun.shadow * slot(kCurvedBeam);
+  for (size_t d = 1; d <= kSideViews; ++d)
+    faces = faces + (states ? *sun.kup[d] : sun.twice_side(v, d, table)) * 0.5f;
   const Real covered_side = slot(kSideTotal) - patches.side, covered_down = slot(kDownTotal) - patches.down;
   if (states)
     curved = curved + (slot(kWallShadedShortwave) * covered_side + patches.short_side + patches.lit_short);
@@ -225,12 +268,9 @@ void radiation_body(const At<2>& at, const Light& light, const Planes& ground, c
     long_curved = patches.long_side + covered * covered_side + patches.lit_long;
     for (size_t d = 1; d <= kSideViews; ++d) long_faces = long_faces + *lup[d] * 0.5f;
   } else {
-    const Real wall_long = slot(kWallLongwave);
-    ldown = open_share(svf, veg) * slot(kSkyLongwave) + (2.0f - veg - aveg) * wall_long +
-            (aveg - svf) * slot(kWallLitLongwave) +
-            (2.0f - svf - veg) * slot(kWallReflects) * slot(kSkyLongwave);
+    ldown = longwave_down(v, table);
     for (int side = 0; side < kSideViews; ++side)
-      long_faces = long_faces + longwave_side(v, side, table, share, ldown, *lup[size_t(side + 1)]);
+      long_faces = long_faces + longwave_side(v, side, table, sun.share, ldown, *lup[size_t(side + 1)]);
   }
 
   // The body.
@@ -238,19 +278,77 @@ void radiation_body(const At<2>& at, const Light& light, const Planes& ground, c
              curved_share = slot(kCurvedShare);
   const Real around_short = curved * curved_share + faces * side_share_of_body;
   const Real around_long = long_curved * curved_share + long_faces * side_share_of_body;
-  const Real absorbed = slot(kAbsorbShort) * (around_short + (kdown + *kup[0]) * up_share) +
+  const Real absorbed = slot(kAbsorbShort) * (around_short + (kdown + *sun.kup[0]) * up_share) +
                         slot(kAbsorbLong) * (around_long + (ldown + up) * up_share);
   const Real kelvin = sqrt(sqrt(max(absorbed, 0.0f) / slot(kBodySigma)));
   const Real all_sides = side_share_of_body * float(kSideViews);
   const Real results[] = {clamp(kelvin - slot(kKelvin), slot(kLowest), slot(kHighest)),
                           kdown,
-                          *kup[0],
+                          *sun.kup[0],
                           around_short / all_sides,
                           ldown,
                           up,
                           around_long / all_sides,
-                          shadow};
+                          sun.shadow};
   for (int k = 0; k < 8; ++k) out(k, at) = results[k];
+}
+
+/// Patches of the sky on planes that face the four sides.
+struct SideSums {
+  Var<f32> down{0.0f};  // of open patches
+  std::vector<Var<f32>> light, longwave, covered;
+
+  SideSums(const At<2>& at, const States& states, const Int& patches, const Real& svf, const Table& table,
+           const Table& sides) {
+    for (int d = 0; d < kSideViews; ++d)
+      for (auto* sums : {&light, &longwave, &covered}) sums->emplace_back(0.0f);
+    const Real tan_view = sqrt((1.0f - svf) / svf);
+    for_(0, patches, [&](const Val<i32>& k) {
+      const Val<u32> state = (states(k >> 4, at) >> cast<u32>((k & 15) * 2)) & 3u;
+      const Val<i32> row = k * kSideRow + kSideHead;
+      const auto open = sides.wide<4>(row), plane = sides.wide<4>(row + int(kPlanes));
+      const Val<bool> sky = state == 0u, lit = (state == 2u) & (tan_view < open[kLitBelow]);
+      const Real shines =
+          select(sky, open[kOpenShort],
+                 select(lit, table[int(kWallLitShortwave)], table[int(kWallShadedShortwave)]));
+      const Real glows =
+          select(sky, open[kOpenLong], select(lit, sides[row + int(kLitLong)], table[int(kWallRadiance)]));
+      down += select(sky, open[kOpenLong] * open[kOpenDown], Real(0.0f));
+      for (size_t d = 0; d < size_t(kSideViews); ++d) {
+        const Real weight = plane[int(d)];
+        light[d] += shines * weight;
+        longwave[d] += glows * weight;
+        covered[d] += select(sky, Real(0.0f), weight);
+      }
+    });
+  }
+};
+
+/// The packed sky of a pixel, patch by patch.
+struct SkyPatchStates {
+  const States& states;
+  const Int& patches;
+};
+
+void sides_body(const At<2>& at, const Light& light, const Planes& ground, const Planes& albedo,
+                const Planes& view, const SkyPatchStates* sky, bool plants, const Table& table,
+                const Table& sides, const Planes& state, const Out<f32, 3>& out) {
+  const Views v(view, at, plants);
+  const auto lup = delayed(at, ground, table, state);
+  const Sunlight sun(at, light, ground, albedo, v, table);
+  std::optional<SideSums> patches;
+  if (sky) patches.emplace(at, sky->states, sky->patches, v.svf[0], table, sides);
+  const Real ldown = sky ? Real(0.0f) : longwave_down(v, table);
+  const Real reflected = sky ? (patches->down + *lup[0]) * table[int(kReflectedRadiance)] : Real(0.0f);
+  for (int side = 0; side < kSideViews; ++side) {
+    const size_t d = size_t(side);
+    const Real beam = sun.shadow * sides[side];
+    out(side, at) = sky ? beam + patches->light[d] + *sun.kup[d + 1] * 0.5f
+                        : beam + sun.twice_side(v, d + 1, table) * 0.5f;
+    out(kSideViews + side, at) =
+        sky ? patches->longwave[d] + reflected * patches->covered[d] + *lup[d + 1] * 0.5f
+            : longwave_side(v, side, table, sun.share, ldown, *lup[d + 1]);
+  }
 }
 
 Kernel make_isotropic(bool plants) {
@@ -270,11 +368,34 @@ Kernel make_anisotropic(bool plants) {
                 });
 }
 
+Kernel make_isotropic_sides(bool plants) {
+  return kernel(plants ? "urban.radiation.sides.isotropic.plants" : "urban.radiation.sides.isotropic",
+                [plants](At<2> at, Light light, Planes ground, Planes albedo, Planes view, Table table,
+                         Table sides, Planes state, Out<f32, 3> out) {
+                  sides_body(at, light, ground, albedo, view, nullptr, plants, table, sides, state, out);
+                });
+}
+
+Kernel make_anisotropic_sides(bool plants) {
+  return kernel(plants ? "urban.radiation.sides.anisotropic.plants" : "urban.radiation.sides.anisotropic",
+                [plants](At<2> at, Light light, Planes ground, Planes albedo, Planes view, States states,
+                         Table table, Table sides, Planes state, Out<f32, 3> out, Int patches) {
+                  const SkyPatchStates sky{states, patches};
+                  sides_body(at, light, ground, albedo, view, &sky, plants, table, sides, state, out);
+                });
+}
+
 }  // namespace
 
 const Kernel& radiation(bool anisotropic, bool plants) {
   static const Kernel all[2][2] = {{make_isotropic(false), make_isotropic(true)},
                                    {make_anisotropic(false), make_anisotropic(true)}};
+  return all[anisotropic][plants];
+}
+
+const Kernel& sides(bool anisotropic, bool plants) {
+  static const Kernel all[2][2] = {{make_isotropic_sides(false), make_isotropic_sides(true)},
+                                   {make_anisotropic_sides(false), make_anisotropic_sides(true)}};
   return all[anisotropic][plants];
 }
 

@@ -58,6 +58,7 @@ inline int faces_away_from(double aspect_deg, bool wall, double azimuth_deg) {
 struct GroundSums {
   double lup = 0, albedo = 0, sun = 0, albedo_all = 0;
   double wall_lup = 0, wall_albedo = 0, wall_sun = 0, wall_albedo_all = 0;
+  bool wall_seen = false;
 };
 
 inline GroundView ground_view(const GroundInput& in) {
@@ -89,7 +90,7 @@ inline GroundView ground_view(const GroundInput& in) {
         const size_t p = static_cast<size_t>(row * in.cols + col);
         GroundSums sums, close;
         double f = in.buildings[p], b = 0, l = 0, al = 0, sh = 0, all = 0, wall = 0;
-        bool sun_seen = false, wall_seen = false;
+        bool sun_seen = false;
         for (size_t n = 0; n < steps.size(); ++n) {
           const int64_t r = row + steps[n].first, q_col = col + steps[n].second;
           if (r >= 0 && r < in.rows && q_col >= 0 && q_col < in.cols) {
@@ -109,11 +110,11 @@ inline GroundView ground_view(const GroundInput& in) {
           sums.sun += sh * f;
           sums.albedo_all += all * f;
           sun_seen = sun_seen || wall * f > 0;
-          wall_seen = wall_seen || 1 - f > 0;
+          sums.wall_seen = sums.wall_seen || 1 - f > 0;
           sums.wall_lup += sun_seen * wall_lup;
           sums.wall_albedo += sun_seen * in.wall_albedo;
           sums.wall_sun += sun_seen;
-          sums.wall_albedo_all += wall_seen * in.wall_albedo;
+          sums.wall_albedo_all += sums.wall_seen * in.wall_albedo;
           if (static_cast<int>(n) + 1 <= in.near) close = sums;
         }
         const bool away = faces_away_from(in.wall_aspect_deg[p], in.wall_height[p] > 0, azimuth) > 0;
@@ -132,10 +133,9 @@ inline GroundView ground_view(const GroundInput& in) {
                                    blend(sums.albedo, sums.wall_albedo, far_sun, in.far)) +
                               in.albedo[p] * in.shadow[p] * roof;
         const double far_all =
-            wall_seen ? (sums.wall_albedo_all + sums.albedo_all) / in.far : sums.albedo_all / in.far;
+            sums.wall_seen ? (sums.wall_albedo_all + sums.albedo_all) / in.far : sums.albedo_all / in.far;
         const double all_albedo =
-            mean(blend(close.albedo_all, close.wall_albedo_all, close.wall_albedo_all > 0, in.near),
-                 far_all) *
+            mean(blend(close.albedo_all, close.wall_albedo_all, close.wall_seen, in.near), far_all) *
                 in.buildings[p] +
             in.albedo[p] * roof;
         out.norm[p] += std::min(1.0, blend(sums.sun, sums.wall_sun, far_sun, in.far)) / kGroundRays;

@@ -70,12 +70,15 @@ struct StepState {
   Views lup;
 };
 
-/// The planes of RadiationOutput.
-using StepPlanes = std::array<Reals, kRadiationOutputs>;
+/// The planes of RadiationOutput, then what vertical planes receive that face east, south, west and north: shortwave,
+/// longwave.
+inline constexpr size_t kSidePlanes = 8;
+using StepPlanes = std::array<Reals, kRadiationOutputs + kSidePlanes>;
 
 /// Longwave and shortwave of the patches on a pixel.
 struct PatchFluxes {
   double luminance = 0, kside = 0, lside = 0, ldown = 0;
+  std::array<double, 4> kface{}, lface{};  // vertical planes
 };
 
 inline PatchFluxes patch_fluxes(const StepGrids& g, size_t pixel, const StepForcing& f,
@@ -93,6 +96,7 @@ inline PatchFluxes patch_fluxes(const StepGrids& g, size_t pixel, const StepForc
              std::sin(g.sky.patches[k].altitude_deg * kRadian);
   PatchFluxes out;
   double sky_down = 0, hidden_side = 0, hidden_down = 0;
+  std::array<double, 4> hidden_face{};
   const size_t pixels = g.pixels();
   for (size_t k = 0; k < g.sky.patches.size(); ++k) {
     const auto state = static_cast<SkyState>(g.states.words[k / 16 * pixels + pixel] >> (2 * (k % 16)) & 3u);
@@ -125,6 +129,13 @@ inline PatchFluxes patch_fluxes(const StepGrids& g, size_t pixel, const StepForc
         if (s.day && apart > 90 && apart < 270) longwave = lit_wall / kPi;
       }
     }
+    for (size_t d = 0; d < 4; ++d) {
+      const double normal = 90.0 + 90.0 * static_cast<double>(d);
+      const double face = angle * std::cos(p) * std::max(0.0, std::cos((azimuth - normal) * kRadian));
+      out.kface[d] += shortwave * face;
+      out.lface[d] += longwave * face;
+      if (state != SkyState::sky) hidden_face[d] += face;
+    }
     out.kside += shortwave * side;
     out.lside += longwave * side;
     out.ldown += longwave * down;
@@ -132,6 +143,7 @@ inline PatchFluxes patch_fluxes(const StepGrids& g, size_t pixel, const StepForc
   const double reflected = (sky_down + lup) * (1 - ew) * 0.5 / kPi;
   out.ldown += reflected * hidden_down;
   out.lside += reflected * hidden_side;
+  for (size_t d = 0; d < 4; ++d) out.lface[d] += reflected * hidden_face[d];
   return out;
 }
 
@@ -236,14 +248,24 @@ inline StepPlanes step(const StepGrids& g, const StepForcing& f, const Radiation
     for (size_t d = 0; d < 4; ++d) {
       const double direct = shadow[p] * beam * s.face_beam[d];
       const SideSky side{g.view[d + 1][p], g.view[d + 6][p], g.view[d + 11][p]};
+      const double normal = (90.0 + 90.0 * static_cast<double>(d)) * kRadian,
+                   facing = std::cos(f.sun_azimuth_deg * kRadian - normal);
+      const double on_plane =
+          shadow[p] * beam * std::cos(f.sun_altitude_deg * kRadian) * std::max(0.0, facing);
+      const auto set_side = [&](double shortwave, double longwave) {
+        out[kRadiationOutputs + d][p] = (s.day ? on_plane : 0) + shortwave;
+        out[kRadiationOutputs + 4 + d][p] = longwave;
+      };
       if (anisotropic) {
         b.kside[d] = direct + 0.5 * kup[d + 1];
         b.lside[d] = 0.5 * ground.lup[d + 1][p];
+        set_side(patches.kface[d] + 0.5 * kup[d + 1], patches.lface[d] + b.lside[d]);
         continue;
       }
       b.kside[d] = shortwave_side(side, diffuse, s.wall_albedo, mix, psi, kup[d + 1], direct);
       b.lside[d] = longwave_side(side, {c.sigma, air_k, s.side_emissivity, o.wall.emissivity, s.wall_excess_k,
                                         s.wall_sun[d], share, b.ldown, ground.lup[d + 1][p]});
+      set_side(b.kside[d] - direct, b.lside[d]);
     }
     const auto mean_side = [&](double curved, const std::array<double, 4>& faces) {
       return (curved * body.curved + (faces[0] + faces[1] + faces[2] + faces[3]) * body.side) /
@@ -260,7 +282,7 @@ inline StepPlanes step(const StepGrids& g, const StepForcing& f, const Radiation
                                               mean_side(b.lside_curved, b.lside),
                                               shadow[p],
                                               ground.norm[p]};
-    for (size_t k = 0; k < out.size(); ++k) out[k][p] = values[k];
+    for (size_t k = 0; k < kRadiationOutputs; ++k) out[k][p] = values[k];
   }
   return out;
 }

@@ -114,9 +114,8 @@ StepScalars step_scalars(const StepForcing& f, const RadiationOptions& options) 
   if (cylinder) s.curved_beam = s.cos_altitude;
   const double toward[4] = {azimuth, azimuth - 90, azimuth - 180, azimuth - 270};
   const bool box_beam = !cylinder && (options.sky == SkyModel::isotropic || c.beam_on_box_sides);
-  for (size_t k = 0; k < 4; ++k) {
-    if (box_beam) s.face_beam[k] = std::max(0.0, s.cos_altitude * sine(toward[k]));
-  }
+  for (size_t k = 0; k < 4; ++k) s.plane_beam[k] = std::max(0.0, s.cos_altitude * sine(toward[k]));
+  if (box_beam) s.face_beam = s.plane_beam;
   // A wall seen to the east is sunlit from the west, and so on around.
   const bool facing[4] = {azimuth > 180, azimuth <= 90 || azimuth > 270, azimuth <= 180,
                           azimuth > 90 && azimuth <= 270};

@@ -68,7 +68,9 @@ struct StepScalars {
   double view_canopy = 0;                                    ///< ψ of the sky view
   bool wall_shadow_one = false;                              ///< F_sh is 1
   double wall_lit_shortwave = 0, wall_shaded_shortwave = 0;  ///< radiances towards the body
-  /// Beam on the faces of a box: factor of beam · shadow; east, south, west, north. 0 of a cylinder.
+  /// Beam on planes that face east, south, west and north: factor of beam · shadow.
+  std::array<double, 4> plane_beam{};
+  /// Beam on the faces of a box, the same. 0 of a cylinder.
   std::array<double, 4> face_beam{};
   double curved_beam = 0;  ///< the same on a cylinder's side
   /// Sine of the sun's height over each isotropic wall that faces a side, or below 0 where it does not.

@@ -187,6 +187,21 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   return table;
 }
 
+std::vector<float> side_table(const StepForcing& forcing, const RadiationOptions& options,
+                              const SkyDivision* sky) {
+  using namespace kernels;
+  const StepScalars s = step_scalars(forcing, options);
+  std::vector<float> table;
+  for (const double beam : s.plane_beam) table.push_back(static_cast<float>(s.beam * beam));
+  if (!sky) return table;
+  for (const PatchStep& p : patch_steps(*sky, forcing, options)) {
+    const double row[kSideRow] = {p.shortwave, p.longwave, p.down,     p.threshold,   p.faces[0],
+                                  p.faces[1],  p.faces[2], p.faces[3], p.lit_longwave};
+    for (const double value : row) table.push_back(static_cast<float>(value));
+  }
+  return table;
+}
+
 namespace {
 void fill_row(std::vector<int32_t>& offsets) { offsets.resize(kernels::offset_row(offsets.size())); }
 }  // namespace

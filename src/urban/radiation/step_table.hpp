@@ -19,6 +19,10 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
 int64_t step_table_size(const SkyDivision* sky, Body body);
 int32_t step_table_runs(const SkyDivision& sky, Body body);
 
+/// The table of sides (kernels::SideWord). `sky`: null for an isotropic one.
+std::vector<float> side_table(const StepForcing& forcing, const RadiationOptions& options,
+                              const SkyDivision* sky);
+
 /// Pixels of the rays over the ground from the pixel they start at, as kernels::kOffsetRow lays them out.
 struct GroundSteps {
   std::vector<int32_t> offsets;  ///< in a grid of that pitch

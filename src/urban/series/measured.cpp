@@ -28,14 +28,20 @@ std::vector<std::string> measured_fields(std::string_view line, char separator) 
 
 /// Names of poi.csv for a column of measurements, whatever its case.
 std::string canonical(const std::string& name) {
-  static constexpr const char* known[] = {"Tmrt", "Kdown", "Kup",  "Kside", "Ldown",
-                                          "Lup",  "Lside", "UTCI", "PET",   "shadow"};
+  static constexpr const char* known[] = {"Tmrt",  "Kdown", "Kup", "Kside",  "Ldown", "Lup",
+                                          "Lside", "UTCI",  "PET", "shadow", "Ke",    "Ks",
+                                          "Kw",    "Kn",    "Le",  "Ls",     "Lw",    "Ln"};
   const auto lower = [](std::string text) {
     for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return text;
   };
   for (const char* k : known)
     if (lower(k) == lower(name)) return k;
+  // "Keast" or "Kside_east": its first letter and that of the side
+  for (const char flux : {'K', 'L'})
+    for (const std::string_view side : {"east", "south", "west", "north"})
+      for (const char* between : {"", "side_"})
+        if (lower(name) == lower(fmt::format("{}{}{}", flux, between, side))) return {flux, side[0]};
   return name;
 }
 

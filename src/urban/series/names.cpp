@@ -12,7 +12,9 @@ namespace lockstep::urban {
 namespace {
 
 constexpr std::array<std::string_view, kSeriesOutputs> kNames = {
-    "tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf"};
+    "tmrt",        "utci",       "pet",         "shadow",     "kdown",      "kup",         "kside",
+    "ldown",       "lup",        "lside",       "gvf",        "kside_east", "kside_south", "kside_west",
+    "kside_north", "lside_east", "lside_south", "lside_west", "lside_north"};
 
 }  // namespace
 
@@ -49,6 +51,7 @@ nlohmann::ordered_json to_json(const SeriesResult& result) {
                          {"timestep_wall_time_p95_s", m.timestep_wall_time_p95_s},
                          {"tile_turnaround_ms", m.tile_turnaround_ms},
                          {"tile_turnaround_p95_ms", m.tile_turnaround_p95_ms},
+                         {"stage_time_ms", m.stage_time_ms},
                          {"gpu_stage_time_ms", m.gpu_stage_time_ms},
                          {"queue_depth_peak", result.tiles.queue_depth_peak},
                          {"in_flight_limit", result.tiles.workers},

@@ -165,26 +165,34 @@ void SeriesRun::record(const TileJob& job) {
   for (const StageRecord& stage : context.stages()) {
     if (!stage.stage.starts_with("urban.")) continue;
     fallbacks += stage.fallbacks;
-    if (stage.device.starts_with("cuda") || stage.device.starts_with("webgpu"))
-      m.gpu_stage_time_ms += stage.seconds * 1e3;
   }
-  Telemetry::global().event(std::string(job.stage) + ".series",
-                            {{"timestep_wall_time_s", m.timestep_wall_time_s},
-                             {"timestep_wall_time_p95_s", m.timestep_wall_time_p95_s},
-                             {"tile_turnaround_ms", m.tile_turnaround_ms},
-                             {"tile_turnaround_p95_ms", m.tile_turnaround_p95_ms},
-                             {"gpu_stage_time_ms", m.gpu_stage_time_ms},
-                             {"queue_depth_peak", t.queue_depth_peak},
-                             {"in_flight_limit", t.workers},
-                             {"gpu_fallback_count", fallbacks},
-                             {"stitch_ms", m.stitch_ms},
-                             {"copy_ms", m.copy_ms},
-                             {"write_ms", m.write_ms},
-                             {"wait_ms", m.wait_ms},
-                             {"tile_side", t.side},
-                             {"tiles", t.tiles},
-                             {"tiles_resumed", t.resumed},
-                             {"steps", result.steps}});
+  double on_gpu_ms = 0;
+  Fields by_stage;
+  for (const char* stage : {"shadow", "gvf", "radiation", "sky", "comfort"}) {
+    m.stage_time_ms[stage] = clock.stages[stage] * 1e3;
+    m.gpu_stage_time_ms[stage] = clock.gpu_stages[stage] * 1e3;
+    on_gpu_ms += m.gpu_stage_time_ms[stage];
+    by_stage.emplace_back(fmt::format("stage_time_ms_{}", stage), m.stage_time_ms[stage]);
+    by_stage.emplace_back(fmt::format("gpu_stage_time_ms_{}", stage), m.gpu_stage_time_ms[stage]);
+  }
+  Fields fields = {{"timestep_wall_time_s", m.timestep_wall_time_s},
+                   {"timestep_wall_time_p95_s", m.timestep_wall_time_p95_s},
+                   {"tile_turnaround_ms", m.tile_turnaround_ms},
+                   {"tile_turnaround_p95_ms", m.tile_turnaround_p95_ms},
+                   {"gpu_stage_time_ms", on_gpu_ms},
+                   {"queue_depth_peak", t.queue_depth_peak},
+                   {"in_flight_limit", t.workers},
+                   {"gpu_fallback_count", fallbacks},
+                   {"stitch_ms", m.stitch_ms},
+                   {"copy_ms", m.copy_ms},
+                   {"write_ms", m.write_ms},
+                   {"wait_ms", m.wait_ms},
+                   {"tile_side", t.side},
+                   {"tiles", t.tiles},
+                   {"tiles_resumed", t.resumed},
+                   {"steps", result.steps}};
+  fields.insert(fields.end(), by_stage.begin(), by_stage.end());
+  Telemetry::global().event(std::string(job.stage) + ".series", fields);
 }
 
 Walls find_walls(Context& context, const SeriesOptions& options, const SeriesInputs& inputs) {

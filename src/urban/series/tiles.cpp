@@ -49,10 +49,14 @@ std::optional<RadiationOutput> radiation_output(SeriesOutput output) {
     case SeriesOutput::lup: return RadiationOutput::lup;
     case SeriesOutput::lside: return RadiationOutput::lside;
     case SeriesOutput::gvf: return RadiationOutput::gvf;
-    case SeriesOutput::utci:
-    case SeriesOutput::pet: break;
+    default: return {};
   }
-  return {};
+}
+
+/// The plane of the sides, 0 … 7.
+std::optional<int64_t> side_of(SeriesOutput output) {
+  const auto side = static_cast<int64_t>(output) - static_cast<int64_t>(SeriesOutput::kside_east);
+  return side >= 0 ? std::optional(side) : std::nullopt;
 }
 
 template <class E>
@@ -88,10 +92,20 @@ SkyPart cut_sky(const StoredSky& sky, const City& city, const Tile& tile) {
 }  // namespace
 
 std::string_view name(PointValue value) {
-  static constexpr std::string_view names[kPointValues] = {"Kdown", "Kup",  "Kside",  "Ldown", "Lup",
-                                                           "Lside", "Tmrt", "UTCI",   "PET",   "shadow",
-                                                           "gvf",   "svf",  "svf_veg"};
+  static constexpr std::string_view names[kPointValues] = {
+      "Kdown", "Kup",     "Kside", "Ldown", "Lup", "Lside", "Tmrt", "UTCI", "PET", "shadow", "gvf",
+      "svf",   "svf_veg", "Ke",    "Ks",    "Kw",  "Kn",    "Le",   "Ls",   "Lw",  "Ln"};
   return names[static_cast<size_t>(value)];
+}
+
+void SeriesClock::add(const Device& device, const device::PhaseSeconds& seconds) {
+  const DeviceKind kind = device.info().kind;
+  const bool gpu = kind == DeviceKind::cuda || kind == DeviceKind::webgpu;
+  const std::lock_guard lock(mutex);
+  for (const auto& [phase, s] : seconds) {
+    stages[phase] += s;
+    if (gpu) gpu_stages[phase] += s;
+  }
 }
 
 StepLayout::StepLayout(const Tile& tile, size_t outputs, const std::vector<SeriesPoint>& points)
@@ -205,6 +219,20 @@ class TileRun {
     row_.resize(static_cast<size_t>(tile.cols));
   }
 
+  /// Sides are found everywhere where they are outputs, else at the points alone.
+  void find_sides(const std::vector<SeriesOutput>& outputs) {
+    all_sides_ = std::any_of(outputs.begin(), outputs.end(), [](SeriesOutput o) { return side_of(o); });
+    if (all_sides_) return model_.find_all_sides();
+    std::vector<std::array<int64_t, 2>> pixels;
+    for (const size_t number : layout_.points())
+      pixels.push_back({inputs_.points[number].row - tile_.row, inputs_.points[number].col - tile_.col});
+    model_.find_sides(pixels);
+    sides_.resize(pixels.size() * kSideValues);
+  }
+  Buffer plane_of_side(int64_t side) const {
+    return model_.sides().rows(side, 1).reshape({tile_.rows, tile_.cols});
+  }
+
   void read_plane(const Buffer& buffer, float* plane) const {
     device_.read(buffer, plane, buffer.bytes(), stream_);
     if (inputs_.city.missing == 0) return;
@@ -223,6 +251,7 @@ class TileRun {
   }
 
   void read_points(float* step, const StepForcing& f, double wind_10m, double wind_1m1) {
+    if (!sides_.empty()) device_.read(model_.sides(), sides_.data(), model_.sides().bytes(), stream_);
     for (size_t k = 0; k < layout_.points().size(); ++k) {
       const size_t number = layout_.points()[k];
       float* const values = layout_.point(step, k);
@@ -235,6 +264,10 @@ class TileRun {
       set(PointValue::utci, utci(f.air_c, f.humidity_percent, wind_10m, tmrt));
       set(PointValue::pet, pet(f.air_c, f.humidity_percent, tmrt, wind_1m1, inputs_.parameters.person));
       if (k >= views_.size()) find_view(number);
+      for (size_t side = 0; side < kSideValues; ++side)
+        values[static_cast<size_t>(PointValue::sides) + side] =
+            all_sides_ ? at_point(plane_of_side(static_cast<int64_t>(side)), number)
+                       : sides_[side * layout_.points().size() + k];
       set(PointValue::svf, views_[k].first);
       set(PointValue::svf_veg, views_[k].second);
       const SeriesPoint& point = inputs_.points[number];
@@ -258,7 +291,8 @@ class TileRun {
   RadiationModel& model_;
   const Tile& tile_;
   const StepLayout& layout_;
-  std::vector<float> row_;
+  std::vector<float> row_, sides_;
+  bool all_sides_ = false;
   std::vector<std::pair<float, float>> views_;
 };
 
@@ -277,8 +311,10 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
     sky.states = stored.states.empty() ? nullptr : stored.states.data();
   } else {
     computed.emplace(context.stage(kSkyStage, [&](const Device& device) {
+      const auto begin = StepClock::now();
       TileResult result(tile, kSkyViewGrids, plan_.words());
       compute_sky_tile(device, stream_of(device), inputs_.city, plan_, tile, result, [](int) {});
+      clock.add(device, {{"sky", seconds_from(begin)}});
       return result;
     }));
     for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = computed->plane(g);
@@ -294,6 +330,8 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
                                inputs_.land_cover.empty() ? nullptr : &inputs_.land_cover, tile, &sky};
     RadiationModel model(device, scene, inputs_.radiation, stream);
     TileRun run(inputs_, device, stream, model, tile, step_layout);
+    run.find_sides(outputs_);
+    device::PhaseClock phases(device, stream);
     Buffer utci_plane, pet_plane;
     if (!comfort_->utci.empty())
       utci_plane = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
@@ -301,15 +339,19 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
       pet_plane = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
     for (size_t k = 0; k < inputs_.steps.size(); ++k) {
       const auto begin = StepClock::now();
-      model.step(inputs_.steps[k].forcing);
+      phases.begin();
+      model.step(inputs_.steps[k].forcing, &phases);
       const Buffer tmrt = model.output(RadiationOutput::tmrt);
       if (!comfort_->utci.empty()) utci_grid(device, stream, comfort_->utci[k], tmrt, utci_plane);
       if (!comfort_->pet.empty()) pet_grid(device, stream, comfort_->pet[k], tmrt, pet_plane);
+      if (utci_plane || pet_plane) phases.mark("comfort");
       float* const step = sink.begin(k);
       const auto copying = StepClock::now();
       for (size_t o = 0; o < outputs_.size(); ++o) {
         const auto plane = radiation_output(outputs_[o]);
+        const auto side = side_of(outputs_[o]);
         run.read_plane(plane                               ? model.output(*plane)
+                       : side                              ? run.plane_of_side(*side)
                        : outputs_[o] == SeriesOutput::utci ? utci_plane
                                                            : pet_plane,
                        step_layout.plane(step, o));
@@ -319,6 +361,9 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
       sink.end(k);
       ++counted;
       advance(1);
+      device::PhaseSeconds taken;
+      phases.add_to(taken);
+      clock.add(device, taken);
       const std::lock_guard lock(clock.mutex);
       clock.step_seconds.push_back(seconds_from(begin));
       clock.copy_seconds += copied;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/phase_clock.hpp"
 #include "lockstep/context.hpp"
 #include "urban/series/inputs.hpp"
 #include "urban/sky/sky_plan.hpp"
@@ -16,8 +17,23 @@ namespace lockstep::urban {
 inline constexpr char kStepStage[] = "urban.step";
 
 /// What a point gets a step, beside the weather.
-enum class PointValue { kdown, kup, kside, ldown, lup, lside, tmrt, utci, pet, shadow, gvf, svf, svf_veg };
-inline constexpr size_t kPointValues = 13;
+enum class PointValue {
+  kdown,
+  kup,
+  kside,
+  ldown,
+  lup,
+  lside,
+  tmrt,
+  utci,
+  pet,
+  shadow,
+  gvf,
+  svf,
+  svf_veg,
+  sides  ///< the first of eight: short- and longwave on planes that face east, south, west, north
+};
+inline constexpr size_t kPointValues = 21, kSideValues = 8;
 std::string_view name(PointValue value);  ///< as in poi.csv: "Kdown"
 
 /// A step of a tile: a plane of the core an output, then kPointValues for each point in the core.
@@ -48,6 +64,9 @@ struct SeriesClock {
   std::mutex mutex;
   std::vector<double> step_seconds;
   double copy_seconds = 0;
+  device::PhaseSeconds stages, gpu_stages;  // all, and of them those on a GPU
+
+  void add(const Device& device, const device::PhaseSeconds& seconds);
 };
 
 class SeriesTiles {

@@ -96,8 +96,12 @@ OutputText text_of(SeriesOutput output) {
     case SeriesOutput::lup: return {"Longwave from below", "W m-2", "surface_upwelling_longwave_flux_in_air"};
     case SeriesOutput::lside: return {"Longwave on the sides of a body", "W m-2", ""};
     case SeriesOutput::gvf: return {"Share of sunlit surface in view", "1", ""};
+    default: break;
   }
-  return {};
+  const std::string text(name(output));  // "kside_east"
+  return {fmt::format("{} on a vertical plane that faces {}", text[0] == 'k' ? "Shortwave" : "Longwave",
+                      text.substr(text.find('_') + 1)),
+          "W m-2", ""};
 }
 
 std::string stamp_of(io::CivilMinutes time) {

@@ -1,5 +1,6 @@
 // The stages of thermal comfort by themselves.
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include "lockstep/error.hpp"
 #include "urban/comfort/comfort.hpp"
@@ -28,7 +29,8 @@ io::NpzArrays pet_stage(const StageInput& in) {
   person.sex = sex == 1 ? Sex::male : Sex::female;
   const auto ta = in.grid("ta"), rh = in.grid("rh"), v = in.grid("v"), tmrt = in.grid("tmrt");
   std::vector<double> out(ta.size());
-  for (size_t k = 0; k < out.size(); ++k) out[k] = pet(ta[k], rh[k], tmrt[k], v[k], person);
+  tbb::parallel_for(size_t{0}, out.size(),
+                    [&](size_t k) { out[k] = pet(ta[k], rh[k], tmrt[k], v[k], person); });
   return {{"pet", in.array(std::move(out))}};
 }
 
