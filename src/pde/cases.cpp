@@ -247,16 +247,17 @@ Case make_case(const CaseForm& form) {
   return c;
 }
 
-}  // namespace
+using Add = std::function<void(const CaseForm&)>;
 
-void add_pde_cases(CaseRegistry& registry) {
-  const std::vector<std::string> cubes{"64x64x64", "128x128x128", "256x256x256"};
-  const auto add = [&](CaseForm form) { registry.add(make_case(form)); };
-  add({.name = "pde.two_kernel.periodic", .bench = cubes});
-  add({.name = "pde.two_kernel.t1", .gradients = Gradients::t1, .bench = cubes});
-  add({.name = "pde.two_kernel.loss", .gradients = Gradients::none, .bench = cubes});
-  const std::string walls = "x=free_slip,y=dirichlet_face:1,z=no_slip";
-  add({.name = "pde.two_kernel.walls", .boundary = walls, .bench = cubes});
+const std::vector<std::string> kCubes{"64x64x64", "128x128x128", "256x256x256"};
+const std::vector<std::string> kSwept{"6x7x12", "9x8x65", "13x21x33"};
+const char* const kWalls = "x=free_slip,y=dirichlet_face:1,z=no_slip";
+
+void add_two_kernel_cases(const Add& add) {
+  add({.name = "pde.two_kernel.periodic", .bench = kCubes});
+  add({.name = "pde.two_kernel.t1", .gradients = Gradients::t1, .bench = kCubes});
+  add({.name = "pde.two_kernel.loss", .gradients = Gradients::none, .bench = kCubes});
+  add({.name = "pde.two_kernel.walls", .boundary = kWalls, .bench = kCubes});
   add({.name = "pde.two_kernel.mixed",
        .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=one_sided2",
        .mask = true,
@@ -285,8 +286,10 @@ void add_pde_cases(CaseRegistry& registry) {
   TransportOptions upwind;
   upwind.upwind = true;
   add({.name = "pde.two_kernel.upwind", .boundary = "y=clamp", .terms = upwind, .reference = false});
-  const std::vector<std::string> sweeps{"6x7x12", "9x8x65", "13x21x33"};
-  add({.name = "pde.fused.periodic", .path = Path::fused, .small = sweeps, .bench = cubes});
+}
+
+void add_fused_cases(const Add& add) {
+  add({.name = "pde.fused.periodic", .path = Path::fused, .small = kSwept, .bench = kCubes});
   add({.name = "pde.fused.large",
        .path = Path::fused,
        .f64_sums = true,
@@ -296,20 +299,23 @@ void add_pde_cases(CaseRegistry& registry) {
   add({.name = "pde.fused.t1",
        .path = Path::fused,
        .gradients = Gradients::t1,
-       .small = sweeps,
-       .bench = cubes});
-  add({.name = "pde.fused.walls", .boundary = walls, .path = Path::fused, .small = sweeps, .bench = cubes});
+       .small = kSwept,
+       .bench = kCubes});
+  add({.name = "pde.fused.walls", .boundary = kWalls, .path = Path::fused, .small = kSwept, .bench = kCubes});
   add({.name = "pde.fused.mixed",
        .boundary = "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip",
        .path = Path::fused,
        .mask = true,
-       .small = sweeps,
+       .small = kSwept,
        .bench = {"128x128x128", "256x256x256"}});
   add({.name = "pde.fused.order4",
        .order = 4,
        .path = Path::fused,
        .small = {"10x11x12", "12x10x37"},
        .bench = {"128x128x128", "256x256x256"}});
+}
+
+void add_two_sweep_cases(const Add& add) {
   for (int order : {4, 6, 8})
     add({.name = fmt::format("pde.two_sweep.order{}", order),
          .order = order,
@@ -328,6 +334,9 @@ void add_pde_cases(CaseRegistry& registry) {
        .small = {"19x37x72"},
        .bench = {"256x256x256", "512x512x512"},
        .stream = {32, 16, 1, 64, 4, 1}});
+}
+
+void add_trajectory_cases(const Add& add) {
   for (int levels : {1, 2, 3})
     add({.name = fmt::format("pde.trajectory.sweep{}", levels),
          .boundary = levels == 2 ? "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip" : "periodic",
@@ -344,6 +353,16 @@ void add_pde_cases(CaseRegistry& registry) {
        .levels = 16,
        .small = {"7x5x9"},
        .bench = {"64x64x64", "128x128x128", "256x256x256"}});
+}
+
+}  // namespace
+
+void add_pde_cases(CaseRegistry& registry) {
+  const Add add = [&](const CaseForm& form) { registry.add(make_case(form)); };
+  add_two_kernel_cases(add);
+  add_fused_cases(add);
+  add_two_sweep_cases(add);
+  add_trajectory_cases(add);
 }
 
 }  // namespace lockstep

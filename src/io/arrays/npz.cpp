@@ -133,6 +133,84 @@ uint32_t crc_of(std::span<const std::byte> bytes, uLong crc = crc32(0, nullptr, 
 void append(std::string& out, uint64_t value, int size) {
   for (int k = 0; k < size; ++k) out += static_cast<char>(value >> (8 * k) & 255);
 }
+constexpr uint16_t kVersion = 45;
+
+/// What both headers of a member hold. Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
+void append_common(std::string& out, const Member& member) {
+  constexpr uint16_t kDate1980 = 0x21;
+  append(out, kVersion, 2);
+  append(out, 0, 2);
+  append(out, member.method, 2);
+  append(out, 0, 2);
+  append(out, kDate1980, 2);
+  append(out, member.crc, 4);
+  append(out, kIn64, 4);
+  append(out, kIn64, 4);
+  append(out, member.name.size(), 2);
+}
+std::string local_header(const Member& member) {
+  std::string out;
+  append(out, kLocalHeader, 4);
+  append_common(out, member);
+  append(out, 20, 2);
+  out += member.name;
+  append(out, kZip64Field, 2);
+  append(out, 16, 2);
+  append(out, member.unpacked, 8);
+  append(out, member.packed, 8);
+  return out;
+}
+std::string central_header(const Member& member) {
+  std::string out;
+  append(out, kCentralHeader, 4);
+  append(out, kVersion | 3 << 8, 2);  // Made on Unix.
+  append_common(out, member);
+  append(out, 28, 2);
+  append(out, 0, 2);
+  append(out, 0, 2);
+  append(out, 0, 2);
+  append(out, 0100644u << 16, 4);
+  append(out, kIn64, 4);
+  out += member.name;
+  append(out, kZip64Field, 2);
+  append(out, 24, 2);
+  append(out, member.unpacked, 8);
+  append(out, member.packed, 8);
+  append(out, member.offset, 8);
+  return out;
+}
+/// What follows a directory of so many members and bytes at `at`.
+std::string end_records(uint64_t members, uint64_t bytes, uint64_t at) {
+  std::string out;
+  if (members == 0) {
+    // Readers know an archive by its first bytes, and one without members by the plain end record.
+    append(out, kEnd, 4);
+    out.append(18, '\0');
+    return out;
+  }
+  append(out, kEnd64, 4);
+  append(out, 44, 8);
+  append(out, kVersion, 2);
+  append(out, kVersion, 2);
+  append(out, 0, 4);
+  append(out, 0, 4);
+  append(out, members, 8);
+  append(out, members, 8);
+  append(out, bytes, 8);
+  append(out, at, 8);
+  append(out, kEnd64Locator, 4);
+  append(out, 0, 4);
+  append(out, at + bytes, 8);
+  append(out, 1, 4);
+  append(out, kEnd, 4);
+  append(out, 0, 4);
+  append(out, 0xffff, 2);
+  append(out, 0xffff, 2);
+  append(out, kIn64, 4);
+  append(out, kIn64, 4);
+  append(out, 0, 2);
+  return out;
+}
 
 /// A member's deflated content, kept beside the archive until it is whole: the archive states its size first.
 class DeflatedMember {
@@ -276,90 +354,20 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
       for (const auto part : parts) deflated->add(part);
       deflated->finish();
     }
-    const uint64_t stored_size = deflated ? deflated->size() : plain_size;
-    const std::string member = name + ".npy";
-    constexpr uint16_t kVersion = 45, kDate1980 = 0x21;
-    // Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
-    std::string local;
-    append(local, kLocalHeader, 4);
-    append(local, kVersion, 2);
-    append(local, 0, 2);
-    append(local, deflated ? kDeflated : kStored, 2);
-    append(local, 0, 2);
-    append(local, kDate1980, 2);
-    append(local, crc, 4);
-    append(local, kIn64, 4);
-    append(local, kIn64, 4);
-    append(local, member.size(), 2);
-    append(local, 20, 2);
-    local += member;
-    append(local, kZip64Field, 2);
-    append(local, 16, 2);
-    append(local, plain_size, 8);
-    append(local, stored_size, 8);
+    const Member member{name + ".npy", deflated ? kDeflated : kStored,
+                        crc,           deflated ? deflated->size() : plain_size,
+                        plain_size,    at};
+    const std::string local = local_header(member);
     file.write(local);
     if (deflated)
       deflated->copy_to(file);
     else
       for (const auto part : parts) file.write(part);
-
-    append(directory, kCentralHeader, 4);
-    append(directory, kVersion | 3 << 8, 2);  // Made on Unix.
-    append(directory, kVersion, 2);
-    append(directory, 0, 2);
-    append(directory, deflated ? kDeflated : kStored, 2);
-    append(directory, 0, 2);
-    append(directory, kDate1980, 2);
-    append(directory, crc, 4);
-    append(directory, kIn64, 4);
-    append(directory, kIn64, 4);
-    append(directory, member.size(), 2);
-    append(directory, 28, 2);
-    append(directory, 0, 2);
-    append(directory, 0, 2);
-    append(directory, 0, 2);
-    append(directory, 0100644u << 16, 4);
-    append(directory, kIn64, 4);
-    directory += member;
-    append(directory, kZip64Field, 2);
-    append(directory, 24, 2);
-    append(directory, plain_size, 8);
-    append(directory, stored_size, 8);
-    append(directory, at, 8);
-    at += local.size() + stored_size;
+    directory += central_header(member);
+    at += local.size() + member.packed;
   }
-  std::string end;
-  if (arrays.empty()) {
-    // Readers know an archive by its first bytes, and one without members by the plain end record.
-    append(end, kEnd, 4);
-    end.append(18, '\0');
-    file.write(end);
-    file.commit();
-    return;
-  }
-  append(end, kEnd64, 4);
-  append(end, 44, 8);
-  append(end, 45, 2);
-  append(end, 45, 2);
-  append(end, 0, 4);
-  append(end, 0, 4);
-  append(end, arrays.size(), 8);
-  append(end, arrays.size(), 8);
-  append(end, directory.size(), 8);
-  append(end, at, 8);
-  append(end, kEnd64Locator, 4);
-  append(end, 0, 4);
-  append(end, at + directory.size(), 8);
-  append(end, 1, 4);
-  append(end, kEnd, 4);
-  append(end, 0, 4);
-  append(end, 0xffff, 2);
-  append(end, 0xffff, 2);
-  append(end, kIn64, 4);
-  append(end, kIn64, 4);
-  append(end, 0, 2);
   file.write(directory);
-  file.write(end);
+  file.write(end_records(arrays.size(), directory.size(), at));
   file.commit();
 }
 

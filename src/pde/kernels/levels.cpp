@@ -51,6 +51,42 @@ const Value* beside(const Plan& plan, int field, int component, int level) {
   return t && t->point ? &*t->point : nullptr;
 }
 
+/// What sweeps hand on: gradients of the last level but one, and the cotangents of the last.
+Carry carry_of(const Plan& plan, const TrajectoryPart& part, const std::vector<int>& fields) {
+  Carry carry;
+  for (int f : fields)
+    for (int c = 0; c < plan.fields[size_t(f)].components; ++c) {
+      if (beside(plan, f, c, -1)) carry.gradients.push_back({f, c});
+      if (const Value* v = beside(plan, f, c, 1))
+        for (uint32_t leaf : autodiff::leaves_of(std::span(v, 1)))
+          if (plan.accesses[leaf].kind == Access::cotangent)
+            carry.cotangents.push_back(plan.accesses[leaf].number);
+    }
+  std::sort(carry.cotangents.begin(), carry.cotangents.end());
+  carry.cotangents.erase(std::unique(carry.cotangents.begin(), carry.cotangents.end()),
+                         carry.cotangents.end());
+  carry.reads = !part.first && carry.rows() > 0;
+  carry.writes = !part.last && carry.rows() > 0;
+  carry.level = part.levels - 1;
+  carry.residual = int(plan.residuals.size()) * carry.level;
+  return carry;
+}
+
+/// The level in front of the part: what the sweep before left, and what the first residual gives.
+Target target_before(Plan& p, const LevelCopy& first_level, int field, int component, const Value* after) {
+  Target t{field, component, -1, {}, {}, {}};
+  if (!after) return t;
+  if (p.carry.reads) {
+    Access row;
+    row.kind = Access::carried;
+    row.number = p.carry.row_of(field, component);
+    p.accesses.push_back(row);
+    t.point = p.graph->variable(fmt::format("carried{}", row.number));
+  }
+  t.after.push_back(first_level(*after));
+  return t;
+}
+
 }  // namespace
 
 std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& part,
@@ -88,22 +124,8 @@ std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& pa
     }
   }
 
-  Carry& carry = p.carry;
-  for (int f : fields)
-    for (int c = 0; c < plan.fields[size_t(f)].components; ++c) {
-      if (beside(plan, f, c, -1)) carry.gradients.push_back({f, c});
-      if (const Value* v = beside(plan, f, c, 1))
-        for (uint32_t leaf : autodiff::leaves_of(std::span(v, 1)))
-          if (plan.accesses[leaf].kind == Access::cotangent)
-            carry.cotangents.push_back(plan.accesses[leaf].number);
-    }
-  std::sort(carry.cotangents.begin(), carry.cotangents.end());
-  carry.cotangents.erase(std::unique(carry.cotangents.begin(), carry.cotangents.end()),
-                         carry.cotangents.end());
-  carry.reads = !part.first && carry.rows() > 0;
-  carry.writes = !part.last && carry.rows() > 0;
-  carry.level = part.levels - 1;
-  carry.residual = residuals * carry.level;
+  p.carry = carry_of(plan, part, fields);
+  const Carry& carry = p.carry;
   const auto row_of = [&](int number) {
     const auto at = std::find(carry.cotangents.begin(), carry.cotangents.end(), number);
     return int(carry.gradients.size()) + int(at - carry.cotangents.begin());
@@ -122,18 +144,7 @@ std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& pa
   for (int f : fields)
     for (int c = 0; c < plan.fields[size_t(f)].components; ++c) {
       const Value *before = beside(plan, f, c, 1), *after = beside(plan, f, c, -1);
-      Target first{f, c, -1, {}, {}, {}};
-      if (after) {
-        if (carry.reads) {
-          Access row;
-          row.kind = Access::carried;
-          row.number = carry.row_of(f, c);
-          p.accesses.push_back(row);
-          first.point = p.graph->variable(fmt::format("carried{}", row.number));
-        }
-        first.after.push_back(copies[0](*after));
-      }
-      add(std::move(first));
+      add(target_before(p, copies[0], f, c, after));
       for (int n = 0; n < part.levels; ++n) {
         Target t{f, c, n, {}, {}, {}};
         if (const Target* own = target_of(plan, f, c, 0)) {
