@@ -1,6 +1,9 @@
 #include "compile/llvm/machine.hpp"
 
 #include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -23,6 +26,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <cstdlib>
+#include <map>
 #include <mutex>
 
 #include "compile/llvm/kernel_code.hpp"
@@ -60,6 +64,16 @@ const HostProcessor& host_processor() {
   return host;
 }
 
+bool quick_code() {
+  static const bool quick = [] {
+    const char* text = std::getenv("LOCKSTEP_CPU_CODE");
+    if (!text || !*text || std::string_view(text) == "fast") return false;
+    if (std::string_view(text) == "quick") return true;
+    throw InputError("\"" + std::string(text) + "\"", "LOCKSTEP_CPU_CODE", "fast or quick");
+  }();
+  return quick;
+}
+
 std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
   static std::once_flag initialised;
   std::call_once(initialised, [] {
@@ -86,7 +100,8 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
   options.UnsafeFPMath = options.NoNaNsFPMath = options.NoInfsFPMath = options.NoSignedZerosFPMath = false;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, name, cpu.empty() ? host_processor().features : extra_features(), options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
+      llvm::CodeModel::Small, quick_code() ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default,
+      true));
 }
 
 VectorTarget vector_target(const llvm::TargetMachine& machine) {
@@ -102,6 +117,46 @@ VectorTarget vector_target(const llvm::TargetMachine& machine) {
 }
 
 namespace {
+
+/// Masked gathers and scatters as calls: where the processor has none, each becomes branches for every lane, and
+/// they are most of the code.
+void outline_masked(llvm::Module& module) {
+  std::vector<llvm::IntrinsicInst*> found;
+  for (llvm::Function& function : module)
+    for (llvm::Instruction& i : llvm::instructions(function))
+      if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+          call && (call->getIntrinsicID() == llvm::Intrinsic::masked_gather ||
+                   call->getIntrinsicID() == llvm::Intrinsic::masked_scatter))
+        found.push_back(call);
+  std::map<std::pair<llvm::Function*, llvm::Value*>, llvm::Function*> outlined;
+  for (llvm::IntrinsicInst* call : found) {
+    llvm::Function* intrinsic = call->getCalledFunction();
+    const unsigned alignment = call->getIntrinsicID() == llvm::Intrinsic::masked_gather ? 1 : 2;
+    std::vector<llvm::Value*> arguments(call->arg_begin(), call->arg_end());
+    llvm::Value* const aligned = arguments[alignment];
+    arguments.erase(arguments.begin() + alignment);
+    llvm::Function*& own = outlined[{intrinsic, aligned}];
+    if (!own) {
+      std::vector<llvm::Type*> types;
+      for (const llvm::Value* a : arguments) types.push_back(a->getType());
+      own = llvm::Function::Create(llvm::FunctionType::get(call->getType(), types, false),
+                                   llvm::GlobalValue::InternalLinkage, "masked", module);
+      own->addFnAttr(llvm::Attribute::NoInline);
+      llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "", own));
+      std::vector<llvm::Value*> passed;
+      for (llvm::Argument& a : own->args()) passed.push_back(&a);
+      passed.insert(passed.begin() + alignment, aligned);
+      llvm::Value* const result = b.CreateCall(intrinsic, passed);
+      if (call->getType()->isVoidTy())
+        b.CreateRetVoid();
+      else
+        b.CreateRet(result);
+    }
+    llvm::CallInst* const replaced = llvm::CallInst::Create(own, arguments, "", call->getIterator());
+    call->replaceAllUsesWith(replaced);
+    call->eraseFromParent();
+  }
+}
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
@@ -155,6 +210,7 @@ GeneratedModule generate(llvm::LLVMContext& context, const ir::Function& lowered
       emit_groups(unit);
     result.scratch_bytes = unit.scratch_bytes();
   }
+  if (quick_code()) outline_masked(module);
   const std::string bits = std::to_string(target.lanes * 32);
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;

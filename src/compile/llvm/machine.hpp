@@ -19,6 +19,8 @@ struct HostProcessor {
 const HostProcessor& host_processor();
 
 /// `cpu` empty: the host. Throws InputError for a processor that LLVM does not know.
+/// LOCKSTEP_CPU_CODE=quick: code of the same bits that takes less time to compile and more to run.
+bool quick_code();
 std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu);
 VectorTarget vector_target(const llvm::TargetMachine& machine);
 

@@ -85,7 +85,7 @@ struct Header {
 std::string cache_key(const ir::Function& lowered, std::string_view generator) {
   const HostProcessor& host = host_processor();
   return "cpu-object " + std::string(generator) + " LLVM " + LLVM_VERSION_STRING + " " + host.name + " " +
-         host.features + " " + ir::fingerprint(lowered);
+         host.features + (quick_code() ? " quick " : " ") + ir::fingerprint(lowered);
 }
 
 }  // namespace
