@@ -176,6 +176,9 @@ OwnedStream::~OwnedStream() {
 std::shared_ptr<OwnedStream> Core::new_stream() {
   auto stream = std::make_shared<OwnedStream>(*this);
   std::lock_guard lock(mutex_);
+  // Buffers that are there already may lie in memory that others gave back a moment ago.
+  check(driver_.event_record(memory_event_, memory_), DeviceFault::launch, "making a stream");
+  check(driver_.stream_wait(stream->handle, memory_event_, 0), DeviceFault::launch, "making a stream");
   queues_.push_back(stream);
   return stream;
 }

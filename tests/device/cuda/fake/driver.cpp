@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -26,6 +28,49 @@ std::set<uintptr_t> capturing, streams;
 uintptr_t next_handle = 0x1000;
 thread_local void* current_context = nullptr;
 int sticky = 0;
+
+// Work of streams that is put off (fake_defer): it runs when something waits, in an order drawn from `order` among
+// those that events allow. What a capture takes waits for the graph's launch either way.
+struct Work {
+  std::function<void()> run;
+  uint64_t after = 0;  // a record of an event; 0: none
+};
+uint64_t order = 0, records = 0;
+std::set<uint64_t> reached{0};
+std::map<uintptr_t, std::deque<Work>> queues;
+std::map<uintptr_t, uint64_t> events;  // the last record of each
+std::map<uintptr_t, std::vector<std::function<void()>>> graphs;
+std::map<size_t, std::vector<unsigned long long>>
+    pool;  // freed in the order of a stream: given again at once
+void (*kernel)(const FakeLaunch*) = nullptr;
+
+uintptr_t number(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
+
+void enqueue(void* stream, std::function<void()> run) {
+  if (capturing.contains(number(stream)))
+    graphs[number(stream)].push_back(std::move(run));
+  else if (order)
+    queues[number(stream)].push_back({std::move(run)});
+  else
+    run();
+}
+
+/// Runs work that is due until `done`; 719 where only work is left that waits for what never comes.
+template <class Done>
+int advance(Done done) {
+  while (!done()) {
+    std::vector<std::deque<Work>*> due;
+    for (auto& [stream, queue] : queues)
+      if (!queue.empty() && reached.contains(queue.front().after)) due.push_back(&queue);
+    if (due.empty()) return 719;
+    order = order * 6364136223846793005u + 1442695040888963407u;
+    std::deque<Work>& queue = *due[(order >> 33) % due.size()];
+    const Work next = std::move(queue.front());
+    queue.pop_front();
+    if (next.run) next.run();
+  }
+  return 0;
+}
 
 int setting(const char* name, int otherwise) {
   const char* text = std::getenv(name);
@@ -95,6 +140,18 @@ __attribute__((visibility("default"))) void fake_clear_launches() {
   const std::lock_guard lock(mutex);
   launches.clear();
 }
+__attribute__((visibility("default"))) void fake_defer(uint64_t seed) {
+  const std::lock_guard lock(mutex);
+  advance([] { return std::all_of(queues.begin(), queues.end(), [](auto& q) { return q.second.empty(); }); });
+  order = seed;
+  for (auto& [bytes, addresses] : pool)
+    for (const unsigned long long address : addresses) release(address);
+  pool.clear();
+}
+__attribute__((visibility("default"))) void fake_kernel(void (*run)(const FakeLaunch*)) {
+  const std::lock_guard lock(mutex);
+  kernel = run;
+}
 }
 
 API cuInit(unsigned) { return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : 100; }
@@ -154,13 +211,25 @@ API cuMemPoolGetAttribute(void*, int, void* value) {
   return std::memcpy(value, &none, 8), 0;
 }
 API cuMemPoolTrimTo(void*, size_t) { return 0; }
-API cuMemAllocFromPoolAsync(unsigned long long* to, size_t bytes, void*, void*) {
+API cuMemAllocFromPoolAsync(unsigned long long* to, size_t bytes, void*, void* stream) {
   const std::lock_guard lock(mutex);
-  return allocate(to, bytes, __func__);
+  if (!order) return allocate(to, bytes, __func__);
+  if (auto& kept = pool[bytes]; !kept.empty()) {
+    *to = kept.back();
+    kept.pop_back();
+  } else if (const int code = allocate(to, bytes, __func__)) {
+    return code;
+  }
+  enqueue(stream, [to = *to, bytes] { std::memset(reinterpret_cast<void*>(to), 0xdd, bytes); });
+  return 0;
 }
-API cuMemFreeAsync(unsigned long long address, void*) {
+API cuMemFreeAsync(unsigned long long address, void* stream) {
   const std::lock_guard lock(mutex);
-  return release(address);
+  if (!order) return release(address);
+  const size_t bytes = memory.at(reinterpret_cast<void*>(address));
+  enqueue(stream, [=] { std::memset(reinterpret_cast<void*>(address), 0xee, bytes); });
+  pool[bytes].push_back(address);
+  return 0;
 }
 API cuMemHostAlloc(void** to, size_t bytes, unsigned) {
   CHECKED;
@@ -172,21 +241,25 @@ API cuMemFreeHost(void* place) {
   --state.pinned_buffers;
   return std::free(place), 0;
 }
-API cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void*) {
+API cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   CHECKED;
-  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+  enqueue(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+  return 0;
 }
-API cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*) {
+API cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
   CHECKED;
-  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0;
+  enqueue(stream, [=] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
+  return 0;
 }
-API cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void*) {
+API cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void* stream) {
   CHECKED;
-  return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), 0;
+  enqueue(stream, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
+  return 0;
 }
-API cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void*) {
+API cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void* stream) {
   CHECKED;
-  return std::memset(reinterpret_cast<void*>(to), value, bytes), 0;
+  enqueue(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
+  return 0;
 }
 API cuStreamCreate(void** stream, unsigned) {
   CHECKED;
@@ -203,10 +276,12 @@ API cuStreamSynchronize(void* stream) {
   std::this_thread::sleep_for(std::chrono::microseconds(20));  // others may destroy streams meanwhile
   CHECKED;
   ++state.stream_waits;
-  return streams.contains(reinterpret_cast<uintptr_t>(stream)) ? 0 : 400;
+  if (const int code = advance([&] { return queues[number(stream)].empty(); })) return code;
+  return streams.contains(number(stream)) ? 0 : 400;
 }
-API cuStreamWaitEvent(void*, void*, unsigned) {
+API cuStreamWaitEvent(void* stream, void* event, unsigned) {
   CHECKED;
+  if (order) queues[number(stream)].push_back({{}, events[number(event)]});
   return 0;
 }
 API cuStreamBeginCapture_v2(void* stream, int) {
@@ -215,43 +290,47 @@ API cuStreamBeginCapture_v2(void* stream, int) {
 }
 API cuStreamEndCapture(void* stream, void** graph) {
   CHECKED;
-  if (!capturing.erase(reinterpret_cast<uintptr_t>(stream))) return 901;
+  if (!capturing.erase(number(stream))) return 901;
   ++state.live_graphs;
+  graphs[next_handle] = std::move(graphs[number(stream)]);
+  graphs.erase(number(stream));
   return *graph = reinterpret_cast<void*>(next_handle++), 0;
 }
-API cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) {
+API cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
   CHECKED;
   ++state.live_graphs;
+  graphs[next_handle] = graphs[number(graph)];
   return *exec = reinterpret_cast<void*>(next_handle++), 0;
 }
 API cuGraphUpload(void*, void*) {
   CHECKED;
   return 0;
 }
-API cuGraphLaunch(void*, void*) {
+API cuGraphLaunch(void* exec, void* stream) {
   CHECKED;
+  for (const auto& run : graphs[number(exec)]) enqueue(stream, run);
   return 0;
 }
-API cuGraphDestroy(void*) {
+API cuGraphDestroy(void* graph) {
   const std::lock_guard lock(mutex);
+  graphs.erase(number(graph));
   return --state.live_graphs, 0;
 }
-API cuGraphExecDestroy(void*) {
-  const std::lock_guard lock(mutex);
-  return --state.live_graphs, 0;
-}
+API cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 API cuEventCreate(void** event, unsigned) {
   CHECKED;
   ++state.live_events;
   return *event = reinterpret_cast<void*>(next_handle++), 0;
 }
-API cuEventRecord(void*, void*) {
+API cuEventRecord(void* event, void* stream) {
   CHECKED;
+  const uint64_t record = events[number(event)] = ++records;
+  enqueue(stream, [=] { reached.insert(record); });
   return 0;
 }
-API cuEventSynchronize(void*) {
+API cuEventSynchronize(void* event) {
   CHECKED;
-  return 0;
+  return advance([&] { return reached.contains(events[number(event)]); });
 }
 API cuEventElapsedTime(float* milliseconds, void*, void*) {
   CHECKED;
@@ -304,5 +383,8 @@ API cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, un
                     {}};
   std::memcpy(launch.arguments, buffer[1], std::min(bytes, sizeof launch.arguments));
   launches.push_back(launch);
+  enqueue(stream, [launch] {
+    if (kernel) kernel(&launch);
+  });
   return 0;
 }

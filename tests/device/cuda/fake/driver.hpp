@@ -1,6 +1,6 @@
-// Control of the stand-in CUDA driver (libcuda.so.1 of this folder): memory is the host's, copies happen at
-// once, kernels do nothing but are noted. With it the back end's own logic and its answers to every failure
-// are tested without a GPU.
+// Control of the stand-in CUDA driver (libcuda.so.1 of this folder): memory is the host's, copies happen at once or
+// in any order that events allow, kernels are noted and do what a test says. With it the back end's own logic
+// and its answers to every failure are tested without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -25,4 +25,9 @@ void fake_state(FakeState* to);
 /// Launch number n since the last clear; false where there is none.
 bool fake_launch(int64_t n, FakeLaunch* to);
 void fake_clear_launches();
+/// From now on work is put off until something waits for it, and runs in an order drawn from `seed` among those
+/// that events allow; freed memory is given again at once, as a pool may. 0: all work at once.
+void fake_defer(uint64_t seed);
+/// What a launch does when its turn comes; null: nothing.
+void fake_kernel(void (*run)(const FakeLaunch*));
 }

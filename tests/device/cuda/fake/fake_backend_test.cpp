@@ -11,18 +11,13 @@
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
 #include "driver.hpp"
+#include "library.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
 
 namespace lockstep {
 namespace {
 
-/// The functions of the driver that the back end has loaded.
-template <class F>
-F* driver_function(const char* name) {
-  void* library = dlopen(FAKE_CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
-  return library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
-}
 void fail(const char* function, int code, int nth = 1) {
   driver_function<decltype(fake_fail)>("fake_fail")(function, code, nth);
 }

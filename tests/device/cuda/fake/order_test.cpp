@@ -1,0 +1,167 @@
+// The order of work on CUDA: on the stand-in driver work is put off and drawn in any order that events allow. Copies,
+// clears, launches, graphs and memory that is freed and given again have to end as if each had run at once.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "compile/clike/nvrtc.hpp"
+#include "driver.hpp"
+#include "library.hpp"
+#include "lockstep/device.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kWords = 20000;  // of a staging slot a few, of the small one more than half
+
+const Kernel& add_one() {
+  static const Kernel k =
+      kernel("test.add_one", [](At<1> at, Grid<u32, 1> a, Out<u32, 1> b) { b[at] = a[at] + 1u; });
+  return k;
+}
+/// What add_one does: its arguments begin with the two addresses.
+void run_add_one(const FakeLaunch* launch) {
+  const u32* a = nullptr;
+  u32* b = nullptr;
+  std::memcpy(&a, launch->arguments, sizeof a);
+  std::memcpy(&b, launch->arguments + sizeof a, sizeof b);
+  for (int64_t k = 0; k < kWords; ++k) b[k] = a[k] + 1;
+}
+
+class CudaOrder : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    if (!clike::Nvrtc::find(&reason)) GTEST_SKIP() << "NVRTC: " << reason;
+    device_ = Device::open("cuda");
+    driver_function<decltype(fake_kernel)>("fake_kernel")(run_add_one);
+  }
+  void TearDown() override {
+    if (!device_.valid()) return;
+    defer(0);
+    driver_function<decltype(fake_kernel)>("fake_kernel")(nullptr);
+  }
+  void defer(uint64_t seed) {
+    device_.synchronize();
+    driver_function<decltype(fake_defer)>("fake_defer")(seed);
+  }
+  Device device_;
+};
+
+/// A buffer, what it has to hold, and the stream that wrote it last (-1: the default one).
+struct Held {
+  Buffer buffer;
+  std::vector<u32> words;
+  int stream = -1;
+};
+
+TEST_F(CudaOrder, WorkEndsAsIfItHadRunAtOnce) {
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    SCOPED_TRACE(seed);
+    defer(seed);
+    std::mt19937 random{unsigned(seed)};
+    std::vector<Stream> streams;
+    std::vector<Held> all;
+    const auto stream = [&](int n) { return n < 0 ? Stream() : streams[size_t(n)]; };
+    const auto fill = [&](int on) {
+      Held fresh{device_.allocate<u32>({kWords}), std::vector<u32>(size_t(kWords)), on};
+      for (u32& word : fresh.words) word = u32(random());
+      device_.write(fresh.buffer, fresh.words.data(), fresh.buffer.bytes(), stream(on));
+      all.push_back(std::move(fresh));
+    };
+    fill(-1);
+    for (int step = 0; step < 40; ++step) {
+      const int on = int(random() % (streams.size() + 1)) - 1;
+      Held& from = all[random() % all.size()];
+      if (from.stream != on) device_.synchronize(stream(from.stream));
+      Held to{Buffer(), from.words, on};
+      switch (random() % 7) {
+        case 0:
+          if (streams.size() < 3) streams.push_back(device_.stream());
+          fill(int(streams.size()) - 1);
+          break;
+        case 1:
+          to.buffer = device_.allocate<u32>({kWords});
+          device_.copy(from.buffer, to.buffer, stream(on));
+          break;
+        case 2:
+          to.buffer = device_.allocate<u32>({kWords});
+          device_.launch_on(stream(on), add_one(), {kWords}, from.buffer, to.buffer);
+          for (u32& word : to.words) ++word;
+          break;
+        case 3:
+          device_.clear(from.buffer, stream(on));
+          from.words.assign(size_t(kWords), 0);
+          from.stream = on;
+          break;
+        case 4: {
+          if (from.stream >= 0 || on >= 0) device_.synchronize();
+          const Buffer between = device_.allocate<u32>({kWords});
+          to.buffer = device_.allocate<u32>({kWords});
+          to.stream = -1;
+          const Graph graph = device_.record([&] {
+            device_.launch(add_one(), {kWords}, from.buffer, between);
+            device_.copy(between, to.buffer);
+          });
+          device_.replay(graph);
+          for (u32& word : to.words) ++word;
+          break;
+        }
+        case 5:
+          if (all.size() > 1) all.erase(all.begin() + int64_t(random() % all.size()));
+          break;
+        default: {
+          std::vector<u32> got(size_t(kWords), 0);
+          device_.read(from.buffer, got.data(), from.buffer.bytes(), stream(on));
+          ASSERT_EQ(got, from.words);
+        }
+      }
+      if (to.buffer) all.push_back(std::move(to));
+    }
+    device_.synchronize();
+    for (const Held& one : all) ASSERT_EQ(device_.download<u32>(one.buffer), one.words);
+  }
+}
+
+TEST_F(CudaOrder, AYoungStreamWaitsForMemoryThatOthersGaveBack) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    defer(seed);
+    Buffer old = device_.allocate<u32>({kWords});
+    device_.clear(old);
+    old = Buffer();
+    const Buffer fresh = device_.allocate<u32>({kWords});  // the same memory
+    const Stream young = device_.stream();
+    const std::vector<u32> words(size_t(kWords), 7);
+    device_.write(fresh, words.data(), fresh.bytes(), young);
+    device_.synchronize(young);
+    device_.synchronize();
+    ASSERT_EQ(device_.download<u32>(fresh), words);
+  }
+}
+
+TEST_F(CudaOrder, WorkOfOthersIsFollowedAndPreceded) {
+  const auto make = driver_function<int(void**, unsigned)>("cuStreamCreate");
+  const auto destroy = driver_function<int(void*)>("cuStreamDestroy_v2");
+  const auto set = driver_function<int(unsigned long long, unsigned char, size_t, void*)>("cuMemsetD8Async");
+  void* foreign = nullptr;
+  ASSERT_EQ(make(&foreign, 0), 0);
+  const NativeStream stream = NativeStream(reinterpret_cast<uintptr_t>(foreign));
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    defer(seed);
+    const Buffer a = device_.allocate<u32>({kWords}), b = device_.allocate<u32>({kWords});
+    device_.clear(a);
+    device_.end_before(stream);
+    set(a.native(), 3, size_t(a.bytes()), foreign);
+    device_.begin_after(stream);
+    device_.launch(add_one(), {kWords}, a, b);
+    ASSERT_EQ(device_.download<u32>(b), std::vector<u32>(size_t(kWords), 0x03030304));
+  }
+  defer(0);
+  destroy(foreign);
+}
+
+}  // namespace
+}  // namespace lockstep
