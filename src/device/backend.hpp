@@ -29,6 +29,7 @@ class Module {
   virtual void describe(KernelReport&) const {}
   bool from_cache = false;
   std::array<int32_t, 3> group{1, 1, 1};  // lanes per group as compiled
+  bool folds = false;  // takes as many groups along x as the limits of x and y have together
 };
 
 class Queue {

@@ -223,7 +223,9 @@ class BoundLaunch {
       dispatch.extent[a] = size;
       groups[a] = points ? (size + module.group[a] - 1) / module.group[a] : size;
     }
-    for_each_piece(groups, device_.info.limits.groups, [&](const Piece& piece) {
+    std::array<int64_t, 3> limit = device_.info.limits.groups;
+    if (module.folds) limit[0] *= limit[1];
+    for_each_piece(groups, limit, [&](const Piece& piece) {
       for (int a = 0; a < 3; ++a) dispatch.offset[a] = piece.first[a] * (points ? module.group[a] : 1);
       dispatch.count = piece.count;
       device_.backend->dispatch(dispatch);

@@ -1,9 +1,10 @@
-// The support matrix: what each back end can run, decided without a device.
+// The support matrix: what each back end can run; without a GPU.
 #include <fmt/format.h>
 
 #include "compile/clike/cuda.hpp"
 #include "compile/clike/wgsl.hpp"
 #include "compile/lower.hpp"
+#include "lockstep/device.hpp"
 #include "lockstep/verify.hpp"
 
 namespace lockstep {
@@ -27,6 +28,12 @@ std::string webgpu_reason(const ir::Function& traced) {
   return "";
 }
 
+/// Why a device of the host, which every build and machine has the same limits for, does not run the kernel.
+std::string host_reason(const Device& device, const Kernel& kernel) {
+  const Support support = device.supports(kernel);
+  return support.ok ? "" : support.reason;
+}
+
 }  // namespace
 
 std::string support_matrix(const CaseRegistry& registry) {
@@ -35,18 +42,22 @@ std::string support_matrix(const CaseRegistry& registry) {
       "fail where this file and the\n"
       "code differ (`LOCKSTEP_UPDATE=1 ctest -R support` writes it anew).\n\n"
       "| case | kernels | cpu | cuda | webgpu | interp |\n|---|---|---|---|---|---|\n";
+  const Device host = Device::open("cpu"), interpreter = Device::open("interp");
   for (const Case& c : registry.all()) {
-    std::string kernels, cuda, webgpu;
+    std::string kernels, cpu, cuda, webgpu, interp;
     for (const Kernel& kernel : c.kernels ? c.kernels() : std::vector<Kernel>{}) {
       if (kernels.find(kernel.name()) == std::string::npos)
         kernels += (kernels.empty() ? "" : ", ") + kernel.name();
+      if (cpu.empty()) cpu = host_reason(host, kernel);
+      if (interp.empty()) interp = host_reason(interpreter, kernel);
       if (cuda.empty()) cuda = cuda_reason(kernel.function());
       if (webgpu.empty()) webgpu = webgpu_reason(kernel.function());
     }
     const auto cell = [](const std::string& reason) {
       return reason.empty() ? std::string("yes") : "no: " + reason;
     };
-    text += fmt::format("| {} | {} | yes | {} | {} | yes |\n", c.name, kernels, cell(cuda), cell(webgpu));
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", c.name, kernels, cell(cpu), cell(cuda),
+                        cell(webgpu), cell(interp));
   }
   return text;
 }

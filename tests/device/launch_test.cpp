@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -150,6 +151,17 @@ TEST_P(Launch, NumbersAreHeldOrRefused) {
   }
 }
 
+TEST_P(Launch, NumbersOfF64KeepAllTheirDigits) {
+  if (!device.info().limits.f64) GTEST_SKIP() << "no f64 on " << GetParam();
+  const Kernel k = kernel("test.f64", [](At<1> at, Out<f64, 1> out, Param<f64> v) { out[at] = v; });
+  const Buffer out = device.allocate<f64>({1});
+  for (const double v : {0.1, 1.0 / 3, -1e300, 0x1p-1074, 16777217.0, 9007199254740991.0}) {
+    ASSERT_NE(double(float(v)), v);
+    device.launch(k, {1}, out, v);
+    EXPECT_EQ(device.download<f64>(out)[0], v);
+  }
+}
+
 TEST_P(Launch, WindowsThatShareAnElementAreRefused) {
   const Kernel k =
       kernel("test.window", [](At<2> at, Grid<i32, 2> in, Out<i32, 2> out) { out[at] = in[at] + 1; });
@@ -278,9 +290,50 @@ TEST_P(Launch, WideIndicesGiveTheSame) {
   EXPECT_EQ(run(device), run(wide));
 }
 
-TEST_P(Launch, SecondsAreMeasured) {
+// Rows 2^30 elements apart, of which a few bytes are touched: offsets pass 2^31 though no axis does.
+TEST_P(Launch, OffsetsOf64BitsAreTakenWhereABufferNeedsThem) {
+  if (!device.info().limits.f64) GTEST_SKIP() << "no 64-bit integers on " << GetParam();
+  if (device.info().kind == DeviceKind::interp)
+    GTEST_SKIP() << "the interpreter alone is too slow: it follows every byte";
+  const int64_t apart = int64_t(1) << 30;
+  Buffer all;
+  try {
+    all = device.allocate<uint8_t>({4, apart});
+  } catch (const DeviceError& error) { GTEST_SKIP() << error.what(); }
+  const Buffer low = all.window({0, 0}, {4, 8}), high = all.window({0, apart - 8}, {4, 8});
+  const Kernel fill = kernel("test.far", [](At<2> at, Out<uint8_t, 2> a, Param<u32> first) {
+    a[at] = first + cast<u32>(at.y * 8 + at.x);
+  });
+  const Kernel add =
+      kernel("test.far_sum", [](At<2> at, Grid<uint8_t, 2> a, Grid<uint8_t, 2> b, Out<i32, 2> sum) {
+        sum[at] = cast<i32>(a[at]) + 1000 * cast<i32>(b[at]);
+      });
+  device.launch(fill, {4, 8}, low, 1);
+  device.launch(fill, {4, 8}, high, 101);
+  const Buffer sum = device.allocate<i32>({4, 8});
+  device.launch(add, {4, 8}, low, high, sum);
+  const std::vector<i32> sums = device.download<i32>(sum);
+  for (int k = 0; k < 32; ++k) EXPECT_EQ(sums[size_t(k)], 1 + k + 1000 * (101 + k)) << k;
+  std::vector<uint8_t> row(8);
+  device.read(all.window({3, apart - 8}, {1, 8}), row.data(), 8);
+  for (int k = 0; k < 8; ++k) EXPECT_EQ(row[size_t(k)], 101 + 24 + k);
+}
+
+TEST_P(Launch, SecondsAreThoseOfTheWorkAndNoMore) {
+  using Clock = std::chrono::steady_clock;
   const Buffer in = device.upload(std::vector<i32>(100000, 1)), out = device.allocate<i32>({100000});
-  EXPECT_GT(device.seconds([&] { device.launch(add_scalar(), {100000}, in, out, 1); }), 0);
+  const auto pause = std::chrono::milliseconds(20);
+  const auto begin = Clock::now();
+  const double seconds = device.seconds([&] {
+    device.launch(add_scalar(), {100000}, in, out, 1);
+    std::this_thread::sleep_for(pause);
+    device.launch(add_scalar(), {100000}, in, out, 1);
+  });
+  const std::chrono::duration<double> whole = Clock::now() - begin;
+  EXPECT_GT(seconds, 0);
+  EXPECT_LE(seconds, whole.count());
+  if (device.info().kind == DeviceKind::cpu || device.info().kind == DeviceKind::interp)
+    EXPECT_GE(seconds, std::chrono::duration<double>(pause).count());
 }
 
 TEST(Open, RefusesUnknownNamesAndSaysWhyNoneWorked) {

@@ -7,11 +7,11 @@ namespace lockstep::urban::testing {
 
 struct TinyShadow {
   double pixel_size_m, azimuth_deg, altitude_deg;
-  int buildings, vegetation, before;  // shaded pixels; pixels with a plant before the building
+  int buildings, vegetation;  // shaded pixels
 };
 inline constexpr TinyShadow kTinyShadows[] = {
-    {1, 135, 35, 465, 154, 0}, {1, 270, 20, 384, 201, 0}, {1, 0, 50, 192, 96, 0}, {1, 200, 75, 63, 69, 0},
-    {2, 135, 35, 217, 104, 0}, {2, 270, 20, 320, 123, 0}, {2, 0, 50, 96, 74, 0},  {2, 200, 75, 16, 63, 0}};
+    {1, 135, 35, 465, 154}, {1, 270, 20, 384, 201}, {1, 0, 50, 192, 96}, {1, 200, 75, 63, 69},
+    {2, 135, 35, 217, 104}, {2, 270, 20, 320, 123}, {2, 0, 50, 96, 74},  {2, 200, 75, 16, 63}};
 
 struct TinyPixel {
   int row, col;

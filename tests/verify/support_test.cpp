@@ -10,6 +10,8 @@ namespace lockstep {
 namespace {
 
 TEST(Support, TheCommittedMatrixIsTheCode) {
+  for (const DeviceStatus& status : Device::list())
+    if (status.info.kind == DeviceKind::cpu && !status.available) GTEST_SKIP() << status.reason;
   const std::string path = LOCKSTEP_SOURCE_DIR "/docs/support.md", now = support_matrix(all_cases());
   if (std::getenv("LOCKSTEP_UPDATE")) std::ofstream(path) << now;
   std::stringstream committed;

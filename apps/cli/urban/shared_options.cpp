@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,8 @@ int64_t parse_bytes(const std::string& text, const std::string& option) {
   return static_cast<int64_t>(bytes);
 }
 
+bool is_given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
+
 }  // namespace
 
 void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants, bool required) {
@@ -50,6 +53,17 @@ void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants,
              "trunk zone as a share of the canopy's height (default 0.25)", "R", {0, 1});
   add_choice(app, "--canopy", arguments.canopy, "what canopy heights are measured from",
              {"above-ground", "absolute"});
+}
+
+void expect_beside(const CLI::App& app, const std::string& option, const std::string& needed) {
+  if (is_given(app, option) && !is_given(app, needed))
+    throw InputError("an option without effect", option, needed + " too");
+}
+
+void check_plants(const CLI::App& app, const CityArguments& arguments) {
+  for (const char* option : {"--trunk-ratio", "--canopy"}) expect_beside(app, option, "--cdsm");
+  if (!arguments.tdsm.empty() && is_given(app, "--trunk-ratio"))
+    throw InputError("trunk heights twice", "--trunk-ratio", "no --tdsm beside it");
 }
 
 urban::CityFiles city_files(const CityArguments& arguments) {

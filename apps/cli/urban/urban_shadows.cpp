@@ -71,7 +71,12 @@ void add_urban_shadows(CommandList& commands, CLI::App& urban) {
   add_tile_options(app, arguments->tiles);
   add_common(command,
              "lockstep urban shadows --dsm dsm.tif --cdsm cdsm.tif --at 2015-06-21T12:00+02:00 --out out");
-  command.run = [&command, arguments] { return run(command.common, *arguments); };
+  command.run = [&command, arguments] {
+    check_plants(*command.app, arguments->city);
+    for (const char* option : {"--wall-limit", "--wall-filter", "--wall-ties"})
+      expect_beside(*command.app, option, "--walls");
+    return run(command.common, *arguments);
+  };
 }
 
 }  // namespace lockstep::cli

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "lockstep/error.hpp"
 #include "shared_options.hpp"
 #include "urban/run/report.hpp"
 
@@ -59,7 +60,12 @@ void add_urban_svf(CommandList& commands, CLI::App& urban) {
   add_output_options(app, arguments->output);
   add_tile_options(app, arguments->tiles);
   add_common(command, "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out");
-  command.run = [&command, arguments] { return run(command.common, *arguments); };
+  command.run = [&command, arguments] {
+    check_plants(*command.app, arguments->city);
+    if (arguments->patches != "609" && arguments->annuli != "umep")
+      throw InputError("edges of annuli that only 609 patches have", "--annuli", "--patches 609 too");
+    return run(command.common, *arguments);
+  };
 }
 
 }  // namespace lockstep::cli

@@ -404,7 +404,8 @@ class CudaPrinter final : public Printer {
     std::vector<std::string> extents;
     if (options_.inner_path.value_or(source.points.axis == 1) && reach.complete && !reach.reaches.empty()) {
       for (const StencilReach::Reach& r : reach.reaches) extents.push_back(extent_text(f[r.extent]));
-      code += point("inner_point", CudaPrinter(f, options_, true).print_body());
+      const ir::Function inner = inside_form(f);
+      code += point("inner_point", CudaPrinter(inner, options_, true).print_body());
     }
     code += head(source.entry) + points_kernel_body(f, group_, source.points, reach, extents) + "}\n";
     if (source.points.points > 1) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "compile/passes/dead_code.hpp"
+
 namespace lockstep::clike {
 
 using ir::Id;
@@ -57,6 +59,40 @@ std::pair<Op, uint64_t> extent_key(const ir::Function& f, Id id) {
   if (i->op == Op::convert) i = &f[i->args[0]];
   return {i->op, i->imm};
 }
+bool is_extent(const ir::Function& f, Id id) {
+  const Op kind = extent_key(f, id).first;
+  return kind == Op::shape || kind == Op::extent || kind == Op::param;
+}
+
+/// A periodic shift as the language writes it: with c = coord(axis) + offset % extent, c + extent where c < 0, or
+/// c - extent where extent <= c, else c.
+struct Period {
+  int axis = 0;
+  Id offset = ir::kNone, extent = ir::kNone;
+};
+bool match_period(const ir::Function& f, Id id, Period& found) {
+  const Instruction& i = f[id];
+  if (i.op != Op::select) return false;
+  const Id c = i.args[2];
+  if (f[c].op != Op::iadd) return false;
+  Id coord = f[c].args[0], shift = f[c].args[1];
+  if (f[coord].op != Op::coord) std::swap(coord, shift);
+  if (f[coord].op != Op::coord || f[shift].op != Op::irem || f[f[shift].args[0]].op != Op::constant)
+    return false;
+  const Id extent = f[shift].args[1];
+  if (!is_extent(f, extent)) return false;
+  const Instruction &condition = f[i.args[0]], &carried = f[i.args[1]];
+  const auto pair = [](const Instruction& of, Op op, Id a, Id b) {
+    return of.op == op && of.args[0] == a && of.args[1] == b;
+  };
+  const bool low = condition.op == Op::ilt && condition.args[0] == c &&
+                   f[condition.args[1]].op == Op::constant && f[condition.args[1]].imm == 0 &&
+                   (pair(carried, Op::iadd, c, extent) || pair(carried, Op::iadd, extent, c));
+  const bool high = pair(condition, Op::ile, extent, c) && pair(carried, Op::isub, c, extent);
+  if (!low && !high) return false;
+  found = {int(f[coord].imm), f[shift].args[0], extent};
+  return true;
+}
 
 }  // namespace
 
@@ -94,23 +130,45 @@ StencilReach stencil_reach(const ir::Function& f) {
   for (const ir::Block& block : f.blocks)
     for (Id id : block) {
       const Instruction& i = f[id];
-      if (i.op != Op::clamp_index) continue;
+      Period period;
       int axis = 0;
       int64_t offset = 0;
-      const auto [kind, imm] = extent_key(f, i.args[1]);
-      if (!match_coordinate(f, i.args[0], axis, offset) ||
-          (kind != Op::shape && kind != Op::extent && kind != Op::param)) {
+      Id extent = i.args[1];
+      if (match_period(f, id, period)) {
+        axis = period.axis;
+        offset = signed_constant(f[period.offset]);
+        extent = period.extent;
+      } else if (i.op != Op::clamp_index) {
+        continue;
+      } else if (!match_coordinate(f, i.args[0], axis, offset) || !is_extent(f, extent)) {
         all.complete = false;
         continue;
       }
       auto found = std::find_if(all.reaches.begin(), all.reaches.end(), [&](const StencilReach::Reach& r) {
-        return r.axis == axis && extent_key(f, r.extent) == std::pair(kind, imm);
+        return r.axis == axis && extent_key(f, r.extent) == extent_key(f, extent);
       });
-      if (found == all.reaches.end()) found = all.reaches.insert(all.reaches.end(), {axis, i.args[1], 0, 0});
+      if (found == all.reaches.end()) found = all.reaches.insert(all.reaches.end(), {axis, extent, 0, 0});
       found->low = std::min(found->low, offset);
       found->high = std::max(found->high, offset);
     }
   return all;
+}
+
+ir::Function inside_form(const ir::Function& f) {
+  ir::Function inner = f;
+  for (const ir::Block& block : f.blocks)
+    for (Id id : block) {
+      Period period;
+      if (!match_period(f, id, period)) continue;
+      const Instruction& sum = f[f[id].args[2]];
+      const Id coord = f[sum.args[0]].op == Op::coord ? sum.args[0] : sum.args[1];
+      Instruction& moved = inner[id];
+      moved.op = Op::iadd;
+      moved.flags = ir::kNoWrap;
+      moved.args = {coord, period.offset, ir::kNone, ir::kNone, ir::kNone};
+    }
+  compile::dead_code(inner);
+  return inner;
 }
 
 std::string point_parameters(const ir::Function& f) {

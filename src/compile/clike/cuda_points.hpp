@@ -21,8 +21,8 @@ struct PointsPlan {
 /// More than one point for short straight-line kernels without a block of the author's.
 PointsPlan choose_points(const ir::Function& function);
 
-/// What every clamp_index of the body reaches: offsets from the lane's coordinate along an axis, and the
-/// extent it is clamped to. Complete only if every clamp has this form.
+/// What every clamp_index of the body and every periodic shift reach: offsets from the lane's coordinate along an axis,
+/// and the extent that bounds them. Complete only if every clamp has this form.
 struct StencilReach {
   struct Reach {
     int axis;
@@ -33,6 +33,9 @@ struct StencilReach {
   bool complete = true;
 };
 StencilReach stencil_reach(const ir::Function& function);
+/// The body for lanes whose stencils lie inside: what a period would carry to the other side stays where it is. (Clamped
+/// coordinates keep their form: the printer leaves the clamp away.)
+ir::Function inside_form(const ir::Function& function);
 
 /// Bodies of the kernels: coordinates, guards and calls of `point`, and of `inner_point` where `inside` is
 /// not empty. `inside` holds per reach the text of the extent.

@@ -104,6 +104,10 @@ class WgslPrinter final : public Printer {
     const std::string offset = signed_word({WgslWord::Kind::offset, 0, uint8_t(axis)});
     const std::string id = builtin(
         function().domain == ir::Domain::points ? "global_invocation_id" : "workgroup_id", "vec3<u32>");
+    // A domain of one axis goes on along y, row after row of groups.
+    if (function().rank == 1)
+      return named("at_x", fmt::format("{} + i32({}.x + {}.y * {})", offset, id,
+                                       builtin("workgroup_id", "vec3<u32>"), word({WgslWord::Kind::row})));
     return named(fmt::format("at_{}", kAxes[size_t(axis)]),
                  fmt::format("{} + i32({}.{})", offset, id, kAxes[size_t(axis)]));
   }
@@ -408,9 +412,12 @@ WgslSource WgslPrinter::print() {
   out.group = wgsl_group(f, options_.group_lanes);
   const std::string body = print_body();
 
-  // Lanes outside of the domain leave at once; groups kernels have none.
+  // Lanes outside of the domain leave at once; groups kernels have none but behind the last row of a single axis, where
+  // a coordinate may also pass 2^31.
   std::string guard;
-  if (f.domain == ir::Domain::points)
+  if (f.rank == 1)
+    guard = fmt::format("u32({}) >= u32({})", coord(0).text, extent(0).text);
+  else if (f.domain == ir::Domain::points)
     for (int a = 0; a < f.rank; ++a)
       guard += fmt::format("{}{} >= {}", a ? " || " : "", coord(a).text, extent(a).text);
 

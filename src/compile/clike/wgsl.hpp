@@ -48,6 +48,7 @@ struct WgslWord {
     scalar,  // index = scalar; a bool is 0 or 1
     base,    // index = buffer: elements before its first one in the first binding
     zero,    // 0, unknown to the shader's compiler
+    row,     // domains of one axis: points or groups that one row of groups holds
   };
   Kind kind;
   uint32_t index = 0;

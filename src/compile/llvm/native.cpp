@@ -82,12 +82,6 @@ struct Header {
   int64_t scratch_bytes = 0;
 };
 
-std::string cache_key(const ir::Function& lowered, std::string_view generator) {
-  const HostProcessor& host = host_processor();
-  return "cpu-object " + std::string(generator) + " LLVM " + LLVM_VERSION_STRING + " " + host.name + " " +
-         host.features + (quick_code() ? " quick " : " ") + ir::fingerprint(lowered);
-}
-
 }  // namespace
 
 std::string native_unavailable() { return ""; }
@@ -99,10 +93,17 @@ int native_lanes() {
 
 std::string_view generator_hash() { return LOCKSTEP_GENERATOR_HASH; }
 
+std::string object_key(const ir::Function& lowered, std::string_view generator, std::string_view processor) {
+  return "cpu-object " + std::string(generator) + " LLVM " + LLVM_VERSION_STRING + " " +
+         std::string(processor) + " " + ir::fingerprint(lowered);
+}
+
 std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics,
                                              std::string_view generator) {
   const ir::Function lowered = lower(traced, {Target::cpu, numerics});
-  const std::string key = cache_key(lowered, generator);
+  const HostProcessor& host = host_processor();
+  const std::string key =
+      object_key(lowered, generator, host.name + " " + host.features + (quick_code() ? " quick" : ""));
   DiskCache& cache = DiskCache::global();
   auto kernel = std::make_shared<Loaded>();
   Header header;

@@ -26,6 +26,8 @@ std::string native_processor();
 int native_lanes();
 /// Of the sources that this generator was built from.
 std::string_view generator_hash();
+/// What an object of a lowered function is kept under: other arithmetic, generators and processors have others.
+std::string object_key(const ir::Function& lowered, std::string_view generator, std::string_view processor);
 /// Lowers, compiles or fetches from the cache, loads. Objects of another `generator` are not taken. Throws
 /// DeviceError(compile).
 std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics,

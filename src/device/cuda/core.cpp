@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "device/cuda/staging.hpp"
@@ -81,6 +82,12 @@ DeviceFault fault_of(Result r, DeviceFault otherwise) {
   }
 }
 
+constexpr int64_t kSmall = int64_t(64) << 10, kSmallKept = int64_t(4) << 20;
+/// Bytes that are allocated: small sizes share few classes.
+int64_t allocated_size(int64_t bytes) {
+  return bytes > kSmall ? bytes : std::max<int64_t>(256, int64_t(std::bit_ceil(uint64_t(bytes))));
+}
+
 const Driver& driver_or_throw() {
   std::string reason;
   const Driver* driver = Driver::find(&reason);
@@ -138,6 +145,7 @@ Core::~Core() {
   for (StreamHandle stream : {main_, memory_}) driver_.stream_synchronize(stream);
   main_transfers_.reset();
   free_transfers_.clear();
+  free_small();
   if (pool_) driver_.pool_destroy(pool_);
   driver_.event_destroy(memory_event_);
   for (StreamHandle stream : {main_, memory_}) driver_.stream_destroy(stream);
@@ -177,6 +185,7 @@ std::shared_ptr<OwnedStream> Core::new_stream() {
   auto stream = std::make_shared<OwnedStream>(*this);
   std::lock_guard lock(mutex_);
   // Buffers that are there already may lie in memory that others gave back a moment ago.
+  free_small();
   check(driver_.event_record(memory_event_, memory_), DeviceFault::launch, "making a stream");
   check(driver_.stream_wait(stream->handle, memory_event_, 0), DeviceFault::launch, "making a stream");
   queues_.push_back(stream);
@@ -239,16 +248,23 @@ std::shared_ptr<CudaQueue> CudaQueue::capturing(std::shared_ptr<Core> core) {
 
 Address Core::allocate(int64_t bytes) {
   enter();
-  const size_t size = size_t(std::max<int64_t>(bytes, 1));
+  const int64_t size = allocated_size(bytes);
   Address address = 0;
   std::lock_guard lock(mutex_);
+  if (const auto kept = small_.find(size); kept != small_.end() && !kept->second.empty()) {
+    address = kept->second.back();
+    kept->second.pop_back();
+    small_bytes_ -= size;
+    return address;
+  }
   const auto attempt = [&] {
-    return pool_ ? driver_.allocate_from_pool(&address, size, pool_, memory_)
-                 : driver_.allocate(&address, size);
+    return pool_ ? driver_.allocate_from_pool(&address, size_t(size), pool_, memory_)
+                 : driver_.allocate(&address, size_t(size));
   };
   Result result = attempt();
   if (result == kOutOfMemory &&
       pool_) {  // memory that waits for work to end, or lies in the pool in small pieces
+    free_small();
     driver_.stream_synchronize(memory_);
     driver_.pool_trim(pool_, 0);
     result = attempt();
@@ -270,9 +286,19 @@ Address Core::allocate(int64_t bytes) {
   return address;
 }
 
-void Core::release(Address address) noexcept {
+void Core::release(Address address, int64_t bytes) noexcept {
   if (!address || !try_enter()) return;
+  const int64_t size = allocated_size(bytes);
   std::lock_guard lock(mutex_);
+  if (pool_ && queues_.empty() && bytes <= kSmall && small_bytes_ + size <= kSmallKept) {
+    small_[size].push_back(address);
+    small_bytes_ += size;
+  } else {
+    free_in_order(address);
+  }
+}
+
+void Core::free_in_order(Address address) noexcept {
   const auto wait_for = [&](StreamHandle stream) {
     driver_.event_record(memory_event_, stream);
     driver_.stream_wait(memory_, memory_event_, 0);
@@ -284,6 +310,13 @@ void Core::release(Address address) noexcept {
   } else {
     driver_.free(address);  // waits by itself
   }
+}
+
+void Core::free_small() noexcept {
+  for (const auto& [size, addresses] : small_)
+    for (const Address address : addresses) free_in_order(address);
+  small_.clear();
+  small_bytes_ = 0;
 }
 
 void Core::begin_after(StreamHandle foreign) {
@@ -331,7 +364,7 @@ CudaMemory::CudaMemory(std::shared_ptr<Core> core, const Foreign& foreign, int64
 }
 CudaMemory::~CudaMemory() {
   if (!foreign_) {
-    core_->release(address);
+    core_->release(address, bytes);
   } else if (core_->try_enter()) {
     // The owner may give the memory to others: after our work, by its stream's order or by waiting.
     try {

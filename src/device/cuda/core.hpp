@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,8 +75,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The streams' work from now on begins after what `foreign` was given so far, and the other way round.
   void begin_after(StreamHandle foreign);
   void end_before(StreamHandle foreign);
-  /// Returns memory once the work that all streams have been given so far is done.
-  void release(Address address) noexcept;
+  /// Returns memory once the work that all streams have been given so far is done; `bytes` as they were asked for.
+  void release(Address address, int64_t bytes) noexcept;
   MemoryInfo memory() const;
 
   /// The main stream's.
@@ -86,6 +87,10 @@ class Core : public std::enable_shared_from_this<Core> {
   void leave_transfers(std::unique_ptr<Transfers> transfers) noexcept;
 
  private:
+  /// Both under mutex_.
+  void free_in_order(Address address) noexcept;
+  void free_small() noexcept;
+
   const Driver& driver_;
   int number_ = 0, arch_ = 0, multiprocessors_ = 1;
   DeviceNumber device_ = 0;
@@ -95,6 +100,10 @@ class Core : public std::enable_shared_from_this<Core> {
   EventHandle memory_event_ = nullptr;  // orders the memory stream and the others; guarded by mutex_
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<OwnedStream>> queues_;
+  /// Small memory by its size, freed while there was no stream but the main one: it goes round in that stream's order,
+  /// without the driver and without events, which cost more than a small kernel. Empty where other streams are.
+  std::map<int64_t, std::vector<Address>> small_;
+  int64_t small_bytes_ = 0;
   std::unique_ptr<Transfers> main_transfers_;
   std::vector<std::unique_ptr<Transfers>> free_transfers_;
   mutable std::atomic<bool> lost_{false};

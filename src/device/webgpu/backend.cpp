@@ -6,6 +6,7 @@
 
 #include "compile/lower.hpp"
 #include "device/webgpu/adapters.hpp"
+#include "device/webgpu/windows.hpp"
 
 namespace lockstep::device {
 
@@ -135,10 +136,15 @@ std::shared_ptr<Module> WebgpuBackend::compile(const ir::Function& function, con
   return module;
 }
 
-void WebgpuBackend::dispatch(const Dispatch& d) {
+void WebgpuBackend::dispatch(const Dispatch& whole) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
-  auto& module = *static_cast<WebgpuModule*>(const_cast<Module*>(d.module));
+  auto& module = *static_cast<WebgpuModule*>(const_cast<Module*>(whole.module));
+  Dispatch d = whole;
+  if (module.folds) {
+    const Folded folded = fold(d.count[0], info_.limits.groups[0]);
+    d.count = {folded.x, folded.y, 1};
+  }
   const Prepared ready = prepare(module, d, window_bytes_, info_.limits.bindings, core_->loop_flag());
   if (!ready.ranges.empty() && core_->loop_flag() && ready.ranges.back().buffer == core_->loop_flag())
     core_->mark_loops();

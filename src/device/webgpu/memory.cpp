@@ -4,6 +4,7 @@
 
 #include "device/webgpu/adapters.hpp"
 #include "device/webgpu/core.hpp"
+#include "device/webgpu/windows.hpp"
 
 namespace lockstep::device::webgpu {
 
@@ -39,11 +40,8 @@ WebgpuMemory::~WebgpuMemory() {
 }
 
 BufferRange WebgpuMemory::range(int64_t offset, int64_t bytes_wanted) const {
-  const int64_t chunk = offset / chunk_bytes_, inside = offset % chunk_bytes_;
-  const int64_t chunk_size = std::min(chunk_bytes_, padded_bytes() - chunk * chunk_bytes_);
-  const int64_t padded =
-      std::min((bytes_wanted + 3) & ~int64_t(3), std::max<int64_t>(chunk_size, 4) - inside);
-  return {chunks_[size_t(chunk)], uint64_t(inside), uint64_t(padded)};
+  const ChunkPart part = chunk_part(offset, bytes_wanted, chunk_bytes_, padded_bytes());
+  return {chunks_[size_t(part.chunk)], uint64_t(part.inside), uint64_t(part.bytes)};
 }
 
 }  // namespace lockstep::device::webgpu

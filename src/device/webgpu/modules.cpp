@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "device/webgpu/windows.hpp"
+
 namespace lockstep::device::webgpu {
 
 WebgpuModule::WebgpuModule(std::shared_ptr<Core> core, ir::Function lowered, clike::WgslOptions options)
     : core_(std::move(core)), lowered_(std::move(lowered)), options_(std::move(options)) {
   group = clike::wgsl_group(lowered_, options_.group_lanes);
+  folds = lowered_.rank == 1;
 }
 
 WebgpuModule::~WebgpuModule() {
@@ -33,27 +36,14 @@ const Variant& WebgpuModule::variant(const std::vector<clike::WgslBuffer>& buffe
 Prepared prepare(WebgpuModule& module, const Dispatch& d, int64_t window_bytes, int64_t max_bindings,
                  WGPUBuffer loop_flag) {
   const ir::Function& f = module.function();
-  struct Place {
-    int64_t first;       // byte of the memory where the first binding begins
-    int64_t base_bytes;  // from there to the first element
-  };
   std::vector<clike::WgslBuffer> how(d.buffers.size());
-  std::vector<Place> places(d.buffers.size());
+  std::vector<Windows> places(d.buffers.size());
   int64_t bindings = 0;
   for (size_t b = 0; b < d.buffers.size(); ++b) {
     const Binding& binding = d.buffers[b];
     const auto& memory = static_cast<const WebgpuMemory&>(*binding.memory);
-    constexpr int64_t kAlignment = 256;
-    const int64_t aligned = binding.offset_bytes & ~(kAlignment - 1),
-                  end = binding.offset_bytes + std::max<int64_t>(binding.span_bytes, 1);
-    const bool one_chunk = aligned / memory.chunk_bytes() == (end - 1) / memory.chunk_bytes();
-    if (one_chunk && end - aligned <= window_bytes) {
-      places[b] = {aligned, binding.offset_bytes - aligned};
-    } else {
-      const int64_t first = binding.offset_bytes / window_bytes, last = (end - 1) / window_bytes;
-      how[b].windows = int(last - first + 1);
-      places[b] = {first * window_bytes, binding.offset_bytes - first * window_bytes};
-    }
+    places[b] = windows_of(binding.offset_bytes, binding.span_bytes, window_bytes, memory.chunk_bytes());
+    how[b].windows = places[b].count;
     how[b].has_base = places[b].base_bytes != 0;
     bindings += how[b].windows;
     // One dispatch may bind a buffer for reading or for writing, not both.
@@ -93,6 +83,9 @@ Prepared prepare(WebgpuModule& module, const Dispatch& d, int64_t window_bytes, 
         ready.words.push_back(uint32_t(places[w.index].base_bytes / size_of(f.buffers[w.index].storage)));
         break;
       case Kind::zero: ready.words.push_back(0); break;
+      case Kind::row:
+        ready.words.push_back(uint32_t(d.count[0] * (f.domain == ir::Domain::points ? module.group[0] : 1)));
+        break;
     }
   }
   if (ready.words.size() * 4 > kArgumentBytes)

@@ -23,31 +23,84 @@ namespace {
 
 bool is_npy(const fs::path& path) { return path.extension() == ".npy"; }
 
-// `.npy` has no georeference: the pixel size must come from the caller.
+// `.npy` has no georeference: the pixel size must come from the caller. Rows of native f32 are read where they lie; all
+// other arrays are held.
 class NpyReader : public RasterReader {
  public:
   NpyReader(const fs::path& path, const RasterReadOptions& options) : where_(path.string()) {
-    values_ = read_npy(path);
-    if (values_.rank() != 2 || values_.empty()) {
-      throw InputError(fmt::format("an array of shape {}", to_string(values_.shape())), where_,
-                       "a raster of two axes, rows and columns, each at least 1");
+    if (options.band && *options.band != 1)
+      throw InputError(fmt::format("band {}", *options.band), where_,
+                       "band 1, the only one of an .npy raster");
+    if (!find_rows(path)) {
+      values_ = read_npy(path);
+      if (values_.rank() != 2 || values_.empty()) {
+        throw InputError(fmt::format("an array of shape {}", to_string(values_.shape())), where_,
+                         "a raster of two axes, rows and columns, each at least 1");
+      }
+      values_ = values_.to(Storage::f32);
+      grid_.rows = values_.size(0);
+      grid_.cols = values_.size(1);
     }
-    values_ = values_.to(Storage::f32);
-    grid_.rows = values_.size(0);
-    grid_.cols = values_.size(1);
     if (options.pixel_size) grid_.place(*options.pixel_size);
+  }
+  ~NpyReader() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
   void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) override {
     grid_.check_window(row, col, rows, cols);
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* from = values_.as<float>().data() + (row + r) * grid_.cols + col;
-      std::copy(from, from + cols, out + r * cols);
+    const bool whole_rows = cols == grid_.cols;
+    for (int64_t r = 0; r < rows; r += whole_rows ? rows : 1) {
+      const int64_t first = (row + r) * grid_.cols + col, count = whole_rows ? rows * cols : cols;
+      if (descriptor_ >= 0)
+        get(std::as_writable_bytes(std::span(out + r * cols, static_cast<size_t>(count))),
+            data_offset_ + first * 4);
+      else
+        std::copy_n(values_.as<float>().data() + first, count, out + r * cols);
     }
   }
 
  private:
+  /// Opens a file whose rows can be read in place; false for any other, whole or not.
+  bool find_rows(const fs::path& path) {
+    std::error_code error;
+    const uint64_t size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+    std::vector<std::byte> begin(std::min<uint64_t>(size, 1 << 12));
+    if (error || begin.empty() || (descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0)
+      return false;
+    try {
+      get(begin, 0);
+      const NpyHeader header = parse_npy_header(begin, where_);
+      data_offset_ = static_cast<int64_t>(header.data_offset);
+      if (header.storage == Storage::f32 && !header.swapped && !header.fortran_order &&
+          header.shape.size() == 2 && header.shape[0] > 0 && header.shape[1] > 0 &&
+          (size - header.data_offset) / 4 / uint64_t(header.shape[1]) == uint64_t(header.shape[0]) &&
+          size == header.data_offset + 4 * uint64_t(header.shape[0]) * uint64_t(header.shape[1])) {
+        grid_.rows = header.shape[0];
+        grid_.cols = header.shape[1];
+        return true;
+      }
+    } catch (const InputError&) {}  // the reader of whole arrays says what is wrong
+    ::close(descriptor_);
+    descriptor_ = -1;
+    return false;
+  }
+  void get(std::span<std::byte> bytes, int64_t offset) const {
+    while (!bytes.empty()) {
+      const ssize_t count = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0)
+        throw InputError(
+            fmt::format("cannot read the file: {}", count ? std::strerror(errno) : "it ends early"), where_,
+            "a whole file");
+      bytes = bytes.subspan(static_cast<size_t>(count));
+      offset += count;
+    }
+  }
+
   std::string where_;
   Array values_;
+  int descriptor_ = -1;
+  int64_t data_offset_ = 0;
 };
 
 class NpyWriter : public RasterWriter {

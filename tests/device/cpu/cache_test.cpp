@@ -1,5 +1,6 @@
 // Which kernels are compiled and which come from the disk cache.
 #include "compile/llvm/native.hpp"
+#include "compile/lower.hpp"
 #include "core/disk_cache.hpp"
 #include "device/cpu/support.hpp"
 
@@ -35,6 +36,35 @@ TEST(Cache, TakesNothingFromAnotherGenerator) {
   EXPECT_TRUE(compile_native(k.function(), Numerics::exact)->from_cache);
   EXPECT_FALSE(compile_native(k.function(), Numerics::exact, "changed sources")->from_cache);
   EXPECT_TRUE(compile_native(k.function(), Numerics::exact)->from_cache);
+}
+
+TEST(Cache, OtherNumericsAndProcessorsHaveOtherObjects) {
+  using compile::simd::object_key;
+  const Kernel k =
+      kernel("test.keyed", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) { out[at] = exp(a[at]); });
+  const auto lowered = [&](compile::Target target, Numerics numerics) {
+    return compile::lower(k.function(), {target, numerics});
+  };
+  const ir::Function exact = lowered(compile::Target::cpu, Numerics::exact);
+  const std::string key = object_key(exact, "g", "znver4 +avx512f");
+  EXPECT_NE(object_key(exact, "g", "znver4 -avx512f"), key);
+  EXPECT_NE(object_key(exact, "g", "znver3 +avx512f"), key);
+  EXPECT_NE(object_key(exact, "h", "znver4 +avx512f"), key);
+  EXPECT_NE(object_key(lowered(compile::Target::cuda, Numerics::fast), "g", "znver4 +avx512f"), key);
+  // The CPU has no fast forms: both numerics are one arithmetic, one object and the same bits.
+  EXPECT_EQ(object_key(lowered(compile::Target::cpu, Numerics::fast), "g", "znver4 +avx512f"), key);
+  const std::vector<float> a{0.1f, -3.7f, 11.25f};
+  std::vector<float> kept;
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
+    DeviceOptions options;
+    options.numerics = numerics;
+    const Device device = Device::open("cpu", options);
+    const Buffer out = device.allocate<f32>({3});
+    device.launch(k, {3}, device.upload(a), out);
+    const auto got = device.download<float>(out);
+    if (kept.empty()) kept = got;
+    EXPECT_EQ(got, kept);
+  }
 }
 
 }  // namespace

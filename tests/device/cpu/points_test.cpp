@@ -59,7 +59,14 @@ TEST(Points, HeatEqualsPlainLoopOnRaggedGrids) {
 TEST(Points, ResultsDoNotDependOnThreads) {
   const Shape shape{40, 50, 70};
   const auto t = random_numbers<float>(size_t(shape.elements()), -1.0f, 1.0f);
-  std::vector<float> first;
+  // Sums of groups, which other orders of additions round otherwise.
+  const Kernel sum = kernel("test.sum_of_groups",
+                            [](Group<1> g, Grid<f32, 1> a, Out<f32, 1> out) {
+                              const Val<f32> v = group_sum(a(g.id() * 64 + g.lane()));
+                              if_(g.lane() == 0, [&] { out[g.id()] = v; });
+                            },
+                            {{64, 1, 1}, 0});
+  std::vector<float> first, first_sums;
   for (int threads : {1, 2, 3, 7}) {
     const Device device = cpu(threads);
     EXPECT_EQ(device.info().multiprocessors, threads);
@@ -68,6 +75,12 @@ TEST(Points, ResultsDoNotDependOnThreads) {
     const auto got = device.download<float>(out);
     if (first.empty()) first = got;
     EXPECT_EQ(differing(first, got), 0) << threads << " threads";
+    const int64_t groups = shape.elements() / 64;
+    const Buffer sums = device.allocate<f32>({groups});
+    device.launch(sum, {groups}, out.reshape({shape.elements()}), sums);
+    const auto got_sums = device.download<float>(sums);
+    if (first_sums.empty()) first_sums = got_sums;
+    EXPECT_EQ(differing(first_sums, got_sums), 0) << threads << " threads";
   }
 }
 

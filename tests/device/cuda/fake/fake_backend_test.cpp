@@ -207,13 +207,22 @@ TEST_F(FakeCuda, FailuresHaveTheRightFault) {
 
 TEST_F(FakeCuda, AllocationIsTriedAgainBeforeItFails) {
   fail("cuMemAllocFromPoolAsync", 2);
-  EXPECT_TRUE(device_.allocate<f32>({100}));  // after the pool was trimmed
+  EXPECT_TRUE(device_.allocate<f32>({100000}));  // after the pool was trimmed
   const int64_t before = state().allocated_bytes;
   fail("cuMemAllocFromPoolAsync", 2, 0);
-  EXPECT_EQ(fault_of([&] { device_.allocate<f32>({100}); }), DeviceFault::allocation);
+  EXPECT_EQ(fault_of([&] { device_.allocate<f32>({100000}); }), DeviceFault::allocation);
   EXPECT_EQ(state().allocated_bytes, before);
   fail("", 0);
-  EXPECT_TRUE(device_.allocate<f32>({100}));
+  EXPECT_TRUE(device_.allocate<f32>({100000}));
+}
+
+TEST_F(FakeCuda, SmallMemoryGoesRoundWithoutTheDriver) {
+  { const Buffer first = device_.allocate<f32>({100}); }
+  const int64_t before = state().allocated_bytes;
+  fail("cuMemAllocFromPoolAsync", 2, 0);
+  const Buffer again = device_.allocate<f32>({120});  // of the same class
+  EXPECT_EQ(state().allocated_bytes, before);
+  EXPECT_EQ(fault_of([&] { device_.allocate<f32>({120}); }), DeviceFault::allocation);
 }
 
 TEST_F(FakeCuda, AFatalErrorLosesTheDevice) {
