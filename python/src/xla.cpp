@@ -1,6 +1,6 @@
 // Losses of pde as custom calls of XLA, by the C structures of its foreign function interface (version 0.x,
 // https://openxla.org/xla/custom_call): compiled JAX programs call the engine without Python, on their own memory.
-#include <cstring>
+#include <algorithm>
 
 #include "keywords.hpp"
 
@@ -28,6 +28,7 @@ struct XlaMetadataExtension {
   XlaExtension base;
   XlaMetadata* metadata;
 };
+constexpr int kNewestMinor = 5;  // what is used here is the same from 0.1 to 0.5
 constexpr int kMetadataExtension = 1, kExecute = 3, kInvalidArgument = 3, kScalarAttribute = 3;
 
 struct XlaError;
@@ -223,7 +224,7 @@ XlaError* handled(XlaCall* call, F work) {
   if (call->extensions && call->extensions->kind == kMetadataExtension) {
     XlaMetadata& metadata = *reinterpret_cast<XlaMetadataExtension*>(call->extensions)->metadata;
     metadata.version.major = 0;
-    metadata.version.minor = 0;
+    metadata.version.minor = call->api ? std::min(call->api->version.minor, kNewestMinor) : kNewestMinor;
     metadata.traits = 0;
     return nullptr;
   }
