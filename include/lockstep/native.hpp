@@ -21,6 +21,9 @@ struct NativeForm {
   /// Points that a block covers along each axis (points kernels); zeros: one per thread.
   std::array<int32_t, 3> points{0, 0, 0};
   int64_t dynamic_shared_bytes = 0;
+  /// Groups kernels: blocks that stand for one group, next to each other along x; the source makes them a cluster
+  /// (`__cluster_dims__`, sm_90), of up to 16 blocks.
+  int32_t cluster = 1;
 };
 
 /// A kernel with the name `<portable>.native` and the portable kernel's parameters and domain, which runs on

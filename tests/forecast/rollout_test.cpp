@@ -7,7 +7,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "compile/clike/nvrtc.hpp"
+#include "device/cuda/module.hpp"
 #include "device/devices.hpp"
+#include "forecast/rollout/cluster.hpp"
 #include "forecast/rollout/reference.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
@@ -166,6 +169,39 @@ TEST_P(RolloutOn, NoStepsGiveTheLoss) {
   EXPECT_EQ(f.sigma, 0);
   EXPECT_EQ(f.confidence, 1);
   EXPECT_EQ(f.members.size(), 2u);
+}
+
+TEST(ClusterRollout, SaysWhyItCannotRun) {
+  const Device device = test_device("cpu");
+  const RolloutModel model = random_rollout_model({.hidden = 128, .members = 1});
+  EXPECT_EQ(Rollout(device, model, {.steps = 1}).no_cluster(), "cpu has no clusters of sm_90");
+  try {
+    const Rollout rollout(device, model, {.steps = 1, .path = RolloutPath::cluster});
+    FAIL();
+  } catch (const UnsupportedError& error) {
+    EXPECT_NE(std::string(error.what()).find("no clusters of sm_90"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ClusterRollout, CompilesForSm90) {
+  std::string reason;
+  if (!clike::Nvrtc::find(&reason)) GTEST_SKIP() << "NVRTC: " << reason;
+  const clike::Nvrtc& nvrtc = clike::Nvrtc::get();
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (const int64_t hidden : {512, 1024}) {  // the two fullest
+        if ((hidden == 1024) != (numerics == Numerics::fast)) continue;
+        SCOPED_TRACE(std::string(name(form)) + " " + std::to_string(hidden));
+        const RolloutModel model = random_rollout_model({.hidden = hidden, .members = 1});
+        const ClusterPlan plan =
+            cluster_plan(Device::open("cpu", {.numerics = numerics}), model, {.form = form});
+        EXPECT_LE(plan.shared_bytes, 232448) << "what a block of sm_90 can have";
+        const Kernel kernel = cluster_kernel(plan, model, form, numerics);
+        const clike::CudaSource source =
+            device::cuda::source_of(kernel.function(), {numerics, {}, native_form(kernel)}, 90);
+        EXPECT_EQ(source.cluster, 16);
+        EXPECT_NO_THROW(nvrtc.compile(source.text, source.entry, 90, clike::CudaOutput::cubin, numerics));
+      }
 }
 
 }  // namespace

@@ -68,11 +68,14 @@ RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads =
 /// Throws InputError, naming `where` and the array, where shapes or types disagree or a value is not finite.
 void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where);
 
-/// How the steps reach the device. Both give the same bits.
+/// How the steps reach the device. All give the same bits in exact numerics.
 enum class RolloutPath : uint8_t {
-  automatic,   // one_launch on GPUs; on the CPU what was measured to be faster
+  automatic,   // cluster where it can be; else one_launch on GPUs, by_steps on the CPU
   one_launch,  // a group for each member and batch entry, steps and barriers inside
   by_steps,    // points over rows, three launches a step
+  /// The native kernel: a cluster of 16 blocks for each member and batch entry, weights in registers. f32, classic heads,
+  /// D of 128, 256 or 512, on sm_90; in fast numerics also D = 1024 with weights rounded to bf16.
+  cluster,
 };
 
 struct RolloutOptions {
@@ -131,6 +134,8 @@ class Rollout {
   std::vector<Array> raw() const;
   const RolloutMemory& memory() const;  // predicted; allocations are the same bytes
   RolloutPath path() const;             // the one in use
+  /// Why the native kernel was not taken; empty where it was, or was not asked for.
+  const std::string& no_cluster() const;
   /// "shared memory" or "buffers": where h stands between the steps. Buffers where a group's shared memory cannot hold it.
   std::string state_place() const;
   std::vector<Kernel> kernels() const;
@@ -146,6 +151,7 @@ struct RolloutRun {
   RolloutMemory memory;
   int64_t used_bytes = 0;  // allocated on the device
   std::string path, state_place;
+  std::string no_cluster;  // Rollout::no_cluster
 };
 /// Stage "forecast.rollout".
 RolloutRun run_rollout(Context& context, const RolloutModel& model, const RolloutOptions& options);

@@ -42,7 +42,7 @@ inline constexpr int kComputeModeProhibited = 2;
 inline constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kEventDisableTiming = 2;
 inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kFunctionShared = 1, kFunctionLocal = 3, kFunctionRegisters = 4,
-                     kFunctionMaxDynamicShared = 8;
+                     kFunctionMaxDynamicShared = 8, kFunctionLargeClusters = 14;
 inline constexpr int kPoolReleaseThreshold = 4, kPoolReservedCurrent = 5, kPoolUsedCurrent = 7;
 
 inline void* const kLaunchBuffer = reinterpret_cast<void*>(1);

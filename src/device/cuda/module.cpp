@@ -28,6 +28,7 @@ clike::CudaSource native_source(const ir::Function& traced, const NativeForm& fo
   for (auto& size : source.block) size = std::max(size, 1);
   source.covered = form.points[0] > 0 ? form.points : source.block;
   source.dynamic_shared_bytes = form.dynamic_shared_bytes;
+  source.cluster = form.cluster;
   return source;
 }
 }  // namespace
@@ -75,6 +76,7 @@ CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& sour
       block_(source.block),
       points_(source.points),
       dynamic_shared_bytes_(uint32_t(source.dynamic_shared_bytes)),
+      cluster_(source.cluster),
       arguments_(source.arguments) {
   if (arguments_.bytes > kMaxArgumentBytes)
     throw DeviceError(DeviceFault::compile,
@@ -98,6 +100,9 @@ CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& sour
   if (dynamic_shared_bytes_ > 0)
     core_->check(d.function_set(function_, kFunctionMaxDynamicShared, int(dynamic_shared_bytes_)),
                  DeviceFault::compile, "asking for shared memory");
+  if (cluster_ > 8)  // more than every device has
+    core_->check(d.function_set(function_, kFunctionLargeClusters, 1), DeviceFault::compile,
+                 "asking for clusters of more than 8 blocks");
 }
 
 CudaModule::~CudaModule() {
@@ -150,6 +155,7 @@ void CudaModule::launch(const Dispatch& dispatch, StreamHandle stream) const {
   size_t bytes = arguments_.bytes;
   void* buffer[] = {kLaunchBuffer, arguments, kLaunchBufferSize, &bytes, nullptr};
   std::array<int64_t, 3> groups = dispatch.count;
+  groups[0] *= cluster_;
   FunctionHandle function = function_;
   if (fine_function_ && groups[0] * groups[1] * groups[2] < core_->multiprocessors() * kFineGroups) {
     function = fine_function_;

@@ -29,6 +29,7 @@ class CudaModule final : public Module {
   std::array<int32_t, 3> block_;
   clike::PointsPlan points_;
   uint32_t dynamic_shared_bytes_;
+  int32_t cluster_;
   clike::ArgumentLayout arguments_;
 };
 

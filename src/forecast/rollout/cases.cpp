@@ -39,7 +39,10 @@ std::vector<Array> reference_arrays(const RolloutModel& model, const RolloutOpti
 Case rollout_case(const RolloutCase& r) {
   const bool f64 = r.storage == Storage::f64;
   Case c;
-  c.name = fmt::format("forecast.rollout.{}{}{}", r.path == RolloutPath::by_steps ? "by_steps" : "one_launch",
+  c.name = fmt::format("forecast.rollout.{}{}{}",
+                       r.path == RolloutPath::by_steps     ? "by_steps"
+                       : r.path == RolloutPath::one_launch ? "one_launch"
+                                                           : "chosen",
                        r.heads == Heads::two_hot        ? ".two_hot"
                        : r.form == GruForm::reset_after ? ".reset_after"
                                                         : "",
@@ -48,6 +51,10 @@ Case rollout_case(const RolloutCase& r) {
   c.needs_f64 = f64;
   c.small = {"1x1x1x1", "2x1x3x3", "1x3x33x5", "2x1x70x2"};
   c.full = {"5x1x256x3", "1x1x1024x1", "2x2x1100x1"};
+  if (r.path == RolloutPath::automatic) {  // sizes that the native kernel takes, where there is one
+    c.small = {"1x1x128x2", "2x2x128x3"};
+    c.full = {"5x1x256x50", "1x1x512x7"};
+  }
   c.bench = {"5x1x256x50", "5x1x512x50", "5x1x1024x50", "5x16x256x50"};
   // In f32 the places of the two-hot bins are rounded to 1e-6 of them.
   c.reference = Bound::relative(f64 ? 1e-12 : r.heads == Heads::two_hot ? 5e-6 : 1e-6);
@@ -86,6 +93,8 @@ void add_rollout_cases(CaseRegistry& registry) {
     for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
       for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
         registry.add(rollout_case({form, path, storage}));
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+    registry.add(rollout_case({form, RolloutPath::automatic}));
   for (const Storage storage : {Storage::f32, Storage::f64})
     for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
       registry.add(rollout_case({GruForm::reset_before, path, storage, Heads::two_hot}));

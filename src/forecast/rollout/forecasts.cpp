@@ -101,6 +101,7 @@ std::string to_json(const RolloutRun& run) {
     for (const Forecast& f : run.forecasts) j["batch"].push_back(json_of(f));
   }
   j["path"] = run.path;
+  if (!run.no_cluster.empty()) j["no_cluster"] = run.no_cluster;
   j["state"] = run.state_place;
   j["memory"] = {{"weights", run.memory.weights}, {"state", run.memory.state},
                  {"outputs", run.memory.outputs}, {"predicted", run.memory.total()},

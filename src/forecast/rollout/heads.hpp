@@ -1,6 +1,5 @@
-// The heads inside a kernel: from h to loss, norm, entropy and variance, by all lanes of a group. Sums over rows have
-// kHeadChains chains, number j of which takes i = j, j + 32 … in order, added by a tree; products with matrices have
-// kRowChains as the rows of U have. Lanes beyond the first 32 help where rows are many; no bit depends on them.
+// The heads inside a kernel: from h to loss, norm, entropy and variance, by all lanes of a group. Lanes beyond the first
+// 32 help where rows are many; no bit depends on them.
 #pragma once
 
 #include <functional>
@@ -15,6 +14,51 @@ namespace lockstep::forecast {
 /// An element of h, r h or z by its row.
 template <class T>
 using Read = std::function<Val<T>(const Val<i32>& row)>;
+
+/// v[0] combined with the others by halves; v has 2^n elements.
+template <class T, class Combine>
+Val<T> tree(std::vector<Val<T>> v, Combine combine) {
+  for (size_t half = v.size() / 2; half > 0; half /= 2) {
+    for (size_t k = 0; k < half; ++k) v[k] = combine(v[k], v[k + half]);
+    v.erase(v.begin() + int64_t(half), v.end());
+  }
+  return v[0];
+}
+
+/// Rows of `count` matrices times a vector of `columns` elements, a multiple of kChains; kAtOnce chains at a time, so that
+/// their sums stay in registers, in the order in which the columns are packed (chain_place).
+template <class T>
+std::vector<Val<T>> chain_products(int count, const Val<i32>& columns,
+                                   const std::function<Val<T>(int matrix, const Val<i32>& place)>& weight,
+                                   const Read<T>& x) {
+  const auto add = [](const Val<T>& a, const Val<T>& b) { return a + b; };
+  const auto chains_from = [&](int first) {
+    VarArray<T, 2 * kAtOnce> sum(T(0));
+    const Val<i32> begin = columns * first / kChains;
+    for_(0, columns / (kChains / kAtOnce), kAtOnce, [&](Val<i32> k) {
+      for (int j = 0; j < kAtOnce; ++j) {
+        const Val<T> v = x(k * (kChains / kAtOnce) + (first + j));
+        for (int c = 0; c < count; ++c)
+          sum[c * kAtOnce + j] = fma(weight(c, begin + k + j), v, Val<T>(sum[c * kAtOnce + j]));
+      }
+    });
+    std::vector<Val<T>> values;
+    for (int k = 0; k < count * kAtOnce; ++k) values.push_back(sum[k]);
+    return values;
+  };
+  // Of the chains first + j after those at distances 16 … `distance` were added.
+  const std::function<std::vector<Val<T>>(int, int)> added = [&](int first, int distance) {
+    if (distance == kChains) return chains_from(first);
+    std::vector<Val<T>> a = added(first, 2 * distance), b = added(first + distance, 2 * distance);
+    for (size_t k = 0; k < a.size(); ++k) a[k] = a[k] + b[k];
+    return a;
+  };
+  const std::vector<Val<T>> last = added(0, kAtOnce);
+  std::vector<Val<T>> products;
+  for (int c = 0; c < count; ++c)
+    products.push_back(tree<T>({last.begin() + c * kAtOnce, last.begin() + (c + 1) * kAtOnce}, add));
+  return products;
+}
 
 /// What a head sees. h is visible to all lanes.
 template <class T>
@@ -37,53 +81,49 @@ struct HeadValues {
 template <class T, class Combine>
 Val<T> chain_tree(const SharedArray<T>& s, int first, Combine combine) {
   std::vector<Val<T>> v;
-  for (int k = 0; k < kHeadChains; ++k) v.push_back(s[first + k]);
-  for (size_t half = kHeadChains / 2; half > 0; half /= 2) {
-    for (size_t k = 0; k < half; ++k) v[k] = combine(v[k], v[k + half]);
-    v.erase(v.begin() + int64_t(half), v.end());
-  }
-  return v[0];
+  for (int k = 0; k < kChains; ++k) v.push_back(s[first + k]);
+  return tree<T>(std::move(v), combine);
 }
 template <class T>
 Val<T> chain_sum(const SharedArray<T>& s, int number) {
-  return chain_tree<T>(s, number * kHeadChains, [](const Val<T>& a, const Val<T>& b) { return a + b; });
+  return chain_tree<T>(s, number * kChains, [](const Val<T>& a, const Val<T>& b) { return a + b; });
 }
 template <class T>
 Val<T> chain_max(const SharedArray<T>& s, int number) {
-  return chain_tree<T>(s, number * kHeadChains, [](const Val<T>& a, const Val<T>& b) { return max(a, b); });
+  return chain_tree<T>(s, number * kChains, [](const Val<T>& a, const Val<T>& b) { return max(a, b); });
 }
 
 /// Words of shared memory that the head needs beside h.
 inline int64_t head_words(const HeadShape& shape) {
-  return shape.heads == Heads::classic ? 6 * kHeadChains
-                                       : 6 * kHeadChains + shape.classes() + shape.bins + shape.categoricals;
+  return shape.heads == Heads::classic ? 6 * kChains
+                                       : 6 * kChains + shape.classes() + shape.bins + shape.categoricals;
 }
 
 /// Ends with a barrier before what it wrote is read, none after.
 template <class T>
 HeadValues<T> classic_head(const HeadInput<T>& in) {
-  const SharedArray<T> s(6 * kHeadChains);
+  const SharedArray<T> s(6 * kChains);
   const Val<i32>& lane = in.lane;
   const auto logit = [&](const Val<i32>& i) { return in.h(i * in.hidden / in.states); };
-  if_(lane < kHeadChains, [&] {
+  if_(lane < kChains, [&] {
     Var<T> dot = T(0), square = T(0), top = logit(0);
-    for_(0, in.rows, kHeadChains, [&](Val<i32> first) {
+    for_(0, in.rows, kChains, [&](Val<i32> first) {
       const Val<i32> i = first + lane;
       const Val<T> v = in.h(i);
       dot = fma(v, in.head[i], Val<T>(dot));
       square = fma(v, v, Val<T>(square));
     });
-    for_(0, in.states, kHeadChains,
+    for_(0, in.states, kChains,
          [&](Val<i32> first) { top = max(top, logit(min(first + lane, in.states - 1))); });
     s[lane] = Val<T>(dot);
-    s[lane + kHeadChains] = Val<T>(square);
-    s[lane + 2 * kHeadChains] = Val<T>(top);
+    s[lane + kChains] = Val<T>(square);
+    s[lane + 2 * kChains] = Val<T>(top);
   });
   barrier();
   const Val<T> top = chain_max<T>(s, 2);
-  if_(lane < kHeadChains, [&] {
+  if_(lane < kChains, [&] {
     Var<T> sum = T(0), weighted = T(0), logs = T(0);
-    for_(0, in.states, kHeadChains, [&](Val<i32> first) {
+    for_(0, in.states, kChains, [&](Val<i32> first) {
       const Val<i32> i = first + lane;
       if_(i < in.states, [&] {
         const Val<T> below = logit(i) - top, e = exp(below);
@@ -92,9 +132,9 @@ HeadValues<T> classic_head(const HeadInput<T>& in) {
         logs = fma(e, below, Val<T>(logs));
       });
     });
-    s[lane + 3 * kHeadChains] = Val<T>(sum);
-    s[lane + 4 * kHeadChains] = Val<T>(weighted);
-    s[lane + 5 * kHeadChains] = Val<T>(logs);
+    s[lane + 3 * kChains] = Val<T>(sum);
+    s[lane + 4 * kChains] = Val<T>(weighted);
+    s[lane + 5 * kChains] = Val<T>(logs);
   });
   barrier();
   const Val<T> sum = chain_sum<T>(s, 3), activation = chain_sum<T>(s, 0) + chain_sum<T>(s, 4) / sum;
@@ -102,17 +142,17 @@ HeadValues<T> classic_head(const HeadInput<T>& in) {
           log(sum) - chain_sum<T>(s, 5) / sum, T(0)};
 }
 
+template <class T>
+Val<i32> head_columns(const HeadInput<T>& in) {
+  return (in.hidden + kChains - 1) / kChains * kChains;
+}
+
 /// Row `row` of a matrix that stands column by column, `count` rows each, at `base` of the head; times h.
 template <class T>
 Val<T> head_product(const HeadInput<T>& in, const Val<i32>& base, int count, const Val<i32>& row) {
-  VarArray<T, kRowChains> sum(T(0));
-  for_(0, (in.hidden + kRowChains - 1) / kRowChains, [&](Val<i32> block) {
-    for (int j = 0; j < kRowChains; ++j) {
-      const Val<i32> k = block * kRowChains + j;
-      sum[j] = fma(in.head[base + k * count + row], in.h(k), Val<T>(sum[j]));
-    }
-  });
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  return chain_products<T>(
+      1, head_columns(in), [&](int, const Val<i32>& k) { return Val<T>(in.head[base + k * count + row]); },
+      in.h)[0];
 }
 
 /// Where the parts of the two-hot heads stand in the head: P, P_b, V of h, V of s, V_b.
@@ -168,24 +208,21 @@ Val<T> bin_value(const Val<i32>& n, int bins) {
 
 template <class T>
 HeadValues<T> two_hot_head(const HeadInput<T>& in, const HeadShape& shape) {
-  const SharedArray<T> s(6 * kHeadChains), logits(shape.classes()), bins(shape.bins),
-      entropy(shape.categoricals);
+  const SharedArray<T> s(6 * kChains), logits(shape.classes()), bins(shape.bins), entropy(shape.categoricals);
   const SharedArray<i32> chosen(shape.categoricals);
-  const Val<i32> columns = (in.hidden + kRowChains - 1) / kRowChains * kRowChains;
-  const TwoHotPlaces at(columns, shape);
+  const TwoHotPlaces at(head_columns(in), shape);
   const Val<i32>& lane = in.lane;
   const auto each = [&](int count, const std::function<void(const Val<i32>&)>& body) {
     for_(0, count, in.lanes, [&](Val<i32> first) { if_(first + lane < count, [&] { body(first + lane); }); });
   };
   // Of `count` values, in 32 chains.
   const auto chains = [&](const Val<i32>& count, const std::function<void(const Val<i32>&)>& body) {
-    for_(0, count, kHeadChains,
-         [&](Val<i32> first) { if_(first + lane < count, [&] { body(first + lane); }); });
+    for_(0, count, kChains, [&](Val<i32> first) { if_(first + lane < count, [&] { body(first + lane); }); });
   };
   each(shape.classes(), [&](const Val<i32>& i) {
     logits[i] = head_product<T>(in, at.projection, shape.classes(), i) + in.head[at.projection_bias + i];
   });
-  if_(lane < kHeadChains, [&] {
+  if_(lane < kChains, [&] {
     Var<T> square = T(0);
     chains(in.rows, [&](const Val<i32>& i) { square = fma(in.h(i), in.h(i), Val<T>(square)); });
     s[lane] = Val<T>(square);
@@ -202,34 +239,34 @@ HeadValues<T> two_hot_head(const HeadInput<T>& in, const HeadShape& shape) {
     bins[n] = Val<T>(v);
   });
   barrier();
-  if_(lane < kHeadChains, [&] {
+  if_(lane < kChains, [&] {
     Var<T> top = Val<T>(bins[0]), e = T(0);
     chains(shape.bins, [&](const Val<i32>& n) { top = max(Val<T>(top), Val<T>(bins[n])); });
     chains(shape.categoricals, [&](const Val<i32>& c) { e += Val<T>(entropy[c]); });
-    s[lane + kHeadChains] = Val<T>(top);
-    s[lane + 2 * kHeadChains] = Val<T>(e);
+    s[lane + kChains] = Val<T>(top);
+    s[lane + 2 * kChains] = Val<T>(e);
   });
   barrier();
   const Val<T> top = chain_max<T>(s, 1);
-  if_(lane < kHeadChains, [&] {
+  if_(lane < kChains, [&] {
     Var<T> sum = T(0), weighted = T(0);
     chains(shape.bins, [&](const Val<i32>& n) {
       const Val<T> e = exp(Val<T>(bins[n]) - top);
       sum += e;
       weighted = fma(e, bin_value<T>(n, shape.bins), Val<T>(weighted));
     });
-    s[lane + 3 * kHeadChains] = Val<T>(sum);
-    s[lane + 4 * kHeadChains] = Val<T>(weighted);
+    s[lane + 3 * kChains] = Val<T>(sum);
+    s[lane + 4 * kChains] = Val<T>(weighted);
   });
   barrier();
   const Val<T> sum = chain_sum<T>(s, 3), mean = chain_sum<T>(s, 4) / sum;
-  if_(lane < kHeadChains, [&] {
+  if_(lane < kChains, [&] {
     Var<T> spread = T(0);
     chains(shape.bins, [&](const Val<i32>& n) {
       const Val<T> off = bin_value<T>(n, shape.bins) - mean;
       spread = fma(exp(Val<T>(bins[n]) - top), off * off, Val<T>(spread));
     });
-    s[lane + 5 * kHeadChains] = Val<T>(spread);
+    s[lane + 5 * kChains] = Val<T>(spread);
   });
   barrier();
   return {mean, sqrt(chain_sum<T>(s, 0)), chain_sum<T>(s, 2) / T(shape.categoricals),

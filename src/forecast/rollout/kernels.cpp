@@ -19,23 +19,12 @@ std::string rollout_name(const std::string& what) {
   return fmt::format("forecast.rollout.{}.{}", what, name(detail::kType<T>));
 }
 
-/// Rows of `count` matrices side by side times a vector, in kRowChains chains each.
+/// Rows of `count` matrices side by side times a vector.
 template <class T>
 std::vector<Val<T>> row_products(const Grid<T, 3>& u, const Val<i32>& block, const Val<i32>& lane,
                                  const Val<i32>& p, int count, const Read<T>& x) {
-  VarArray<T, 2 * kRowChains> sum(T(0));
-  for_(0, u.size(1), kRowChains, [&](Val<i32> k) {
-    for (int j = 0; j < kRowChains; ++j) {
-      const Val<T> v = x(k + j);
-      for (int c = 0; c < count; ++c)
-        sum[c * kRowChains + j] = fma(u(block, k + j, p * c + lane), v, Val<T>(sum[c * kRowChains + j]));
-    }
-  });
-  std::vector<Val<T>> products;
-  for (int c = 0; c < count; ++c)
-    products.push_back((sum[c * kRowChains] + sum[c * kRowChains + 1]) +
-                       (sum[c * kRowChains + 2] + sum[c * kRowChains + 3]));
-  return products;
+  return chain_products<T>(
+      count, u.size(1), [&](int c, const Val<i32>& k) { return Val<T>(u(block, k, p * c + lane)); }, x);
 }
 
 /// What a lane needs to know of one row.
@@ -220,13 +209,13 @@ StepKernels<T> trace_steps(GruForm form, const HeadShape& shape) {
           Param<i32> step, Param<i32> first_group, Param<i32> hidden, Param<i32> states, Param<u32> key) {
         const Val<i32> group = g.id();
         const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
-        const HeadInput<T> in{g.lane(),     kHeadChains,         h,    hidden, states,
-                              work.size(2), first_group + group, step, key,    head};
+        const HeadInput<T> in{g.lane(), kChains, h,   hidden, states, work.size(2), first_group + group,
+                              step,     key,     head};
         const HeadValues<T> values = head_of<T>(in, shape);
         if_(g.lane() == 0, [&] { last[group] = values.loss; });
         put_values<T>(in, shape, values, out, group);
       },
-      {.group = {kHeadChains}});
+      {.group = {kChains}});
   return k;
 }
 

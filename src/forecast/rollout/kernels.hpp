@@ -1,9 +1,10 @@
-// Kernels of the rollout. Every sum has one order, whatever the path, the device and the size of a
-// group: a row of U h has four accumulators, number j of which adds U[row, k] h[k] for k = j, j + 4 … in order by
-// fma, and is (a0 + a1) + (a2 + a3); sums of the head have 32, added by a tree.
+// Kernels of the rollout. Every sum over rows or columns has one order, whatever the path, the device and the size of a
+// group: 32 chains, number j of which adds the elements k = j, j + 32 … in order by fma, then a tree: chain j + chain
+// j + 16, those j + 8, and so on. A warp, a vector unit and a lane alone can all follow it.
 //
-// Rows stand in blocks of P side by side, columns behind each other, so that neighbouring lanes read neighbouring words:
-//   zr     (M blocks, K, 2 P)  U_z then U_r; K is D rounded up to 4
+// In the portable kernels rows stand in blocks of P side by side, columns behind each other, so that neighbouring lanes read neighbouring words; those of U, P and
+// V in the order of chain_place:
+//   zr     (M blocks, K, 2 P)  U_z then U_r; K is D rounded up to 32
 //   n      (M blocks, K, P)    U_h
 //   input  (M blocks, I, 3 P)  W_z, W_r, W_h
 //   bias   (M blocks, 4, P)    b_z + rb_z, b_r + rb_r, b_h, rb_h
@@ -19,7 +20,11 @@
 
 namespace lockstep::forecast {
 
-inline constexpr int kHeadChains = 32, kRowChains = 4;
+inline constexpr int kChains = 32, kAtOnce = 4;
+/// Where column k stands among `columns`, a multiple of kChains: kAtOnce chains side by side.
+inline int64_t chain_place(int64_t k, int64_t columns) {
+  return k % kChains / kAtOnce * (columns * kAtOnce / kChains) + k / kChains * kAtOnce + k % kAtOnce;
+}
 
 /// Share of the uniform distribution in the classes of a categorical; bins lie in [-limit, limit] before symexp.
 inline constexpr double kUniformShare = 0.01, kBinLimit = 20;

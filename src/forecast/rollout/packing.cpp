@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "forecast/rollout/kernels.hpp"
+
 namespace lockstep::forecast {
 
 namespace {
@@ -17,8 +19,9 @@ struct Packer {
     for (const int64_t n : shape) count *= n;
     return Array::of(std::vector<T>(size_t(count), T(0)), std::move(shape));
   }
-  /// (blocks, columns, gates P): to[block, k, g P + lane] = matrix g [member, block P + lane, k].
-  Array matrices(std::span<const Array* const> gates, int64_t width, int64_t columns) const {
+  /// (blocks, columns, gates P): to[block, place of k, g P + lane] = matrix g [member, block P + lane, k].
+  template <class Place>
+  Array matrices(std::span<const Array* const> gates, int64_t width, int64_t columns, Place place) const {
     const auto count = int64_t(gates.size());
     Array packed = zeros({l.members * l.blocks, columns, count * l.p});
     const std::span<T> to = packed.mutate<T>();
@@ -29,7 +32,7 @@ struct Packer {
           const int64_t block = m * l.blocks + row / l.p, lane = g * l.p + row % l.p;
           const T* line = from.data() + (m * l.hidden + row) * width;
           for (int64_t k = 0; k < width; ++k)
-            to[size_t((block * columns + k) * count * l.p + lane)] = line[k];
+            to[size_t((block * columns + place(k)) * count * l.p + lane)] = line[k];
         }
     }
     return packed;
@@ -69,11 +72,14 @@ struct Packer {
     const auto put = [&](const T* from, int64_t columns, int64_t row, int64_t count) {
       for (int64_t k = 0; k < columns; ++k) to[k * count + row] = from[k];
     };
+    const auto put_chains = [&](const T* from, int64_t row, int64_t count) {
+      for (int64_t k = 0; k < l.hidden; ++k) to[chain_place(k, l.columns) * count + row] = from[k];
+    };
     const T *p = model.projection.as<T>().data(), *v = model.bins.as<T>().data();
-    for (int64_t i = 0; i < classes; ++i) put(p + i * l.hidden, l.hidden, i, classes);
+    for (int64_t i = 0; i < classes; ++i) put_chains(p + i * l.hidden, i, classes);
     to += l.columns * classes;
     to = std::copy_n(model.projection_bias.as<T>().data(), classes, to);
-    for (int64_t n = 0; n < bins; ++n) put(v + n * width, l.hidden, n, bins);
+    for (int64_t n = 0; n < bins; ++n) put_chains(v + n * width, n, bins);
     to += l.columns * bins;
     for (int64_t n = 0; n < bins; ++n) put(v + n * width + l.hidden, classes, n, bins);
     to += classes * bins;
@@ -91,9 +97,10 @@ PackedWeights pack(const RolloutModel& model, const RolloutLayout& l) {
   const Array* const zr[] = {&model.u[0], &model.u[1]};
   const Array* const n[] = {&model.u[2]};
   const Array* const input[] = {&model.w[0], &model.w[1], &model.w[2]};
-  packed.zr = packer.matrices(zr, l.hidden, l.columns);
-  packed.n = packer.matrices(n, l.hidden, l.columns);
-  packed.input = packer.matrices(input, l.inputs, l.inputs);
+  const auto chained = [&](int64_t k) { return chain_place(k, l.columns); };
+  packed.zr = packer.matrices(zr, l.hidden, l.columns, chained);
+  packed.n = packer.matrices(n, l.hidden, l.columns, chained);
+  packed.input = packer.matrices(input, l.inputs, l.inputs, [](int64_t k) { return k; });
   packed.bias = packer.biases();
   packed.head = l.values > 3 ? packer.two_hot_head() : packer.classic_head();
   packed.h0 = packer.zeros({l.members, l.rows});

@@ -14,7 +14,7 @@ struct RolloutLayout {
   int64_t p = 0;        // rows side by side
   int64_t blocks = 0;   // of p rows, a member
   int64_t rows = 0;     // of `work`: at least blocks p, a multiple of 32
-  int64_t columns = 0;  // hidden rounded up to 4
+  int64_t columns = 0;  // hidden rounded up to 32
   int64_t head = 0;     // elements of the head
   int64_t values = 3;   // of a step: loss, norm, entropy, and of two-hot heads the variance
   int64_t groups() const { return members * batch; }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/random.hpp"
+#include "forecast/rollout/cluster.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "forecast/rollout/packing.hpp"
 #include "lockstep/error.hpp"
@@ -37,8 +38,8 @@ RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options
   l.steps = options.steps;
   l.p = p;
   l.blocks = (l.hidden + p - 1) / p;
-  l.rows = round_up(l.blocks * p, kHeadChains);
-  l.columns = round_up(l.hidden, kRowChains);
+  l.rows = round_up(l.blocks * p, kChains);
+  l.columns = round_up(l.hidden, kChains);
   l.head = l.rows + l.states;
   l.values = 3;
   if (options.heads == Heads::two_hot) {
@@ -52,9 +53,9 @@ RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options
 
 /// Lanes of a group: all rows where they fit, else the fewest equal blocks.
 int64_t lanes_of(int64_t hidden, int64_t most) {
-  most = std::max<int64_t>(most / kHeadChains * kHeadChains, kHeadChains);
+  most = std::max<int64_t>(most / kChains * kChains, kChains);
   const int64_t blocks = (hidden + most - 1) / most;
-  return round_up((hidden + blocks - 1) / blocks, kHeadChains);
+  return round_up((hidden + blocks - 1) / blocks, kChains);
 }
 
 }  // namespace
@@ -67,6 +68,7 @@ struct Rollout::State {
   RolloutMemory memory;
   RolloutPath path = RolloutPath::one_launch;
   int capacity = 0;
+  ClusterPlan cluster;
   HeadShape shape;
   uint32_t key = 0;
   Buffer zr, n, input, bias, head, h0, features, pre, work, last, out;
@@ -79,9 +81,21 @@ struct Rollout::State {
 
   void choose_path() {
     path = options.path;
-    if (path == RolloutPath::automatic)
-      path = device.info().kind == DeviceKind::cpu ? RolloutPath::by_steps : RolloutPath::one_launch;
+    const bool wanted = path == RolloutPath::cluster;
+    if (wanted || path == RolloutPath::automatic) {
+      cluster = cluster_plan(device, model, options);
+      if (wanted && !cluster.refusal.empty())
+        throw UnsupportedError(cluster.refusal, "forecast rollout by a cluster", "another path");
+      path = cluster.refusal.empty()                 ? RolloutPath::cluster
+             : device.info().kind == DeviceKind::cpu ? RolloutPath::by_steps
+                                                     : RolloutPath::one_launch;
+    }
     with_type([&]<class T>(T) {
+      if (path == RolloutPath::cluster) {
+        layout = layout_of(model, options, model.hidden() / 16);
+        memory.shared_per_group = cluster.shared_bytes;
+        return;
+      }
       if (path == RolloutPath::by_steps) {
         layout = layout_of(model, options,
                            vector_lanes(device, step_kernels<T>(options.form, shape).gates, model.storage()));
@@ -99,8 +113,9 @@ struct Rollout::State {
   void predict() {
     const RolloutLayout& l = layout;
     const int64_t word = size_of(model.storage()), mb = l.members * l.blocks, g = l.groups();
-    memory.weights = word * (mb * (3 * l.columns + 3 * l.inputs + 4) * l.p + l.head + l.members * l.rows +
-                             l.batch * l.inputs);
+    const int64_t recurrent = 3 * l.columns / (path == RolloutPath::cluster && cluster.half ? 2 : 1);
+    memory.weights =
+        word * (mb * (recurrent + 3 * l.inputs + 4) * l.p + l.head + l.members * l.rows + l.batch * l.inputs);
     memory.state = word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (path == RolloutPath::by_steps ? g : 0));
     memory.outputs = word * l.values * g * std::max<int64_t>(l.steps, 1);
   }
@@ -108,7 +123,8 @@ struct Rollout::State {
   void allocate() {
     const RolloutLayout& l = layout;
     const Storage storage = model.storage();
-    const PackedWeights packed = with_type([&]<class T>(T) { return pack<T>(model, l); });
+    PackedWeights packed = with_type([&]<class T>(T) { return pack<T>(model, l); });
+    if (path == RolloutPath::cluster) pack_cluster(cluster, model, l, packed);
     zr = device.upload(packed.zr), n = device.upload(packed.n), input = device.upload(packed.input);
     bias = device.upload(packed.bias), head = device.upload(packed.head), h0 = device.upload(packed.h0);
     features = device.upload(model.features.packed().reshape({l.batch, l.inputs}));
@@ -120,10 +136,15 @@ struct Rollout::State {
   }
 
   template <class T>
-  void launch_one() const {
+  Kernel whole_kernel() const {
+    if (path == RolloutPath::cluster) return cluster_kernel(cluster, model, options.form, device.numerics());
+    return one_launch_kernel<T>(options.form, shape, int(layout.p), capacity);
+  }
+  template <class T>
+  void launch_whole() const {
     const RolloutLayout& l = layout;
-    device.launch(one_launch_kernel<T>(options.form, shape, int(l.p), capacity), {l.groups()}, zr, n, input,
-                  bias, head, features, h0, pre, work, out, l.batch, l.steps, l.hidden, l.states, key);
+    device.launch(whole_kernel<T>(), {l.groups()}, zr, n, input, bias, head, features, h0, pre, work, out,
+                  l.batch, l.steps, l.hidden, l.states, key);
   }
 
   template <class T>
@@ -174,7 +195,7 @@ void Rollout::launch() {
   State& s = *state_;
   if (s.options.steps == 0) return;
   s.with_type([&]<class T>(T) {
-    if (s.path == RolloutPath::one_launch) return s.launch_one<T>();
+    if (s.path != RolloutPath::by_steps) return s.launch_whole<T>();
     if (!s.graph) s.graph = s.device.record([&] { s.launch_steps<T>(); });
     s.device.replay(*s.graph);
   });
@@ -210,15 +231,16 @@ std::vector<Array> Rollout::raw() const {
 std::vector<Forecast> Rollout::result() const { return forecasts_of(raw(), state_->model, state_->options); }
 const RolloutMemory& Rollout::memory() const { return state_->memory; }
 RolloutPath Rollout::path() const { return state_->path; }
+const std::string& Rollout::no_cluster() const { return state_->cluster.refusal; }
 std::string Rollout::state_place() const {
+  if (state_->path == RolloutPath::cluster) return "a cluster's shared memory";
   return state_->path == RolloutPath::one_launch && state_->capacity > 0 ? "shared memory" : "buffers";
 }
 
 std::vector<Kernel> Rollout::kernels() const {
   const State& s = *state_;
   return s.with_type([&]<class T>(T) -> std::vector<Kernel> {
-    if (s.path == RolloutPath::one_launch)
-      return {one_launch_kernel<T>(s.options.form, s.shape, int(s.layout.p), s.capacity)};
+    if (s.path != RolloutPath::by_steps) return {s.whole_kernel<T>()};
     const StepKernels<T> k = step_kernels<T>(s.options.form, s.shape);
     if (s.options.form == GruForm::reset_after) return {k.begin, k.gates, k.head};
     return {k.begin, k.gates, k.candidate, k.head};
@@ -234,7 +256,10 @@ RolloutRun run_rollout(Context& context, const RolloutModel& model, const Rollou
     run.used_bytes = device.counters().allocated_bytes - before;
     rollout.launch();
     run.forecasts = rollout.result();
-    run.path = rollout.path() == RolloutPath::one_launch ? "one launch" : "a launch a step";
+    run.path = rollout.path() == RolloutPath::cluster      ? "one launch of clusters"
+               : rollout.path() == RolloutPath::one_launch ? "one launch"
+                                                           : "launches by steps";
+    run.no_cluster = rollout.no_cluster();
     run.state_place = rollout.state_place();
     return run;
   });
