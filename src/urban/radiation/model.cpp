@@ -254,6 +254,11 @@ void RadiationModel::State::find_sky(const RadiationScene& from) {
   sky = sky_division(options.view.patches, options.view.edges);
   const int64_t words = static_cast<int64_t>((sky.patches.size() + 15) / 16);
   const int64_t grids = scene.plants ? kSkyViewGrids : kSectors;
+  if (from.sky_grids) {
+    view = from.sky_grids;
+    if (anisotropic()) states = from.sky_states;
+    return;
+  }
   if (!from.sky) {
     const SkyPlan plan = plan_sky(*from.city, options.view);
     Scene around = scene;

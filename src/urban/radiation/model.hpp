@@ -46,6 +46,8 @@ struct RadiationScene {
   Tile tile;  ///< as make_tiles(rows, cols, side, radiation_reach(…)) gives it, or whole_tile(city)
   /// View factors of the tile's core, and with an anisotropic sky its states; null: computed.
   const SkyTile* sky = nullptr;
+  /// The same on the model's device, as SkyBuffers has them; they win.
+  Buffer sky_grids, sky_states;
 };
 
 /// Planes of a step over the tile's core, f32 (rows, cols). Missing pixels hold no meaning.

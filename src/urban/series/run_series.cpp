@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "core/atomic_file.hpp"
 #include "core/host_stage.hpp"
@@ -68,16 +69,19 @@ struct SeriesRun {
 void SeriesRun::run_whole(const Tile& tile) {
   const auto begin = RunClock::now();
   const StepLayout layout = tiles.layout(tile);
-  std::vector<float> step(layout.floats());
+  std::vector<float> at_points(layout.points().size() * kPointValues);
+  StepPlanes planes;  // of the step that has begun
   StepSink sink;
-  sink.begin = [&](size_t) { return step.data(); };
+  sink.begin = [&](size_t) {
+    if (planes.empty()) planes = writer.begin();
+    StepMemory memory{{}, at_points.data()};
+    for (std::vector<float>& plane : planes) memory.planes.push_back(plane.data());
+    return memory;
+  };
   sink.end = [&](size_t k) {
-    StepPlanes planes = writer.begin();
-    for (size_t o = 0; o < planes.size(); ++o)
-      std::copy_n(layout.plane(step.data(), o), layout.pixels(), planes[o].data());
     for (size_t p = 0; p < layout.points().size(); ++p)
-      points.take(layout.points()[p], k, layout.point(step.data(), p));
-    writer.end(k, std::move(planes));
+      points.take(layout.points()[p], k, at_points.data() + p * kPointValues);
+    writer.end(k, std::exchange(planes, {}));
   };
   tiles.compute(context, tile, false, sink, [this](int steps) { advance(steps); }, clock);
   result.tiles.queue_depth_peak = 1;
@@ -111,7 +115,7 @@ void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
     const StepLayout layout = tiles.layout(tile);
     const platform::MappedFile series(store.file(tile), bytes_of(tile));
     float* const values = reinterpret_cast<float*>(series.data());
-    const StepSink sink{[&](size_t k) { return values + k * layout.floats(); }, [](size_t) {}};
+    const StepSink sink{[&](size_t k) { return layout.memory(values + k * layout.floats()); }, [](size_t) {}};
     tiles.compute(context, tile, plan.workers > 1, sink, [this](int steps) { advance(steps); }, clock);
     const double seconds = since(begin);
     store.save(tile, {series.data(), static_cast<size_t>(bytes_of(tile))});

@@ -39,12 +39,15 @@ void SeriesSummary::clear() {
 
 void SeriesSummary::add(const std::vector<std::vector<float>>& planes) {
   ++steps_;
-  for (size_t o = 0; o < outputs_.size(); ++o) {
+  constexpr size_t block = size_t{1} << 16;
+  const size_t blocks = (pixels_ + block - 1) / block;
+  tbb::parallel_for(size_t{0}, blocks * outputs_.size(), [&](size_t part) {
+    const size_t o = part / blocks, first = part % blocks * block, last = std::min(first + block, pixels_);
     Sums& s = sums_[o];
     const std::vector<double> bounds = thresholds_of(outputs_[o]);
     const std::vector<float>& plane = planes[o];
     const bool shade = outputs_[o] == SeriesOutput::shadow;
-    for (size_t p = 0; p < pixels_; ++p) {
+    for (size_t p = first; p < last; ++p) {
       const float value = plane[p];
       // Sun through the leaves of a plant is no hour of sun.
       s.sum[p] += shade && value < 1 ? 0.0 : static_cast<double>(value);
@@ -52,9 +55,9 @@ void SeriesSummary::add(const std::vector<std::vector<float>>& planes) {
     }
     for (size_t b = 0; b < bounds.size(); ++b) {
       const float bound = static_cast<float>(bounds[b]);
-      for (size_t p = 0; p < pixels_; ++p) s.above[b][p] += plane[p] > bound;
+      for (size_t p = first; p < last; ++p) s.above[b][p] += plane[p] > bound;
     }
-  }
+  });
 }
 
 std::vector<SummaryGrid> SeriesSummary::grids() const {

@@ -118,6 +118,12 @@ StepLayout::StepLayout(const Tile& tile, size_t outputs, const std::vector<Serie
   }
 }
 
+StepMemory StepLayout::memory(float* step) const {
+  StepMemory memory{{}, point(step, 0)};
+  for (size_t o = 0; o < outputs_; ++o) memory.planes.push_back(plane(step, o));
+  return memory;
+}
+
 /// What comfort needs of each step.
 struct SeriesTiles::Comfort {
   std::vector<double> wind_10m, wind_1m1;
@@ -170,8 +176,8 @@ TileJob SeriesTiles::job() const {
   job.cost.window_bytes = cost.window_bytes;
   job.cost.core_bytes = cost.core_bytes + 4 * comfort_planes;
   job.cost.widest_core_bytes = cost.widest_core_bytes;
-  // The sky on its way to the model, and steps on their way to the files.
-  job.cost.host_core_bytes = 4 * (2 * sky_words + 6 * outputs_.size());
+  // A stored sky on its way to the model, and steps on their way to the files.
+  job.cost.host_core_bytes = 4 * ((inputs_.sky ? 2 * sky_words : 0) + 6 * outputs_.size());
   job.planes = static_cast<int>(outputs_.size());
   job.parts = static_cast<int>(inputs_.steps.size());
   std::string text;
@@ -250,11 +256,11 @@ class TileRun {
     return row_[static_cast<size_t>(point.col - tile_.col)];
   }
 
-  void read_points(float* step, const StepForcing& f, double wind_10m, double wind_1m1) {
+  void read_points(float* points, const StepForcing& f, double wind_10m, double wind_1m1) {
     if (!sides_.empty()) device_.read(model_.sides(), sides_.data(), model_.sides().bytes(), stream_);
     for (size_t k = 0; k < layout_.points().size(); ++k) {
       const size_t number = layout_.points()[k];
-      float* const values = layout_.point(step, k);
+      float* const values = points + k * kPointValues;
       for (const auto& [value, output] : kPointPlanes)
         values[static_cast<size_t>(value)] = at_point(model_.output(output), number);
       const double tmrt = values[static_cast<size_t>(PointValue::tmrt)];
@@ -301,24 +307,33 @@ class TileRun {
 void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
                           const std::function<void(int steps)>& advance, SeriesClock& clock) const {
   const StepLayout step_layout = layout(tile);
-  const auto stream_of = [&](const Device& device) { return own_stream ? device.stream() : Stream{}; };
-  std::optional<TileResult> computed;
+  Device streaming;
+  Stream own;
+  const auto stream_of = [&](const Device& device) {
+    if (own_stream && !(streaming.valid() && streaming.same_as(device))) {
+      streaming = device;
+      own = device.stream();
+    }
+    return own;
+  };
   SkyPart stored;
   SkyTile sky{tile.row, tile.col, tile.rows, tile.cols, {}, nullptr};
+  struct {
+    Device device;
+    SkyBuffers sky;
+  } made;  // stays on its device; one that falls back behind it makes its own
   if (inputs_.sky) {
     stored = cut_sky(*inputs_.sky, inputs_.city, tile);
     for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = stored.grids[g].data();
     sky.states = stored.states.empty() ? nullptr : stored.states.data();
   } else {
-    computed.emplace(context.stage(kSkyStage, [&](const Device& device) {
+    context.run_stage(kSkyStage, [&](const Device& device) {
       const auto begin = StepClock::now();
-      TileResult result(tile, kSkyViewGrids, plan_.words());
-      compute_sky_tile(device, stream_of(device), inputs_.city, plan_, tile, result, [](int) {});
+      const Stream stream = stream_of(device);
+      made = {device, make_sky_tile(device, stream, inputs_.city, plan_, tile, [](int) {})};
+      device.synchronize(stream);
       clock.add(device, {{"sky", seconds_from(begin)}});
-      return result;
-    }));
-    for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = computed->plane(g);
-    sky.states = computed->words();
+    });
   }
 
   int counted = 0;
@@ -326,8 +341,17 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
     advance(-counted);  // a fallback starts the tile again
     counted = 0;
     const Stream stream = stream_of(device);
-    const RadiationScene scene{&inputs_.city, &walls_,
-                               inputs_.land_cover.empty() ? nullptr : &inputs_.land_cover, tile, &sky};
+    RadiationScene scene{&inputs_.city,
+                         &walls_,
+                         inputs_.land_cover.empty() ? nullptr : &inputs_.land_cover,
+                         tile,
+                         inputs_.sky ? &sky : nullptr,
+                         {},
+                         {}};
+    if (made.device.valid() && device.same_as(made.device)) {
+      scene.sky_grids = made.sky.grids;
+      scene.sky_states = made.sky.states;
+    }
     RadiationModel model(device, scene, inputs_.radiation, stream);
     TileRun run(inputs_, device, stream, model, tile, step_layout);
     run.find_sides(outputs_);
@@ -345,7 +369,7 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
       if (!comfort_->utci.empty()) utci_grid(device, stream, comfort_->utci[k], tmrt, utci_plane);
       if (!comfort_->pet.empty()) pet_grid(device, stream, comfort_->pet[k], tmrt, pet_plane);
       if (utci_plane || pet_plane) phases.mark("comfort");
-      float* const step = sink.begin(k);
+      const StepMemory step = sink.begin(k);
       const auto copying = StepClock::now();
       for (size_t o = 0; o < outputs_.size(); ++o) {
         const auto plane = radiation_output(outputs_[o]);
@@ -354,9 +378,9 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
                        : side                              ? run.plane_of_side(*side)
                        : outputs_[o] == SeriesOutput::utci ? utci_plane
                                                            : pet_plane,
-                       step_layout.plane(step, o));
+                       step.planes[o]);
       }
-      run.read_points(step, inputs_.steps[k].forcing, comfort_->wind_10m[k], comfort_->wind_1m1[k]);
+      run.read_points(step.points, inputs_.steps[k].forcing, comfort_->wind_10m[k], comfort_->wind_1m1[k]);
       const double copied = seconds_from(copying);
       sink.end(k);
       ++counted;

@@ -36,6 +36,12 @@ enum class PointValue {
 inline constexpr size_t kPointValues = 21, kSideValues = 8;
 std::string_view name(PointValue value);  ///< as in poi.csv: "Kdown"
 
+/// Memory of a step of a tile: a plane of the core an output, kPointValues for each point.
+struct StepMemory {
+  std::vector<float*> planes;
+  float* points;
+};
+
 /// A step of a tile: a plane of the core an output, then kPointValues for each point in the core.
 class StepLayout {
  public:
@@ -44,6 +50,7 @@ class StepLayout {
   size_t floats() const { return outputs_ * pixels_ + points_.size() * kPointValues; }
   float* plane(float* step, size_t output) const { return step + output * pixels_; }
   float* point(float* step, size_t k) const { return step + outputs_ * pixels_ + k * kPointValues; }
+  StepMemory memory(float* step) const;
   /// Places in the list of all points.
   const std::vector<size_t>& points() const { return points_; }
 
@@ -53,9 +60,9 @@ class StepLayout {
 };
 
 /// Gives memory for a step of a tile, and takes it back filled. Steps come in order of time; after a fallback they
-/// begin anew.
+/// begin anew, where one that has begun may not have ended.
 struct StepSink {
-  std::function<float*(size_t step)> begin;
+  std::function<StepMemory(size_t step)> begin;
   std::function<void(size_t step)> end;
 };
 

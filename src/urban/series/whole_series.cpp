@@ -83,7 +83,7 @@ ComputedSeries compute_series(Context& context, const SeriesInputs& inputs, cons
     const StepLayout layout = tiles.layout(tile);
     std::vector<float> step(layout.floats());
     StepSink sink;
-    sink.begin = [&](size_t) { return step.data(); };
+    sink.begin = [&](size_t) { return layout.memory(step.data()); };
     sink.end = [&](size_t k) {
       for (size_t o = 0; o < outputs.size(); ++o)
         for (int64_t row = 0; row < tile.rows; ++row)

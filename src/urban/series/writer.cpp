@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
 
 #include <algorithm>
 #include <chrono>
@@ -197,6 +198,11 @@ void SeriesWriter::write_grid(const fs::path& stem, const float* values, SeriesF
 }
 
 void SeriesWriter::write(const Item& item) {
+  if (item.step == 0) summary_->clear();
+  tbb::parallel_invoke([&] { write_files(item); }, [&] { summary_->add(item.planes); });
+}
+
+void SeriesWriter::write_files(const Item& item) {
   const io::RasterGrid& grid = inputs_.grid;
   if (netcdf_)
     for (size_t o = 0; o < item.planes.size(); ++o)
@@ -210,8 +216,6 @@ void SeriesWriter::write(const Item& item) {
     });
   }
   if (options_.pictures || films_) add_picture(item);
-  if (item.step == 0) summary_->clear();
-  summary_->add(item.planes);
 }
 
 /// A PNG of the step, and a frame of the film.

@@ -56,6 +56,7 @@ class SeriesWriter {
   class Summary;
   void work();
   void write(const Item& item);
+  void write_files(const Item& item);
   void write_grid(const std::filesystem::path& stem, const float* values, SeriesFormat format) const;
   io::Image draw(const Item& item) const;
   void add_picture(const Item& item);

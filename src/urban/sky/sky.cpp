@@ -44,8 +44,8 @@ void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
                      plan.bands());
 }
 
-void compute_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
-                      const Tile& tile, const TileResult& result, const Advance& advance) {
+SkyBuffers make_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
+                         const Tile& tile, const Advance& advance) {
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
   const SkyBuffers buffers = allocate_sky(device, stream, plan, scene);
@@ -57,6 +57,12 @@ void compute_sky_tile(const Device& device, const Stream& stream, const City& ci
     advance(step);
   }
   view_sky(device, stream, plan, scene, buffers);
+  return buffers;
+}
+
+void compute_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
+                      const Tile& tile, const TileResult& result, const Advance& advance) {
+  const SkyBuffers buffers = make_sky_tile(device, stream, city, plan, tile, advance);
   device.read(buffers.grids, result.plane(0), buffers.grids.bytes(), stream);
   if (result.words()) device.read(buffers.states, result.words(), buffers.states.bytes(), stream);
   // Without plants the device gives no grids of them: they are 1.

@@ -24,6 +24,10 @@ void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
 void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
               const SkyBuffers& buffers);
 
+/// States and grids of a tile, on the device.
+SkyBuffers make_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
+                         const Tile& tile, const Advance& advance);
+
 /// One tile: the 15 grids in the order of kSkyViewNames and, where the result has words, the states.
 void compute_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
                       const Tile& tile, const TileResult& result, const Advance& advance);
