@@ -121,6 +121,21 @@ struct Budget {
   double energy = 0, enstrophy = 0, palinstrophy = 0;
 };
 
+/// Rates of change of energy or enstrophy, by what causes them.
+struct Rates {
+  double viscous = 0, drag = 0;
+  double other = 0;    // hyper- and hypoviscosity
+  double forcing = 0;  // the steady force's; random kicks bring forcing.amount of energy on the mean
+  double closure = 0;  // of products: the closure, and what aliasing leaves where it is not removed
+  double all = 0;      // sum of these
+};
+/// A member at a moment of a run.
+struct Moment {
+  double time = 0, max_u = 0, max_v = 0, courant = 0;
+  Budget budget;
+  Rates energy, enstrophy;
+};
+
 /// Sums over rings |k| = (j +- 1/2) 2 pi / max(Lx, Ly); fluxes through |k| = j + 1/2, by advection alone, out of
 /// the larger scales where positive.
 struct Spectra {
@@ -160,6 +175,13 @@ class Solver {
   std::vector<Spectra> spectra() const;
   std::vector<double> times() const;
   std::vector<int64_t> steps() const;
+  /// Computes the members' moments after each `every` steps (`since` of which are done already), on the device and
+  /// without a wait; they stay there until moments() reads them or 1024 have come together.
+  void record_moments(int64_t every, int64_t since = 0);
+  /// What was recorded and not yet read: rows in time of moments of all members. This waits.
+  std::vector<std::vector<Moment>> moments();
+  /// Of all members, now; this waits.
+  std::vector<Moment> moment();
   /// The smallest dt of any step and member so far.
   double smallest_dt() const;
   /// (max|u| / dx + max|v| / dy) dt, now.

@@ -182,6 +182,23 @@ TEST(FlowPipeline, FilesOfAReportAndALog) {
   EXPECT_EQ(nlohmann::json::parse(io::read_text_file(log / "summary.json")).size(), 2u);
 }
 
+// What is too large is refused, or made smaller, before anything is simulated.
+TEST(FlowPipeline, SizesAreCheckedBeforeTheSimulation) {
+  const test::TemporaryFolder folder;
+  PipelineOptions o = small(folder.path());
+  o.surrogate.rank = kMaxState + 1;
+  Context context = context_of("cpu");
+  EXPECT_THROW(run_pipeline(context, o), InputError);
+  EXPECT_TRUE(context.stages().empty());
+  // The whole spectrum of a field that fills its grid: more numbers than a state may have.
+  o = small(folder.path());
+  o.run.model.grid = {96, 96};
+  o.codec.share = 1;
+  const PipelineResult r = run_pipeline(context, o);
+  EXPECT_GT(r.latent_size, kMaxState);
+  EXPECT_LE(r.state_size, r.train_frames);
+}
+
 TEST(FlowPipeline, Refusals) {
   const test::TemporaryFolder folder;
   Context context = context_of("interp");

@@ -94,6 +94,7 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   Context context = cpu_context();
   RunOptions a = small(whole.path()), b = small(cut.path());
   a.steps = 30;
+  a.history_every = b.history_every = 7;
   run(context, a);
   b.steps = 10;
   b.checkpoint = cut.path() / "state.npz";
@@ -104,6 +105,13 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   const Array x = omega_of(whole.path() / "run.npz"), y = omega_of(cut.path() / "run.npz");
   ASSERT_EQ(x.bytes(), y.bytes());
   EXPECT_EQ(std::memcmp(x.data(), y.data(), size_t(x.bytes())), 0);
+  for (const char* name : {"history_time", "history_energy_closure"}) {
+    const Array h = io::find_array(io::read_npz(whole.path() / "run.npz"), name, "whole"),
+                i = io::find_array(io::read_npz(cut.path() / "run.npz"), name, "cut");
+    ASSERT_EQ(h.elements(), 4 * a.members) << name;
+    ASSERT_EQ(h.shape(), i.shape()) << name;
+    EXPECT_EQ(std::memcmp(h.data(), i.data(), size_t(h.bytes())), 0) << name;
+  }
   b.model.viscosity = 2e-3;
   EXPECT_NE(refusal(b).find("nu=0.001"), std::string::npos) << refusal(b);
   const Comparison2d c = compare_runs(whole.path() / "run.npz", cut.path() / "run.npz");

@@ -168,6 +168,56 @@ TEST(FlowSolver, FusedShapesHaveTheSameBits) {
   }
 }
 
+// Rows of moments are what the run gives when it stops there; recording changes no bit of it.
+TEST(FlowSolver, MomentsAreThoseOfTheRun) {
+  for (const int64_t nx : {32, 24}) {  // fused and whole transforms
+    Model model = turbulent();
+    model.grid.nx = nx;
+    model.forcing = {ForcingKind::kolmogorov, 3, 0.2};
+    model.hyper_viscosity = 1e-7;
+    model.hyper_power = 2;
+    const Array fields = members_of(model, 2, 4);
+    Solver recorded(cpu(), model, {Integrator::rk4, 2e-3}, Storage::f64, 2),
+        plain(cpu(), model, {Integrator::rk4, 2e-3}, Storage::f64, 2);
+    for (Solver* s : {&recorded, &plain}) s->set_vorticity(fields);
+    recorded.record_moments(7);
+    recorded.advance(10);
+    recorded.advance(11);
+    const auto rows = recorded.moments();
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_TRUE(recorded.moments().empty());
+    for (const auto& row : rows) {
+      plain.advance(7);
+      const std::vector<Budget> budget = plain.budget();
+      for (size_t m = 0; m < 2; ++m) {
+        const Moment& got = row[m];
+        EXPECT_NEAR(got.time, plain.times()[m], 1e-15);
+        EXPECT_NEAR(got.budget.energy / budget[m].energy, 1, 1e-13);
+        EXPECT_NEAR(got.budget.enstrophy / budget[m].enstrophy, 1, 1e-13);
+        EXPECT_NEAR(got.budget.palinstrophy / budget[m].palinstrophy, 1, 1e-13);
+        EXPECT_EQ(got.courant, plain.courant()[m]);
+        EXPECT_LT(got.energy.closure, 0);
+        for (const Rates& r : {got.energy, got.enstrophy})
+          EXPECT_NEAR(r.viscous + r.drag + r.other + r.forcing + r.closure, r.all,
+                      1e-13 * std::abs(r.viscous));
+      }
+    }
+    expect_same_bits(recorded.spectrum(), plain.spectrum());
+    // The rates are those of the run: a central difference over two short steps.
+    Solver before(cpu(), model, {Integrator::rk4, 1e-5}, Storage::f64, 2);
+    before.set_vorticity(fields);
+    const std::vector<Budget> first = before.budget();
+    before.advance(1);
+    const std::vector<Moment> middle = before.moment();
+    before.advance(1);
+    const std::vector<Budget> last = before.budget();
+    for (size_t m = 0; m < 2; ++m) {
+      EXPECT_NEAR((last[m].energy - first[m].energy) / 2e-5 / middle[m].energy.all, 1, 1e-6);
+      EXPECT_NEAR((last[m].enstrophy - first[m].enstrophy) / 2e-5 / middle[m].enstrophy.all, 1, 1e-6);
+    }
+  }
+}
+
 TEST(FlowSolver, BadInputIsNamed) {
   Solver solver(cpu(), {.grid = {16, 16}}, {});
   EXPECT_THROW(solver.set_vorticity(Array(Storage::f64, {16, 8})), InputError);
@@ -178,6 +228,7 @@ TEST(FlowSolver, BadInputIsNamed) {
   EXPECT_THROW(Solver(cpu(), {.grid = {16, 16}}, {}, Storage::f32, 0), InputError);
   EXPECT_THROW(solver.set_state({}), InputError);
   EXPECT_THROW(solver.set_end(1), InputError);
+  EXPECT_THROW(solver.record_moments(0), InputError);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // `lockstep flow`: run, compare; the commands in files beside it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "core/log.hpp"
 #include "core/progress.hpp"
 #include "flow_codec.hpp"
 #include "flow_options.hpp"
@@ -27,12 +29,32 @@ std::string summary(const flow::RunResult& r) {
   return text;
 }
 
-int run_flow(const CommonOptions& common, const FlowArguments& arguments) {
+std::string watch_text(const flow::Moment& m, int64_t steps, double speed) {
+  return fmt::format(
+      "t {:<10.5g} steps {:<9} energy {:<11.5g} dE/dt {:<11.3g} enstrophy {:<11.5g} "
+      "max|u| {:<9.4g} cfl {:<8.3g} {:.4g} steps/s",
+      m.time, steps, m.budget.energy, m.energy.all, m.budget.enstrophy, std::max(m.max_u, m.max_v), m.courant,
+      speed);
+}
+
+int run_flow(const CommonOptions& common, const FlowArguments& arguments, bool watch) {
   flow::RunOptions options = flow_run_options(arguments);
   Session session(common);
-  const auto progress = std::make_shared<Progress>("steps", 1000);
-  options.on_progress = [progress](int64_t done, int64_t) { progress->set(done); };
+  if (watch) {
+    // In a terminal the line is drawn anew; else they stand one below the other.
+    options.on_watch = [](const flow::Moment& m, int64_t steps, double speed) {
+      const std::string text = watch_text(m, steps, speed);
+      if (logging::is_terminal())
+        logging::set_status(text.substr(0, size_t(logging::terminal_columns()) - 1));
+      else
+        logging::line(text);
+    };
+  } else {
+    const auto progress = std::make_shared<Progress>("steps", 1000);
+    options.on_progress = [progress](int64_t done, int64_t) { progress->set(done); };
+  }
   const flow::RunResult result = flow::run(session.context(), options);
+  logging::set_status("");
   session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), summary(result));
   return 0;
 }
@@ -63,10 +85,12 @@ void add_flow(CommandList& commands, CLI::App& root) {
   Command& run = add_command(commands, *flow.app, "run", "simulate a flow on a doubly periodic box");
   auto arguments = std::make_shared<FlowArguments>();
   add_flow_options(*run.app, *arguments);
+  const auto watch = std::make_shared<bool>(false);
+  add_flag(*run.app, "--watch", *watch, "energy, enstrophy and speed on stderr while it runs");
   add_common(run,
              "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
              "--save-every 200 --pictures --out out");
-  run.run = [&run, arguments] { return run_flow(run.common, *arguments); };
+  run.run = [&run, arguments, watch] { return run_flow(run.common, *arguments, *watch); };
 
   Command& both = add_command(commands, *flow.app, "compare", "how two saved runs differ");
   auto files = std::make_shared<std::vector<std::string>>();

@@ -114,6 +114,7 @@ void take_steps(const FlowArguments& a, flow::RunOptions& o) {
   if (a.steps > 0) o.steps = a.steps;
   if (a.time) o.time = *a.time;
   o.save_every = a.save_every;
+  o.history_every = a.history_every;
 }
 
 }  // namespace
@@ -161,6 +162,9 @@ void add_flow_options(CLI::App& app, FlowArguments& a) {
   add_text(app, "--box", a.box, "lengths of the box (default 2 pi)", "LX,LY");
   add_integer(app, "--save-every", a.save_every, "steps between saved fields (default: first and last)", "N",
               1, INT64_MAX / 2);
+  add_integer(app, "--history-every", a.history_every,
+              "steps between rows of energy, enstrophy, speeds and budgets in the result (default: none)",
+              "N", 1, INT64_MAX / 2);
   add_flag(app, "--pictures", a.pictures, "a PNG of each saved field");
   add_text(app, "--video", a.video, "a film of the saved fields", "FILE.mp4");
   add_text(app, "--checkpoint", a.checkpoint,

@@ -15,7 +15,7 @@ struct FlowArguments {
                  precision = "f32", checkpoint, format = "nc", video, out;
   std::optional<double> dt, cfl, time;
   double nu = 1e-4, drag = 0, beta = 0;
-  int64_t seed = 0, steps = 0, members = 1, save_every = 0;
+  int64_t seed = 0, steps = 0, members = 1, save_every = 0, history_every = 0;
   bool pictures = false;
 };
 

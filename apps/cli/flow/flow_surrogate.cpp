@@ -59,7 +59,7 @@ void add_surrogate_options(CLI::App& app, SurrogateArguments& a) {
              {0, 1, true});
   add_integer(app, "--delays", a.delays, "frames that a state holds (default 1)", "N", 1, 64);
   add_integer(app, "--vectors", a.rank, "singular vectors to keep (default: by --vector-share)", "R", 1,
-              flow::kMaxLatent);
+              flow::kMaxState);
   add_number(app, "--vector-share", a.vectors,
              "of the sum of squares that the singular vectors hold (default 1: all above rounding)", "S",
              {0, 1, true});

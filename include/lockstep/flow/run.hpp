@@ -28,6 +28,8 @@ struct RunOptions {
   int64_t steps = 1000;
   double time = 0;         // above 0: instead of `steps`; a fixed dt is made smaller to end there
   int64_t save_every = 0;  // steps between saved fields; 0: first and last only
+  /// Steps between the rows of the result's history (energy, enstrophy, speeds, budgets); 0: none.
+  int64_t history_every = 0;
 
   std::filesystem::path folder;
   /// The result as NetCDF (`run.nc`) where that can be loaded, else, with a line on stderr, `run.npz`.
@@ -39,6 +41,8 @@ struct RunOptions {
   /// Written whenever a field is saved; a run that finds one goes on from there. Empty: none.
   std::filesystem::path checkpoint;
   std::function<void(int64_t done, int64_t total)> on_progress;  // in thousandths
+  /// Called about twice a second: member 0, its steps and how many there were a second. Empty: nothing.
+  std::function<void(const Moment& moment, int64_t steps, double steps_per_second)> on_watch;
 };
 
 struct RunResult {

@@ -38,7 +38,7 @@ struct SurrogateOptions {
   double lambda = 1e-3;
 };
 
-inline constexpr int64_t kMaxLatent = 2048;  // numbers of a latent, and of a state
+inline constexpr int64_t kMaxLatent = 1 << 20, kMaxState = 2048;  // numbers of a latent; of a state
 
 struct Surrogate {
   SurrogateOptions options;
@@ -53,8 +53,8 @@ struct Surrogate {
   int64_t state_size() const { return options.delays * rank; }
 };
 
-/// latents (T, D), f32 or f64. Throws InputError for another rank, frames that are not finite, D or delays times
-/// rank beyond kMaxLatent, options out of range, and too few frames: `delays` + 1 to learn from and one held out.
+/// latents (T, D), f32 or f64. Throws InputError for another rank, frames that are not finite, D beyond kMaxLatent,
+/// delays times rank beyond kMaxState, options out of range, and too few frames: `delays` + 1 to learn from and one held out.
 Surrogate learn(const Array& latents, const SurrogateOptions& options = {});
 /// Of `step`, largest first; of one frame to the next.
 std::vector<std::complex<double>> eigenvalues(const Surrogate& model);

@@ -21,11 +21,12 @@ struct LineSpread {
   int lines = 1;  // of a group, side by side
   int lanes = 1;  // of a line
   std::vector<int> radices;
-  int buffers = 1, planes = 2;  // of the exchanges (block_fft.hpp)
+  int buffers = 1, planes = 2, sets = 1;  // of the exchanges (block_fft.hpp)
 };
 struct FusedShape {
   Modes modes;
   LineSpread rows, columns;
+  bool early = false;  // states are loaded before the transforms, which hide the wait
   /// Groups of rows: each gives its largest speeds.
   int64_t row_groups() const { return rows.length ? columns.length / rows.lines : 0; }
   int64_t column_groups() const { return (modes.columns() + columns.lines - 1) / columns.lines; }

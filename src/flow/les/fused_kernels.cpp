@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <limits>
+#include <span>
 
 #include "flow/les/fused.hpp"
 #include "flow/les/update.hpp"
@@ -35,10 +36,10 @@ LineSpread spread_of(int64_t length, int points, int lines) {
 
 template <class T>
 int64_t exchange_bytes(const LineSpread& s) {
-  return fft::FftExchange<T>::bytes({s.length, s.lanes, s.radices}, s.lines, s.buffers, s.planes);
+  return fft::FftExchange<T>::bytes({s.length, s.lanes, s.radices}, s.lines, s.buffers, s.planes, s.sets);
 }
 
-/// Fewer lines in a group, then half the memory, where a limit asks for it.
+/// Where a limit asks for it: one transform at a time, fewer lines in a group, then half the memory.
 template <class T>
 void fit(LineSpread& s, const Limits& limits) {
   while (s.lines > 1 &&
@@ -61,11 +62,24 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
     shape.columns = spread_of(ny, 8, 8);
     shape.rows.buffers = shape.columns.buffers = 2;
   } else {
-    // Two lines of 16 f64 a lane fill the registers; 32 points spare the lines of 1024 an exchange.
+    // As many points a lane as registers hold (two lines of them in rows, two and the states in columns), as few lanes a
+    // group as keep neighbouring rows in one access. Two transforms at once wait for the same barriers.
     const bool wide = sizeof(T) == 8;
-    const int row_points = nx <= 256 ? 8 : nx == 1024 && !wide ? 32 : 16;
-    shape.rows = spread_of(nx, row_points, nx <= 256 ? 4 : wide ? 4 : 8);
-    shape.columns = spread_of(ny, ny <= 256 ? 4 : 16, ny <= 256 ? 1 : ny <= 1024 ? 2 : 4);
+    const int row_points = nx <= 256             ? 8
+                           : nx == 1024 && !wide ? 32
+                                                 : 16,
+              column_points = ny <= 256           ? 4
+                              : ny == 512 || wide ? 8
+                                                  : 16;
+    shape.rows = spread_of(nx, row_points, nx <= 512 ? 4 : 8);
+    shape.columns = spread_of(ny, column_points, ny <= 512 ? 1 : 2);
+    const int most = row_points == 16 && !wide ? 512 : 256;
+    while (shape.rows.lines > 1 && shape.rows.lanes * shape.rows.lines > most) shape.rows.lines /= 2;
+    if (shape.columns.lanes >= 256) shape.columns.lines = 1;
+    shape.rows.sets = shape.columns.sets = 2;
+    shape.early = shape.columns.lanes <= 256;
+    if (nx <= 512) shape.rows.buffers = 2;
+    if (ny <= 512) shape.columns.buffers = 2;
   }
   shape.rows.lines = int(std::min<int64_t>(shape.rows.lines, ny));
   fit<T>(shape.rows, device.limits);
@@ -89,7 +103,8 @@ class GroupLines {
   GroupLines(const LineSpread& spread, const Group<3>& g, const Grid<T, 2>& roots)
       : spread_(spread),
         fft_(spread.length, spread.lanes, spread.radices),
-        exchange_(fft_, spread.lines, fft::FftExchange<T>::Lines::interleaved, spread.buffers, spread.planes),
+        exchange_(fft_, spread.lines, fft::FftExchange<T>::Lines::interleaved, spread.buffers, spread.planes,
+                  spread.sets),
         roots_(roots),
         line(g.local(0)),
         t(g.local(1)) {
@@ -112,13 +127,24 @@ class GroupLines {
     if (low(j) >= n / 2) return element(j) - n;
     return select(element(j) < n / 2, element(j), element(j) - n);
   }
-  void forward(fft::ComplexValues<T>& x) { run(FftDirection::forward, x); }
-  void inverse(fft::ComplexValues<T>& x) { run(FftDirection::inverse, x); }
+  /// Calls make(set) for so many sets, which makes it, and transforms it: as many at once as the shape says.
+  template <class Make, class Done>
+  void transform(FftDirection direction, std::span<fft::ComplexValues<T>> sets, const Make& make,
+                 const Done& done) {
+    for (size_t first = 0; first < sets.size(); first += size_t(spread_.sets)) {
+      const size_t last = std::min(sets.size(), first + size_t(spread_.sets));
+      std::vector<fft::ComplexValues<T>*> now;
+      for (size_t s = first; s < last; ++s) {
+        make(int(s), sets[s]);
+        now.push_back(&sets[s]);
+      }
+      fft::block_fft<T>(fft_, direction, std::span<fft::ComplexValues<T>* const>(now), t, exchange_,
+                        fft::memory_roots<T>(roots_));
+      for (size_t s = first; s < last; ++s) done(int(s), sets[s]);
+    }
+  }
 
  private:
-  void run(FftDirection direction, fft::ComplexValues<T>& x) {
-    fft::block_fft<T>(fft_, direction, x, t, exchange_, fft::memory_roots<T>(roots_));
-  }
   LineSpread spread_;
   fft::BlockFft fft_;
   fft::FftExchange<T> exchange_;
@@ -161,97 +187,115 @@ class Columns {
         members(g.count(2)),
         m(g.id(2)),
         ix_(g.id(0) * shape.columns.lines + lines_.line),
+        all_mine_(shape.modes.columns() % shape.columns.lines == 0),
         mine_(ix_ < int(shape.modes.columns())),
         ix(min(ix_, int(shape.modes.columns() - 1))) {}
 
-  /// Transforms of Z and its partner.
-  void load_products(const Grid<T, 4>& products) {
-    for (auto* list : {&sum_, &difference_}) {
-      const Val<i32> at = list == &sum_ ? m : members + m;
-      for (int j = 0; j < lines_.points(); ++j) {
-        const ComplexVal<T> z = load_complex(products, at, ix, lines_.element(j));
-        list->push_back({z.re, z.im});
-      }
-      lines_.forward(*list);
-    }
+  /// Transforms of Z and its partner. `before` is done between the loads and the transforms.
+  template <class Before>
+  void load_products(const Grid<T, 4>& products, const Before& before) {
+    lines_.transform(
+        FftDirection::forward, products_,
+        [&](int set, fft::ComplexValues<T>& x) {
+          for (int j = 0; j < lines_.points(); ++j) {
+            const ComplexVal<T> z = load_complex(products, members * set + m, ix, lines_.element(j));
+            x.push_back({z.re, z.im});
+          }
+          if (set == 0) before();
+        },
+        [](int, const fft::ComplexValues<T>&) {});
   }
   /// The products' coefficients at place j.
   auto products(int j) const {
-    const fft::Complex<T>&z = sum_[size_t(j)], &w = difference_[size_t(j)];
+    const fft::Complex<T>&z = products_[0][size_t(j)], &w = products_[1][size_t(j)];
     return [z, w](Product which) {
       if (which == Product::stress_p) return T(0.5) * ComplexVal<T>{z.re + w.re, z.im + w.im};
       return T(0.5) * ComplexVal<T>{z.im - w.im, w.re - z.re};
     };
   }
 
-  /// Calls body(j, mode, row) for the lane's kept modes.
+  /// Whether place j has a kept mode in some lane.
+  int places() const { return lines_.points(); }
+  bool kept(int j) const { return !lines_.none_kept(j, shape_.modes.kept_y); }
+  /// A row of the state that lanes may read whatever mode they have.
+  Val<i32> safe_row(int j) const {
+    return lines_.all_kept(j, shape_.modes.kept_y) ? row(j) : select(inside(j), row(j), Val<i32>(0));
+  }
+  /// body(mode, row) where the lane's mode of place j is kept.
   template <class Body>
-  void for_modes(const Body& body) const {
-    const int64_t kept = shape_.modes.kept_y;
-    for (int j = 0; j < lines_.points(); ++j) {
-      if (lines_.none_kept(j, kept)) continue;
-      const Val<i32> iy = lines_.wavenumber(j);
-      Val<bool> inside = mine_;
-      if (!lines_.all_kept(j, kept)) inside = inside && abs(iy) <= int(kept);
-      if_(inside,
-          [&] { body(j, Mode<T>(unit_, ix, iy), select(iy < 0, iy + int(shape_.modes.rows()), iy)); });
-    }
+  void at_mode(int j, const Body& body) const {
+    const auto run = [&] { body(Mode<T>(unit_, ix, lines_.wavenumber(j)), row(j)); };
+    if (always(j))
+      run();
+    else
+      if_(inside(j), run);
   }
 
   /// psi, psi_y (and psi_yy) of the states w(j, mode, row), to memory as fields of y.
   template <class State>
   void store_fields(const Out<T, 4>& fields, int count, const State& state) {
-    const int64_t kept = shape_.modes.kept_y;
     fft::ComplexValues<T> psi;
-    for (int j = 0; j < lines_.points(); ++j) {
-      if (lines_.none_kept(j, kept)) {
+    for (int j = 0; j < places(); ++j) {
+      if (!kept(j)) {
         psi.push_back(zero<T>());
         continue;
       }
-      const Val<i32> iy = lines_.wavenumber(j);
-      Val<bool> inside = mine_;
-      if (!lines_.all_kept(j, kept)) inside = inside && abs(iy) <= int(kept);
-      psi.push_back(where<T>(false, inside, [&] {
-        const Mode<T> mode(unit_, ix, iy);
-        const ComplexVal<T> w =
-            mode.over_k2 * state(j, mode, select(iy < 0, iy + int(shape_.modes.rows()), iy));
+      psi.push_back(where<T>(always(j), inside(j), [&] {
+        const Mode<T> mode(unit_, ix, lines_.wavenumber(j));
+        const ComplexVal<T> w = mode.over_k2 * state(j, mode, row(j));
         return fft::Complex<T>{w.re, w.im};
       }));
     }
-    for (int f = 0; f < count; ++f) {
-      fft::ComplexValues<T> x;
-      for (int j = 0; j < lines_.points(); ++j) {
-        const fft::Complex<T>& a = psi[size_t(j)];
-        if (a.zero || f == 0) {
-          x.push_back(a);
-          continue;
-        }
-        const Val<T> ky = unit_.y * cast<T>(lines_.wavenumber(j));
-        if (f == 1)
-          x.push_back({-(ky * a.im), ky * a.re});
-        else
-          x.push_back({-(ky * ky) * a.re, -(ky * ky) * a.im});
-      }
-      lines_.inverse(x);
-      if_(mine_, [&] {
-        for (int j = 0; j < lines_.points(); ++j)
-          store_complex<T>(fields, ComplexVal<T>{x[size_t(j)].re, x[size_t(j)].im}, members * f + m, ix,
-                           lines_.element(j));
-      });
-    }
+    std::vector<fft::ComplexValues<T>> sets(static_cast<size_t>(count));
+    lines_.transform(
+        FftDirection::inverse, sets,
+        [&](int f, fft::ComplexValues<T>& x) {
+          for (int j = 0; j < places(); ++j) {
+            const fft::Complex<T>& a = psi[size_t(j)];
+            const Val<T> ky = unit_.y * cast<T>(lines_.wavenumber(j));
+            if (a.zero || f == 0)
+              x.push_back(a);
+            else if (f == 1)
+              x.push_back({-(ky * a.im), ky * a.re});
+            else
+              x.push_back({-(ky * ky) * a.re, -(ky * ky) * a.im});
+          }
+        },
+        [&](int f, const fft::ComplexValues<T>& x) {
+          const auto store = [&] {
+            for (int j = 0; j < places(); ++j)
+              store_complex<T>(fields, ComplexVal<T>{x[size_t(j)].re, x[size_t(j)].im}, members * f + m, ix,
+                               lines_.element(j));
+          };
+          if (all_mine_)
+            store();
+          else
+            if_(mine_, store);
+        });
   }
 
  private:
+  bool always(int j) const { return all_mine_ && lines_.all_kept(j, shape_.modes.kept_y); }
+  Val<bool> inside(int j) const {
+    const Val<bool> in_band = abs(lines_.wavenumber(j)) <= int(shape_.modes.kept_y);
+    return lines_.all_kept(j, shape_.modes.kept_y) ? mine_ : mine_ && in_band;
+  }
+  Val<i32> row(int j) const {
+    const Val<i32> iy = lines_.wavenumber(j);
+    return select(iy < 0, iy + int(shape_.modes.rows()), iy);
+  }
+
   const FusedShape& shape_;
   Units<T> unit_;
   GroupLines<T> lines_;
-  fft::ComplexValues<T> sum_, difference_;
+  std::vector<fft::ComplexValues<T>> products_{2};
 
  public:
   Val<i32> members, m;
 
  private:
   Val<i32> ix_;
+  bool all_mine_;
   Val<bool> mine_;
 
  public:
@@ -274,41 +318,21 @@ class Rows {
   /// u + i v and, with a closure, S11 + i S12 at points.
   void load(const Grid<T, 4>& fields) {
     const bool closed = form_.terms.closure != Closure::none;
-    for (int j = 0; j < lines_.points(); ++j) {
-      if (lines_.none_kept(j, kept_)) {
-        velocity_.push_back(zero<T>());
-        strain_.push_back(zero<T>());
-        continue;
-      }
-      const Val<i32> k = lines_.wavenumber(j);
-      const bool negative = lines_.low(j) > kept_;
-      const Val<T> kx = unit_x_ * cast<T>(k);
-      const Val<bool> inside = abs(k) <= int(kept_);
-      const auto field = [&](int number) {
-        return where<T>(lines_.all_kept(j, kept_), inside, [&] {
-          const ComplexVal<T> a = load_complex(fields, members_ * number + m_, negative ? -k : k, y_);
-          return fft::Complex<T>{a.re, j == 0 ? select(k == 0, Val<T>(T(0)), a.im) : a.im};
-        });
-      };
-      const fft::Complex<T> psi = field(0), psi_y = field(1);
-      const fft::Complex<T> bent{kx * psi.re, kx * psi.im};
-      const fft::Complex<T> p{psi_y.re + bent.re, psi_y.im + bent.im};
-      velocity_.push_back({p.re, negative ? -p.im : p.im});
-      if (!closed) continue;
-      const fft::Complex<T> psi_yy = field(2);
-      const fft::Complex<T> q{fma(kx, psi_y.re, T(0.5) * fma(kx, bent.re, psi_yy.re)),
-                              fma(kx, psi_y.im, T(0.5) * fma(kx, bent.im, psi_yy.im))};
-      strain_.push_back({negative ? q.im : -q.im, q.re});
-    }
-    lines_.inverse(velocity_);
-    if (closed) lines_.inverse(strain_);
+    at_points_.resize(closed ? 2 : 1);
+    lines_.transform(
+        FftDirection::inverse, at_points_,
+        [&](int set, fft::ComplexValues<T>& x) {
+          for (int j = 0; j < lines_.points(); ++j)
+            x.push_back(lines_.none_kept(j, kept_) ? zero<T>() : packed(fields, set == 1, j));
+        },
+        [](int, const fft::ComplexValues<T>&) {});
   }
 
   /// The largest |u| and |v| of the group; a NaN counts as infinite, since the maximum would drop it.
   void measure(const Group<3>& g, const Out<T, 3>& speeds) const {
     for (int c = 0; c < 2; ++c) {
       Val<T> most = T(0);
-      for (const fft::Complex<T>& x : velocity_) {
+      for (const fft::Complex<T>& x : at_points_[0]) {
         const Val<T> speed = abs(c == 0 ? x.re : x.im), huge = std::numeric_limits<T>::max();
         most = max(most, select(speed <= huge, speed, Val<T>(std::numeric_limits<T>::infinity())));
       }
@@ -319,21 +343,24 @@ class Rows {
 
   /// P + i Q at points, and its transform.
   void products(Parameters& p, const Out<T, 4>& products) {
-    fft::ComplexValues<T> z;
     const bool closed = form_.terms.closure != Closure::none;
     const Val<T> power = closed ? p.scalar<T>("width_power") : Val<T>(T(0));
-    for (int j = 0; j < lines_.points(); ++j) {
-      const Val<T> u = velocity_[size_t(j)].re, v = velocity_[size_t(j)].im;
-      Val<T> stress_p = u * v, stress_q = u * u - v * v;
-      if (closed) {
-        const Val<T> s11 = strain_[size_t(j)].re, s12 = strain_[size_t(j)].im;
-        const Val<T> nu_t = power * (T(2) * sqrt(s11 * s11 + s12 * s12));
-        stress_p = fma(T(-2) * nu_t, s12, stress_p);
-        stress_q = fma(T(-4) * nu_t, s11, stress_q);
+    fft::ComplexValues<T> z;
+    const auto stresses = [&](int, fft::ComplexValues<T>& to) {
+      for (int j = 0; j < lines_.points(); ++j) {
+        const Val<T> u = at_points_[0][size_t(j)].re, v = at_points_[0][size_t(j)].im;
+        Val<T> stress_p = u * v, stress_q = u * u - v * v;
+        if (closed) {
+          const Val<T> s11 = at_points_[1][size_t(j)].re, s12 = at_points_[1][size_t(j)].im;
+          const Val<T> nu_t = power * (T(2) * sqrt(s11 * s11 + s12 * s12));
+          stress_p = fma(T(-2) * nu_t, s12, stress_p);
+          stress_q = fma(T(-4) * nu_t, s11, stress_q);
+        }
+        to.push_back({stress_p, stress_q});
       }
-      z.push_back({stress_p, stress_q});
-    }
-    lines_.forward(z);
+    };
+    lines_.transform(FftDirection::forward, std::span(&z, 1), stresses,
+                     [](int, const fft::ComplexValues<T>&) {});
     for (int j = 0; j < lines_.points(); ++j) {
       if (lines_.none_kept(j, kept_)) continue;
       const Val<i32> k = lines_.wavenumber(j);
@@ -354,12 +381,37 @@ class Rows {
   }
 
  private:
+  /// u + i v or, `strain`, S11 + i S12 at the wavenumber of place j: reads are clamped to where there is something.
+  fft::Complex<T> packed(const Grid<T, 4>& fields, bool strain, int j) const {
+    const Val<i32> k = lines_.wavenumber(j);
+    const bool negative = lines_.low(j) > kept_, all = lines_.all_kept(j, kept_);
+    const Val<i32> size = negative ? -k : k, from = all ? size : min(size, int(kept_));
+    const Val<T> kx = unit_x_ * cast<T>(k);
+    const auto field = [&](int number) {
+      const ComplexVal<T> a = load_complex(fields, members_ * number + m_, from, y_);
+      return ComplexVal<T>{a.re, j == 0 ? select(k == 0, Val<T>(T(0)), a.im) : a.im};
+    };
+    const ComplexVal<T> psi = field(0), psi_y = field(1), bent = kx * psi;
+    ComplexVal<T> a = psi_y + bent;
+    if (strain) {
+      const ComplexVal<T> psi_yy = field(2);
+      const ComplexVal<T> q{fma(kx, psi_y.re, T(0.5) * fma(kx, bent.re, psi_yy.re)),
+                            fma(kx, psi_y.im, T(0.5) * fma(kx, bent.im, psi_yy.im))};
+      a = {negative ? q.im : -q.im, q.re};
+    } else if (negative) {
+      a.im = -a.im;
+    }
+    if (all) return {a.re, a.im};
+    const Val<bool> inside = size <= int(kept_);
+    return {select(inside, a.re, Val<T>(T(0))), select(inside, a.im, Val<T>(T(0)))};
+  }
+
   const KernelForm& form_;
   int64_t kept_;
   GroupLines<T> lines_;
   Val<T> unit_x_;
   Val<i32> members_, m_, y_;
-  fft::ComplexValues<T> velocity_, strain_;
+  std::vector<fft::ComplexValues<T>> at_points_;
 };
 
 }  // namespace
@@ -404,10 +456,14 @@ Kernel FusedKernels<T>::advance(const KernelForm& form, StageKind kind, const Fu
         const auto fields = p.write<T, 4>("fields");
         Columns<T> columns(g, p, shape);
         StageUpdate<T> update(p, form, kind, columns.m);
-        columns.load_products(products);
+        std::vector<EarlyStates<T>> early(size_t(columns.places()));
+        columns.load_products(products, [&] {
+          for (int j = 0; j < columns.places() && shape.early; ++j)
+            if (columns.kept(j)) early[size_t(j)] = update.load_early(columns.safe_row(j), columns.ix);
+        });
         columns.store_fields(fields, fused_fields(form),
                              [&](int j, const Mode<T>& mode, const Val<i32>& row) {
-                               return update(mode, row, columns.products(j));
+                               return update(mode, row, columns.products(j), &early[size_t(j)]);
                              });
       },
       GroupLines<T>::options(shape.columns));
@@ -422,13 +478,16 @@ Kernel FusedKernels<T>::right_hand_side(const KernelForm& form, const FusedShape
         const auto out = p.write<T, 4>("out");
         Columns<T> columns(g, p, shape);
         const RightHandSide<T> rhs(p, form);
-        columns.load_products(products);
-        columns.for_modes([&](int j, const Mode<T>& mode, const Val<i32>& row) {
-          store_complex<T>(out,
-                           rhs.nonlinear(mode, columns.products(j)) +
-                               rhs.linear(mode, load_complex(w, columns.m, row, columns.ix)),
-                           columns.m, row, columns.ix);
-        });
+        columns.load_products(products, [] {});
+        for (int j = 0; j < columns.places(); ++j) {
+          if (!columns.kept(j)) continue;
+          columns.at_mode(j, [&](const Mode<T>& mode, const Val<i32>& row) {
+            store_complex<T>(out,
+                             rhs.nonlinear(mode, columns.products(j)) +
+                                 rhs.linear(mode, load_complex(w, columns.m, row, columns.ix)),
+                             columns.m, row, columns.ix);
+          });
+        }
       },
       GroupLines<T>::options(shape.columns));
 }

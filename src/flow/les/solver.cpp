@@ -208,17 +208,29 @@ void Solver::set_vorticity(const Array& given) {
   s.restart_fields();
 }
 
+void Solver::State::advance(int64_t steps) {
+  for (; steps >= kBlock; steps -= kBlock) {
+    if (!block) block = device.record([&] { run_block(); });
+    device.replay(*block);
+  }
+  for (int64_t k = 0; k < steps; ++k) {
+    step(k == 0);
+    tick_one.run(device);
+  }
+}
+
 void Solver::advance(int64_t steps) {
   State& s = *state_;
   if (steps < 0) throw InputError(fmt::format("{} steps", steps), "flow solver", "0 or more");
-  for (; steps >= kBlock; steps -= kBlock) {
-    if (!s.block) s.block = s.device.record([&] { s.run_block(); });
-    s.device.replay(*s.block);
+  while (s.recorder && steps > 0) {
+    Recorder& r = *s.recorder;
+    const int64_t now = std::min(steps, r.every - r.since);
+    s.advance(now);
+    steps -= now;
+    r.since = (r.since + now) % r.every;
+    if (r.since == 0) s.record_moment();
   }
-  for (int64_t k = 0; k < steps; ++k) {
-    s.step(k == 0);
-    s.tick_one.run(s.device);
-  }
+  s.advance(steps);
 }
 
 void Solver::set_end(double time) {
@@ -284,13 +296,16 @@ std::vector<double> Solver::courant() const {
   return numbers;
 }
 
+void Solver::State::make_derivative() {
+  if (derivative) return;
+  derivative = spectrum_buffer();
+  Arguments a = evaluation.numbers();
+  right_hand_side = evaluation.right_hand_side(a.set("w", w).set("out", derivative));
+}
+
 void Solver::evaluate() {
   State& s = *state_;
-  if (!s.derivative) {
-    s.derivative = s.spectrum_buffer();
-    Arguments a = s.evaluation.numbers();
-    s.right_hand_side = s.evaluation.right_hand_side(a.set("w", s.w).set("out", s.derivative));
-  }
+  s.make_derivative();
   s.evaluation.products(s.w);
   s.right_hand_side.run(s.device);
 }

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "flow/les/evaluation.hpp"
+#include "flow/les/recorder.hpp"
 
 namespace lockstep::flow {
 
@@ -34,6 +34,7 @@ struct Solver::State {
   std::optional<Evaluation> advection;  // for spectra
   Buffer ring_first, ring_order, ring_share;
   int64_t rings = 0;
+  std::optional<Recorder> recorder;
 
   Buffer spectrum_buffer() const;
   Launch bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const;
@@ -42,6 +43,11 @@ struct Solver::State {
   /// `looking`: measures the speed first, as every adaptive step does.
   void step(bool looking) const;
   void run_block() const;
+  /// Blocks, then single steps.
+  void advance(int64_t steps);
+  void make_derivative();
+  void record_moment();
+  void read_moments();
   /// Fields of w, as each step expects them.
   void restart_fields() const;
   Array field_of(const Buffer& spectrum) const;

@@ -38,10 +38,14 @@ class RightHandSide {
     if (form_.terms.has(Product::flux_x))
       n = n + turned(-mode.kx, product(Product::flux_x)) + turned(-mode.ky, product(Product::flux_y));
     if (form_.terms.has(Product::eddy)) n = n + product(Product::eddy);
-    if (form_.kolmogorov)
-      n.re = n.re - select(mode.ix == 0 && abs(mode.iy) == force_row_, force_, Val<T>(T(0)));
+    if (form_.kolmogorov) n.re = n.re + forcing(mode).re;
     const Val<bool> mean = mode.is_mean();
     return {select(mean, Val<T>(T(0)), n.re), select(mean, Val<T>(T(0)), n.im)};
+  }
+  /// The steady force's part of it.
+  ComplexVal<T> forcing(const Mode<T>& mode) const {
+    if (!form_.kolmogorov) return {T(0), T(0)};
+    return {-select(mode.ix == 0 && abs(mode.iy) == force_row_, force_, Val<T>(T(0))), T(0)};
   }
 
   ComplexVal<T> linear(const Mode<T>& mode, const ComplexVal<T>& w) const {
@@ -122,12 +126,18 @@ class States {
   std::map<std::string, InOut<T, 4>> buffers_;
   std::optional<Grid<T, 3>> weights_;
 };
+/// Values of states that were loaded ahead of their use, by name.
+template <class T>
+using EarlyStates = std::map<std::string, ComplexVal<T>>;
 /// Those of a member at a mode.
 template <class T>
 struct StateAt {
   States<T>& states;
   Val<i32> m, row, ix;
+  const EarlyStates<T>* early = nullptr;
   ComplexVal<T> load(const char* name) const {
+    if (early)
+      if (const auto found = early->find(name); found != early->end()) return found->second;
     const InOut<T, 4>& from = states.buffer(name);
     return {from(m, row, ix, 0), from(m, row, ix, 1)};
   }
@@ -228,11 +238,20 @@ class StageUpdate {
     if (kind.last() && form.filter) filter_.emplace(p);
   }
 
+  /// What a stage of Runge and Kutta may ask for; loads that it does not need fall away.
+  EarlyStates<T> load_early(const Val<i32>& row, const Val<i32>& ix) {
+    if (kind_.integrator == Integrator::etdrk4 || kind_.integrator == Integrator::ab3) return {};
+    const StateAt<T> s{states_, member_, row, ix};
+    EarlyStates<T> early;
+    for (const char* name : {"w", "y", "one"}) early.emplace(name, s.load(name));
+    return early;
+  }
   /// Stores the next state of a mode and gives it.
   template <class Of>
-  ComplexVal<T> operator()(const Mode<T>& mode, const Val<i32>& row, const Of& product) {
+  ComplexVal<T> operator()(const Mode<T>& mode, const Val<i32>& row, const Of& product,
+                           const EarlyStates<T>* early = nullptr) {
     const bool etd = kind_.integrator == Integrator::etdrk4;
-    const StateAt<T> s{states_, member_, row, mode.ix};
+    const StateAt<T> s{states_, member_, row, mode.ix, early};
     const ComplexVal<T> w = s.load("w"), present = kind_.stage == 0 || etd ? w : s.load("y");
     const ComplexVal<T> n = rhs_.nonlinear(mode, product);
     ComplexVal<T> next = w;

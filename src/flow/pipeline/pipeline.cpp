@@ -6,11 +6,15 @@
 #include <memory>
 #include <type_traits>
 
+#include "core/log.hpp"
+#include "flow/codec/layout.hpp"
+#include "flow/modes.hpp"
 #include "flow/pipeline/compare_fields.hpp"
 #include "flow/run/pictures.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/fft.hpp"
 #include "lockstep/primitives.hpp"
 
 namespace lockstep::flow {
@@ -46,6 +50,7 @@ class Pipeline {
     if (train_ < o_.surrogate.delays + 1 || train_ >= frame_count_)
       throw InputError(fmt::format("{} of {} frames to learn from", train_, frame_count_), "flow pipeline",
                        "more steps, a smaller stride, another --train-share");
+    check_sizes();
   }
 
   PipelineResult run() {
@@ -99,6 +104,47 @@ class Pipeline {
       case Step::plot: return plot(device);
       case Step::video: return film_frames(device);
     }
+  }
+
+  /// Refuses latents that are too long and bounds the state, before anything was simulated.
+  void check_sizes() {
+    SurrogateOptions& s = o_.surrogate;
+    const int64_t most = kMaxState / s.delays;
+    if (s.rank > most)
+      throw InputError(fmt::format("{} singular vectors with {} delays", s.rank, s.delays), "flow pipeline",
+                       fmt::format("at most {}", most));
+    if (s.rank == 0 && s.share == 1 && train_ > most) {
+      logging::info("flow pipeline: {} of up to {} singular vectors are kept", most, train_);
+      s.rank = most;
+    }
+    const int64_t size = first_latent_size();
+    if (size > kMaxLatent)
+      throw InputError(fmt::format("a latent of {} numbers", size), "flow pipeline",
+                       fmt::format("at most {}; a smaller --rank or --cut", kMaxLatent));
+  }
+  /// Of the first frame: the initial field without the modes that the simulation drops.
+  int64_t first_latent_size() const {
+    if (o_.codec.kind == CodecKind::classic) return 0;  // hundreds
+    const BoxGrid& grid = o_.run.model.grid;
+    const Modes modes = modes_of(o_.run.model);
+    FftOptions options;
+    options.kind = FftKind::r2c;
+    options.lengths = {grid.ny, grid.nx};
+    options.kept = {modes.kept_y, modes.kept_x};
+    const Device& cpu = context_.cpu();
+    const Buffer kept = cpu.allocate(Storage::f32, {modes.rows(), modes.columns(), 2});
+    Fft(cpu, options)
+        .execute(cpu.upload(initial_.to(Storage::f32).packed().reshape({grid.ny, grid.nx})), kept);
+    const auto numbers = cpu.download<float>(kept);
+    const int64_t columns = grid.nx / 2 + 1;
+    std::vector<float> spectrum(size_t(grid.ny * columns * 2));
+    for (int64_t row = 0; row < modes.rows(); ++row) {
+      const int64_t y = (modes.iy(row) + grid.ny) % grid.ny;
+      std::copy_n(&numbers[size_t(row * modes.columns() * 2)], modes.columns() * 2,
+                  &spectrum[size_t(y * columns * 2)]);
+    }
+    spectrum[0] = 0;
+    return codec_layout(plan_codec(o_.codec, spectrum)).size;
   }
 
   // ── ledger ──
@@ -201,9 +247,6 @@ class Pipeline {
           device, o_.codec, frames_.rows(0, 1).reshape({o_.run.model.grid.ny, o_.run.model.grid.nx}));
     });
     r_.latent_size = codec_->latent_size();
-    if (r_.latent_size > kMaxLatent)
-      throw InputError(fmt::format("a latent of {} numbers", r_.latent_size), "flow pipeline",
-                       fmt::format("at most {}; a smaller --rank or --cut", kMaxLatent));
     latents_ = allocated(device, "latents", {frame_count_, r_.latent_size}, "encode to decode");
     made(device, "codec at work", "encode, decode", [&] { codec_->encode(frames_, latents_); });
   }

@@ -34,6 +34,7 @@ std::string settings_text(const RunOptions& o, int64_t interval) {
   line("hyper", fmt::format("{},{}", m.hyper_viscosity, m.hyper_power));
   line("hypo", fmt::format("{},{}", m.hypo_viscosity, m.hypo_power));
   line("save-every", interval);
+  line("history-every", o.history_every);
   return text;
 }
 

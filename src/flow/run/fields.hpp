@@ -29,6 +29,10 @@ class Series {
     std::vector<Spectra> spectra;
   };
   void add(const Moment& moment, const Array& omega);
+  /// Rows of moments of all members, kept beside the saved ones.
+  void add_history(const std::vector<std::vector<flow::Moment>>& rows) {
+    history_.insert(history_.end(), rows.begin(), rows.end());
+  }
   int64_t size() const { return int64_t(moments_.size()); }
   const Moment& last() const { return moments_.back(); }
   const Moment& moment(int64_t k) const { return moments_[size_t(k)]; }
@@ -43,12 +47,14 @@ class Series {
  private:
   Array all_fields() const;
   std::vector<io::NetcdfVariable> variables() const;
+  Array packed_history() const;
   std::filesystem::path field_file(int64_t moment) const;
   std::filesystem::path folder_;
   BoxGrid grid_;
   Storage precision_;
   int64_t members_;
   std::vector<Moment> moments_;
+  std::vector<std::vector<flow::Moment>> history_;
 };
 
 }  // namespace lockstep::flow

@@ -61,6 +61,9 @@ class Runner {
     }
     if (total_ < 1) throw InputError(fmt::format("{} steps", total_), "flow run", "1 or more");
     interval_ = options_.save_every > 0 ? options_.save_every : total_;
+    if (options_.history_every < 0)
+      throw InputError(fmt::format("a history each {} steps", options_.history_every), "flow run",
+                       "0 or more");
   }
 
   bool finished() const {
@@ -80,6 +83,8 @@ class Runner {
                                            options_.members);
         device_ = device;
         if (!state_.empty()) solver_->set_state(state_);
+        if (options_.history_every > 0)
+          solver_->record_moments(options_.history_every, done_ % options_.history_every);
       }
       work(*solver_);
     };
@@ -128,21 +133,33 @@ class Runner {
 
   void advance(int64_t steps) {
     for (int64_t left = steps; left > 0 && !finished();) {
-      const int64_t now = std::min(left, kSteps);
+      const int64_t now = std::min(left, options_.on_watch ? watched_ : kSteps), before = done_;
+      double seconds = 0;
       std::vector<BlowUp> blown;
       Array sound;
+      std::vector<std::vector<Moment>> history;
+      std::vector<Moment> watched;
       stage("flow.steps", [&](Solver& solver) {
         const auto start = std::chrono::steady_clock::now();
         solver.advance(now);
         blown = solver.blown_up();
-        step_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        history = solver.moments();
+        if (options_.on_watch) watched = solver.moment();
         if (!blown.empty()) sound = solver.last_sound_vorticity();
         note_clock(solver);
         state_ = solver.state();
       });
       if (!blown.empty()) refuse_blow_up(blown.front(), sound);
       left -= now;
+      step_seconds_ += seconds;
+      series_->add_history(history);
       report_progress();
+      if (options_.on_watch) {
+        options_.on_watch(watched.front(), done_, seconds > 0 ? double(done_ - before) / seconds : 0);
+        if (seconds < 0.25) watched_ = std::min(2 * watched_, kSteps);
+        if (seconds > 1) watched_ = std::max<int64_t>(watched_ / 2, 1);
+      }
     }
   }
 
@@ -202,6 +219,7 @@ class Runner {
   Device device_;
   SolverState state_;
   int64_t total_ = 0, interval_ = 0, done_ = 0;
+  int64_t watched_ = 10;  // steps between two looks
   std::vector<double> times_;
   std::vector<int64_t> steps_;
   double step_seconds_ = 0, range_ = 0;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/log.hpp"
 #include "flow/modes.hpp"
@@ -20,6 +21,38 @@ constexpr std::pair<const char*, Ring> kRings[] = {{"energy_spectrum", &Spectra:
                                                    {"enstrophy_spectrum", &Spectra::enstrophy},
                                                    {"energy_flux", &Spectra::energy_flux},
                                                    {"enstrophy_flux", &Spectra::enstrophy_flux}};
+
+/// Columns of the history: time, then these.
+struct HistoryColumn {
+  const char* name;
+  const char* long_name;
+  double& (*of)(flow::Moment& moment);
+};
+#define LOCKSTEP_COLUMN(name, long_name, member) \
+  {name, long_name, [](flow::Moment& m) -> double& { return m.member; }}
+constexpr HistoryColumn kHistory[] = {
+    LOCKSTEP_COLUMN("time", "time", time),
+    LOCKSTEP_COLUMN("max_u", "largest |u|", max_u),
+    LOCKSTEP_COLUMN("max_v", "largest |v|", max_v),
+    LOCKSTEP_COLUMN("cfl", "dt (max|u| / dx + max|v| / dy)", courant),
+    LOCKSTEP_COLUMN("energy", "mean of |u|^2 / 2", budget.energy),
+    LOCKSTEP_COLUMN("enstrophy", "mean of omega^2 / 2", budget.enstrophy),
+    LOCKSTEP_COLUMN("palinstrophy", "mean of |grad omega|^2 / 2", budget.palinstrophy),
+    LOCKSTEP_COLUMN("energy_viscous", "rate of energy by viscosity", energy.viscous),
+    LOCKSTEP_COLUMN("energy_drag", "rate of energy by linear drag", energy.drag),
+    LOCKSTEP_COLUMN("energy_other", "rate of energy by hyper- and hypoviscosity", energy.other),
+    LOCKSTEP_COLUMN("energy_forcing", "rate of energy by the steady force", energy.forcing),
+    LOCKSTEP_COLUMN("energy_closure", "rate of energy by the closure", energy.closure),
+    LOCKSTEP_COLUMN("energy_rate", "sum of the rates of energy", energy.all),
+    LOCKSTEP_COLUMN("enstrophy_viscous", "rate of enstrophy by viscosity", enstrophy.viscous),
+    LOCKSTEP_COLUMN("enstrophy_drag", "rate of enstrophy by linear drag", enstrophy.drag),
+    LOCKSTEP_COLUMN("enstrophy_other", "rate of enstrophy by hyper- and hypoviscosity", enstrophy.other),
+    LOCKSTEP_COLUMN("enstrophy_forcing", "rate of enstrophy by the steady force", enstrophy.forcing),
+    LOCKSTEP_COLUMN("enstrophy_closure", "rate of enstrophy by the closure", enstrophy.closure),
+    LOCKSTEP_COLUMN("enstrophy_rate", "sum of the rates of enstrophy", enstrophy.all),
+};
+#undef LOCKSTEP_COLUMN
+constexpr auto kHistoryColumns = int64_t(std::size(kHistory));
 
 Array points(int64_t count, double spacing) {
   std::vector<double> at;
@@ -68,7 +101,16 @@ io::NpzArrays Series::packed() const {
     const int64_t rings = int64_t(all.size()) / std::max<int64_t>(1, size() * members_);
     arrays.emplace_back(name, Array::of(std::move(all), {size(), members_, rings}));
   }
+  if (!history_.empty()) arrays.emplace_back("history", packed_history());
   return arrays;
+}
+
+Array Series::packed_history() const {
+  std::vector<double> all;
+  for (std::vector<flow::Moment> row : history_)
+    for (flow::Moment& m : row)
+      for (const HistoryColumn& column : kHistory) all.push_back(column.of(m));
+  return Array::of(std::move(all), {int64_t(history_.size()), members_, kHistoryColumns});
 }
 
 void Series::restore(const io::NpzArrays& arrays) {
@@ -90,6 +132,19 @@ void Series::restore(const io::NpzArrays& arrays) {
           (moment.spectra.back().*ring).push_back(all.at<double>(k, m, j));
       }
     }
+  history_.clear();
+  for (const auto& [name, rows] : arrays) {
+    if (name != "history") continue;
+    if (rows.rank() != 3 || rows.size(1) != members_ || rows.size(2) != kHistoryColumns)
+      throw InputError(fmt::format("a history of shape {}", to_string(rows.shape())), "flow checkpoint",
+                       "one of this run");
+    for (int64_t k = 0; k < rows.size(0); ++k) {
+      auto& row = history_.emplace_back(static_cast<size_t>(members_));
+      for (int64_t m = 0; m < members_; ++m)
+        for (int64_t c = 0; c < kHistoryColumns; ++c)
+          kHistory[c].of(row[size_t(m)]) = rows.at<double>(k, m, c);
+    }
+  }
 }
 
 Array Series::all_fields() const {
@@ -143,6 +198,21 @@ std::vector<io::NetcdfVariable> Series::variables() const {
     const Array& values = io::find_array(series, name, "flow result");
     rings = values.size(2);
     put(name, values, {"k"}, std::string(name) + " of rings of wavenumbers");
+  }
+  if (!history_.empty()) {
+    const Array rows = packed_history();
+    for (int64_t c = 0; c < kHistoryColumns; ++c) {
+      std::vector<double> values;
+      for (int64_t k = 0; k < rows.size(0); ++k)
+        for (int64_t m = 0; m < members_; ++m) values.push_back(rows.at<double>(k, m, c));
+      std::vector<std::string> dimensions{"moment"};
+      Sizes shape{rows.size(0)};
+      if (members_ > 1) dimensions.push_back("member"), shape.push_back(members_);
+      all.push_back({fmt::format("history_{}", kHistory[c].name),
+                     dimensions,
+                     Array::of(std::move(values), shape),
+                     {{"long_name", kHistory[c].long_name}}});
+    }
   }
   all.push_back({"x", {"x"}, points(grid_.nx, grid_.dx()), {{"axis", "X"}}});
   all.push_back({"y", {"y"}, points(grid_.ny, grid_.dy()), {{"axis", "Y"}}});

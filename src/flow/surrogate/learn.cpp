@@ -108,9 +108,9 @@ Surrogate learn(const Array& latents, const SurrogateOptions& options) {
   const Matrix basis = singular_basis(dmd ? Matrix(train.topRows(train.rows() - 1)) : train, options);
   model.rank = basis.rows();
   const int64_t r = model.rank, size = model.state_size(), pairs = model.train_frames - delays;
-  if (size > kMaxLatent)
+  if (size > kMaxState)
     throw InputError(fmt::format("a state of {} delays of {} numbers", delays, r), "flow surrogate",
-                     fmt::format("at most {} numbers; a smaller rank or share", kMaxLatent));
+                     fmt::format("at most {} numbers; a smaller rank or share", kMaxState));
   const Matrix coordinates = train * basis.transpose();
   Matrix x(pairs, size);
   for (int64_t d = 0; d < delays; ++d) x.middleCols(d * r, r) = coordinates.middleRows(d, pairs);

@@ -70,9 +70,11 @@ struct Rollout::State {
     device.launch(product, {from.shape()[0], size},
                   Arguments().set("from", from).set("rows", power_rows[k]).set("to", to));
   }
-  void lift(const Buffer& from, const Buffer& out) const {
+  void lift(const Buffer& from, const Buffer& out, bool few) const {
     const Buffer newest = from.window({0, size - rank}, {from.shape()[0], rank});
-    primitives::matmul(device, newest, basis, out);
+    if (!few) return primitives::matmul(device, newest, basis, out);
+    device.launch(state_product(storage), {from.shape()[0], latent},
+                  Arguments().set("from", newest).set("rows", basis_columns).set("to", out));
   }
   void expect(const Buffer& b, int64_t rows_multiple, const char* what) const {
     if (!b || b.storage() != storage || b.shape().rank() != 2 || b.shape()[1] != latent ||
@@ -136,7 +138,7 @@ void Rollout::run(const Buffer& out, RolloutMode mode) {
       s.times_power(s.states.rows(done - now, rows), k, s.states.rows(done, rows), now < kProductMembers);
       done += rows;
     }
-    s.lift(s.states.rows(0, count), out.rows(first, count));
+    s.lift(s.states.rows(0, count), out.rows(first, count), false);
     if (first + count < total) s.device.copy(s.states.rows(count - m, m), carried);
     from = carried;
   }
@@ -156,7 +158,7 @@ void Rollout::jump(int64_t steps, const Buffer& out) {
     from = to;
     std::swap(to, other);
   }
-  s.lift(from, out);
+  s.lift(from, out, s.members < kProductMembers);
 }
 
 const Device& Rollout::device() const { return state_->device; }

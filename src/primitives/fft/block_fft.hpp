@@ -17,10 +17,15 @@
 // Elements that are 0 for all lanes (a truncated spectrum) may be given as {0, 0, true}: their folds are left
 // out. Results that nobody uses cost nothing.
 //
+// Several sets of values may be transformed at once: they share roots, addresses and barriers, at the price of that much
+// more shared memory.
+//
 // Bits: those of every other form of the transform (twiddles.hpp), whatever radices and lanes are chosen.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <span>
 
 #include "lockstep/fft.hpp"
 #include "primitives/fft/butterflies.hpp"
@@ -58,18 +63,20 @@ class FftExchange {
   enum class Lines : uint8_t { apart, interleaved };
   /// `buffers`: 2 spare one of two barriers of an exchange, for twice the memory. `planes`: 1 halves the
   /// memory for one barrier more (real parts first, then the imaginary ones through the same place).
+  /// `sets`: of values that are exchanged at once, at most.
   explicit FftExchange(const BlockFft& fft, int lines = 1, Lines how = Lines::apart, int buffers = 1,
-                       int planes = 2)
+                       int planes = 2, int sets = 1)
       : pad_(fft.pad()),
         padded_(fft.padded()),
         lines_(lines),
         buffers_(buffers),
         planes_(planes),
+        sets_(sets),
         how_(how),
-        array_(int64_t(fft.padded()) * lines * buffers * planes) {}
+        array_(bytes(fft, lines, buffers, planes, sets) / int64_t(sizeof(T))) {}
 
-  static int64_t bytes(const BlockFft& fft, int lines, int buffers = 1, int planes = 2) {
-    return int64_t(fft.padded()) * lines * buffers * planes * int64_t(sizeof(T));
+  static int64_t bytes(const BlockFft& fft, int lines, int buffers = 1, int planes = 2, int sets = 1) {
+    return int64_t(fft.padded()) * lines * buffers * planes * sets * int64_t(sizeof(T));
   }
 
   /// Number of this lane's transform among `lines`.
@@ -83,33 +90,42 @@ class FftExchange {
   int plane() const { return padded_ * lines_; }
   int planes() const { return planes_; }
 
-  /// x[m] goes to `to(m)` for all m; then x[m] comes from `from(m)`: addresses by the two functions.
+  /// x[m] of each set goes to `to(m)` for all m; then x[m] comes from `from(m)`: addresses by the two functions.
   template <class To, class From>
-  void exchange(ComplexValues<T>& x, To to, From from) {
-    const int buffer = int(exchanges_) % buffers_ * planes_ * plane();
+  void exchange(std::span<ComplexValues<T>* const> sets, To to, From from) {
+    const int size = planes_ * plane(), buffer = int(exchanges_) % buffers_ * sets_ * size;
+    const int count = int(sets.front()->size());
     const bool in_use = exchanges_ > 0 && buffers_ == 1;
     ++exchanges_;
     if (in_use) barrier();
     if (planes_ == 2) {
-      for (int m = 0; m < int(x.size()); ++m) {
+      for (int m = 0; m < count; ++m) {
         const Val<i32> at = to(m) + buffer;
-        array_[at] = x[size_t(m)].re;
-        array_[at + plane()] = x[size_t(m)].im;
+        for (int s = 0; s < int(sets.size()); ++s) {
+          const Complex<T>& x = (*sets[size_t(s)])[size_t(m)];
+          array_[at + s * size] = x.re;
+          array_[at + (s * size + plane())] = x.im;
+        }
       }
       barrier();
-      for (int m = 0; m < int(x.size()); ++m) {
+      for (int m = 0; m < count; ++m) {
         const Val<i32> at = from(m) + buffer;
-        x[size_t(m)] = {array_[at], array_[at + plane()]};
+        for (int s = 0; s < int(sets.size()); ++s)
+          (*sets[size_t(s)])[size_t(m)] = {array_[at + s * size], array_[at + (s * size + plane())]};
       }
       return;
     }
-    for (int m = 0; m < int(x.size()); ++m) array_[to(m) + buffer] = x[size_t(m)].re;
-    barrier();
-    for (int m = 0; m < int(x.size()); ++m) x[size_t(m)].re = array_[from(m) + buffer];
-    barrier();
-    for (int m = 0; m < int(x.size()); ++m) array_[to(m) + buffer] = x[size_t(m)].im;
-    barrier();
-    for (int m = 0; m < int(x.size()); ++m) x[size_t(m)] = {x[size_t(m)].re, array_[from(m) + buffer]};
+    for (int s = 0; s < int(sets.size()); ++s) {
+      ComplexValues<T>& x = *sets[size_t(s)];
+      const int place = buffer + s * size;
+      for (int m = 0; m < count; ++m) array_[to(m) + place] = x[size_t(m)].re;
+      barrier();
+      for (int m = 0; m < count; ++m) x[size_t(m)].re = array_[from(m) + place];
+      barrier();
+      for (int m = 0; m < count; ++m) array_[to(m) + place] = x[size_t(m)].im;
+      barrier();
+      for (int m = 0; m < count; ++m) x[size_t(m)] = {x[size_t(m)].re, array_[from(m) + place]};
+    }
   }
 
   /// address(first + offset), where the padding of `offset` is known while tracing if it is a multiple of the
@@ -127,7 +143,7 @@ class FftExchange {
     return how_ == Lines::interleaved ? i * lines_ + *line_ : i + *line_ * padded_;
   }
 
-  int pad_, padded_, lines_, buffers_, planes_;
+  int pad_, padded_, lines_, buffers_, planes_, sets_;
   Lines how_;
   SharedArray<T> array_;
   std::optional<Val<i32>> line_;
@@ -149,32 +165,43 @@ auto shared_roots(const SharedArray<T>& table) {
   return [table](const Val<i32>& at) { return Complex<T>{table[at * 2], table[at * 2 + 1]}; };
 }
 
-/// Transforms x; `root` gives an entry of the table by its number (memory_roots, shared_roots).
+/// Transforms each set; `root` gives an entry of the table by its number (memory_roots, shared_roots).
 template <class T, class Roots>
-void block_fft(const BlockFft& fft, FftDirection direction, ComplexValues<T>& x, const Val<i32>& t,
-               FftExchange<T>& exchange, Roots root) {
+void block_fft(const BlockFft& fft, FftDirection direction, std::span<ComplexValues<T>* const> sets,
+               const Val<i32>& t, FftExchange<T>& exchange, Roots root) {
   const int lanes = fft.lanes(), points = fft.points(), power = int(fft.stages().power_of_two());
-  if (direction == FftDirection::inverse)
-    for (Complex<T>& v : x) v = swapped(v);
+  const auto swap_parts = [&] {
+    if (direction == FftDirection::inverse)
+      for (ComplexValues<T>* x : sets)
+        for (Complex<T>& v : *x) v = swapped(v);
+  };
+  swap_parts();
   int before = 1, odd = 0;  // points of the transforms done; odd stages done
   for (size_t pass = 0; pass < fft.radices().size(); ++pass) {
     const int radix = fft.radices()[pass], each = points / radix;
     for (int m = 0; m < each; ++m) {  // butterfly t + lanes * m
-      ComplexValues<T> y;
-      for (int q = 0; q < radix; ++q) y.push_back(x[size_t(m + each * q)]);
       const Val<i32> k0 = before == 1 ? Val<i32>(0) : (t + lanes * m) % before;
-      if (before < power)
-        power_of_two_stages<T>(y, before == 1,
-                               [&](int at, int of) { return root(k0 + (of * before / 2 + at * before)); });
-      else
-        odd_stage<T>(y, before == 1,
-                     [&](int q) { return root(k0 + int(fft.stages().odd_at(odd) + (q - 1) * before)); });
-      for (int q = 0; q < radix; ++q) x[size_t(m + each * q)] = y[size_t(q)];
+      std::map<int, Complex<T>> roots;  // of this butterfly, by their place in the table
+      const auto root_at = [&](int place) {
+        const auto found = roots.find(place);
+        return found != roots.end() ? found->second : roots.emplace(place, root(k0 + place)).first->second;
+      };
+      for (ComplexValues<T>* x : sets) {
+        ComplexValues<T> y;
+        for (int q = 0; q < radix; ++q) y.push_back((*x)[size_t(m + each * q)]);
+        if (before < power)
+          power_of_two_stages<T>(y, before == 1,
+                                 [&](int at, int of) { return root_at(of * before / 2 + at * before); });
+        else
+          odd_stage<T>(y, before == 1,
+                       [&](int q) { return root_at(int(fft.stages().odd_at(odd)) + (q - 1) * before); });
+        for (int q = 0; q < radix; ++q) (*x)[size_t(m + each * q)] = y[size_t(q)];
+      }
     }
     if (before >= power) ++odd;
     if (pass + 1 < fft.radices().size())
       exchange.exchange(
-          x,
+          sets,
           [&](int place) {
             const int m = place % each, q = place / each;
             const Val<i32> butterfly = t + lanes * m;
@@ -186,8 +213,13 @@ void block_fft(const BlockFft& fft, FftDirection direction, ComplexValues<T>& x,
           [&](int j) { return exchange.address(t, lanes * j, false); });
     before *= radix;
   }
-  if (direction == FftDirection::inverse)
-    for (Complex<T>& v : x) v = swapped(v);
+  swap_parts();
+}
+template <class T, class Roots>
+void block_fft(const BlockFft& fft, FftDirection direction, ComplexValues<T>& x, const Val<i32>& t,
+               FftExchange<T>& exchange, Roots root) {
+  ComplexValues<T>* const set = &x;
+  block_fft<T>(fft, direction, std::span<ComplexValues<T>* const>(&set, 1), t, exchange, root);
 }
 
 }  // namespace lockstep::primitives::fft

@@ -1,0 +1,102 @@
+// Runs of many steps: equal bits on CPU and interpreter, and what decaying turbulence must do.
+// LOCKSTEP_FLOW_STEPS sets the steps whose bits are compared (40).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "flows.hpp"
+#include "lockstep/flow.hpp"
+
+namespace lockstep::flow {
+namespace {
+
+Array spectrum_after(const Device& device, const Model& model, const Stepping& stepping, Storage storage,
+                     int64_t steps) {
+  Solver solver(device, model, stepping, storage);
+  solver.set_vorticity(initial_field(model.grid, Initial::mcwilliams, 5));
+  solver.advance(steps);
+  return solver.spectrum();
+}
+
+// Every integrator, and every closure, on grids of whole transforms (8, 10) and of fused kernels (16).
+TEST(FlowLongRuns, CpuAndInterpreterKeepTheSameBits) {
+  const char* wanted = std::getenv("LOCKSTEP_FLOW_STEPS");
+  const int64_t steps = wanted ? std::atoll(wanted) : 40;
+  const Device cpu = Device::open("cpu"), interp = Device::open("interp");
+  struct Run {
+    int64_t n;
+    Integrator integrator;
+    Closure closure;
+    ClosureForm form;
+    Averaging averaging;
+    Storage storage;
+  };
+  constexpr auto kDivergence = ClosureForm::divergence;
+  constexpr auto kGlobal = Averaging::global;
+  const Run runs[] = {
+      {16, Integrator::rk2, Closure::smagorinsky, kDivergence, kGlobal, Storage::f32},
+      {16, Integrator::ssprk3, Closure::none, kDivergence, kGlobal, Storage::f64},
+      {8, Integrator::rk4, Closure::leith, kDivergence, kGlobal, Storage::f32},
+      {8, Integrator::ab3, Closure::smagorinsky, ClosureForm::simple, kGlobal, Storage::f64},
+      {10, Integrator::etdrk4, Closure::dynamic_smagorinsky, kDivergence, kGlobal, Storage::f64},
+      {8, Integrator::rk2, Closure::dynamic_leith, kDivergence, kGlobal, Storage::f32},
+      {8, Integrator::rk2, Closure::dynamic_smagorinsky, kDivergence, Averaging::local, Storage::f64},
+  };
+  for (const Run& r : runs) {
+    Model model{.grid = {r.n, r.n},
+                .viscosity = 1e-3,
+                .closure = r.closure,
+                .form = r.form,
+                .averaging = r.averaging,
+                .forcing = {ForcingKind::stochastic, 2, 0.05, 9},
+                .drag = 0.05};
+    const Stepping stepping{r.integrator, 2e-3};
+    const Array a = spectrum_after(cpu, model, stepping, r.storage, steps),
+                b = spectrum_after(interp, model, stepping, r.storage, steps);
+    ASSERT_EQ(a.bytes(), b.bytes());
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), size_t(a.bytes())), 0)
+        << name(r.integrator) << ' ' << name(r.closure) << ' ' << r.n;
+    EXPECT_FALSE(first_not_finite(a));
+  }
+}
+
+// McWilliams 1984: at small viscosity energy stays, enstrophy falls all the time.
+TEST(FlowLongRuns, DecayKeepsEnergyAndLosesEnstrophy) {
+  const Model model{.grid = {64, 64}, .viscosity = 5e-4};
+  Solver solver(Device::open("cpu"), model, {Integrator::rk4, 5e-3}, Storage::f64);
+  solver.set_vorticity(initial_field(model.grid, Initial::mcwilliams, 1));
+  const Budget first = solver.budget()[0];
+  EXPECT_NEAR(first.energy, 0.5, 0.03);  // 0.5 but for modes that this grid has not
+  solver.record_moments(20);
+  solver.advance(600);
+  double enstrophy = first.enstrophy, energy = first.energy;
+  for (const auto& row : solver.moments()) {
+    EXPECT_LT(row[0].budget.enstrophy, enstrophy);
+    EXPECT_LT(row[0].budget.energy, energy);
+    EXPECT_LT(row[0].energy.all, 0);
+    enstrophy = row[0].budget.enstrophy;
+    energy = row[0].budget.energy;
+  }
+  EXPECT_GT(energy, 0.8 * first.energy);
+  EXPECT_LT(enstrophy, 0.6 * first.enstrophy);
+}
+
+// The steady flow of a Kolmogorov force, u = A / (nu k^2) sin(k y): what it puts in, viscosity takes out.
+TEST(FlowLongRuns, KolmogorovFlowIsSteady) {
+  Model model{.grid = {16, 32}, .viscosity = 0.5};
+  model.forcing = {ForcingKind::kolmogorov, 2, 0.8};
+  Solver solver(Device::open("cpu"), model, {Integrator::etdrk4, 0.02}, Storage::f64);
+  solver.set_vorticity(Array(Storage::f64, {32, 16}));
+  solver.advance(2000);
+  const Moment m = solver.moment()[0];
+  const double u = 0.8 / (0.5 * 4);
+  EXPECT_NEAR(m.budget.energy, u * u / 4, 1e-12);
+  EXPECT_NEAR(m.max_u, u, 1e-12);
+  EXPECT_NEAR(m.energy.forcing, 0.8 * u / 2, 1e-12);
+  EXPECT_NEAR(m.energy.viscous, -m.energy.forcing, 1e-12);
+  EXPECT_NEAR(m.energy.all, 0, 1e-12);
+}
+
+}  // namespace
+}  // namespace lockstep::flow
