@@ -36,12 +36,14 @@ class Array:
     PyTorch, JAX and CuPy take it by DLPack or `__cuda_array_interface__` without a copy.
     """
 
-    __slots__ = ("_buffer", "_shape", "_dtype", "device", "readonly", "__weakref__")
+    __slots__ = ("_buffer", "_shape", "_dtype", "_kind", "device", "readonly", "__weakref__")
 
     def __init__(self, buffer, device, readonly=False):
         self._buffer, self.device, self.readonly = buffer, device, readonly
         self._shape = tuple(buffer.shape)
-        self._dtype = _types.BY_NAME[buffer.dtype]
+        name = buffer.dtype
+        self._dtype = _types.BY_NAME[name]
+        self._kind = (device, name, len(self._shape), readonly)  # all that a launch asks of an argument
 
     @property
     def shape(self):

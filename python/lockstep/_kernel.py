@@ -67,6 +67,7 @@ class Kernel:
         self._min_blocks = min_blocks
         self._parameters = [(p.name, self._parameter(p.name, hints)) for p in names[1:]]
         self._traces = {}
+        self._ready = {}  # launches that were checked, by the kinds of their arguments
 
     def _parameter(self, name, hints):
         if name not in hints:
@@ -180,11 +181,34 @@ class Kernel:
         return chosen(device), bound
 
     def _launch(self, device, extent, arguments):
+        kinds, values = [device, len(extent)], []
+        for value in arguments:
+            if type(value) is Array:
+                kinds.append(value._kind)
+                values.append(value._buffer)
+            else:
+                kinds.append(type(value))
+                values.append(value)
+        kinds = tuple(kinds)
+        ready = self._ready.get(kinds)
+        if ready is None:
+            ready = self._checked(device, extent, arguments, kinds)
+            if ready is None:
+                return
+        ready[0](ready[1], extent, values)
+
+    def _checked(self, device, extent, arguments, kinds):
+        """(launch, kernel) of arguments that are arrays and numbers of ours; others are brought in and launched here."""
         if len(arguments) != len(self._parameters):
             self._types_of(arguments)
         device, bound = self._bind(device, arguments)
         traced = self._traced(len(extent), self._types_of(bound))
+        types = [type(a) for a in arguments]
+        if Array in types and set(types) <= {Array, float, int, bool}:
+            found = self._ready[kinds] = (device._core.launch, traced._core)
+            return found
         device._core.launch(traced._core, extent, [a._buffer if isinstance(a, Array) else a for a in bound])
+        return None
 
     def __repr__(self):
         return f"<lockstep kernel {self.name}({', '.join(f'{n}: {t!r}' for n, t in self._parameters)})>"

@@ -16,7 +16,8 @@ def _detached(tensor):
 
 class _PdeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, evaluate, *tensors):
+    def forward(ctx, evaluate, scale, *tensors):
+        ctx.scale = scale
         value, gradients = evaluate([_detached(t) for t in tensors])
         like = next(t for t in tensors if isinstance(t, torch.Tensor))
         ctx.save_for_backward(*[_tensor_of(g, t) for g, t in zip(gradients, tensors) if g is not None])
@@ -29,7 +30,14 @@ class _PdeLoss(torch.autograd.Function):
     def backward(ctx, seed):
         saved = iter(ctx.saved_tensors)
         found = [next(saved) if present else None for present in ctx.present]
-        return (None, *[None if g is None else g * seed.to(g.dtype) for g in found])
+        return (None, None, *[None if g is None else _times(g, seed / ctx.scale) for g in found])
+
+
+def _times(gradient, seed):
+    """A gradient times the derivative of what follows; of half precision by f32, which holds the scales of losses."""
+    if gradient.dtype in (torch.float16, torch.bfloat16):
+        return (gradient.float() * seed.float()).to(gradient.dtype)
+    return gradient * seed.to(gradient.dtype)
 
 
 def _tensor_of(gradient, like):
@@ -59,13 +67,13 @@ def _number_of(loss):
     return loss._torch_number
 
 
-def _evaluate_op(number, tensors, mask, present, names, values, path):
+def _evaluate_op(number, tensors, mask, present, names, values, path, scale):
     """(loss, gradients of the tensors that are present) as tensors of torch's own."""
     loss, given = _registered[number], iter(tensors)
     flat = [next(given) if one == "1" else None for one in present]
     fields = {name: flat[3 * k:3 * k + 3] for k, name in enumerate(loss.system.fields)}
     value, gradients = loss.value_and_gradients(fields, parameters=dict(zip(names.split(",") if names else (), values)),
-                                                mask=mask, path=path)
+                                                mask=mask, path=path, seed=scale)
     found = [g for name in fields for g in gradients[name]]
     kind = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
     return [torch.tensor(value, dtype=kind, device=tensors[0].device),
@@ -79,21 +87,21 @@ def _make_op():
 
     @torch.library.custom_op("lockstep::pde_loss", mutates_args=())
     def op(number: int, tensors: list[torch.Tensor], mask: torch.Tensor | None, present: str, names: str,
-           values: list[float], path: str) -> list[torch.Tensor]:
-        return _evaluate_op(number, [t.detach() for t in tensors], mask, present, names, values, path)
+           values: list[float], path: str, scale: float) -> list[torch.Tensor]:
+        return _evaluate_op(number, [t.detach() for t in tensors], mask, present, names, values, path, scale)
 
     @op.register_fake
-    def _(number, tensors, mask, present, names, values, path):
+    def _(number, tensors, mask, present, names, values, path, scale):
         kind = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
         return [tensors[0].new_empty((), dtype=kind), *[torch.empty_like(t) for t in tensors]]
 
     def keep(ctx, inputs, output):
         ctx.save_for_backward(*output[1:])
-        ctx.numbers = len(inputs[5])
+        ctx.numbers, ctx.scale = len(inputs[5]), inputs[7]
 
     def backward(ctx, seeds):
-        gradients = [g * seeds[0].to(g.dtype) for g in ctx.saved_tensors]
-        return None, gradients, None, None, None, [None] * ctx.numbers, None
+        gradients = [_times(g, seeds[0] / ctx.scale) for g in ctx.saved_tensors]
+        return None, gradients, None, None, None, [None] * ctx.numbers, None, None
 
     op.register_autograd(backward, setup_context=keep)
     return op
@@ -117,18 +125,19 @@ def _check(tensors, names):
                          "one element type on one device")
 
 
-def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto"):
+def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_scale=1.0):
     """The loss of a lockstep.pde.Loss as a scalar tensor with exact gradients.
 
     tensors: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
     lockstep.pde tells; None for a level that no residual mentions). mask: a tensor (nz, ny, nx) without gradient.
-    Double backward is refused.
+    gradient_scale: of the gradients while they wait for the backward pass in the tensors' type, above 1 where those of f16
+    would vanish; what comes out is not scaled. Double backward is refused.
     """
     if _is_compiling():
         parameters = parameters or {}
         return _op(_number_of(loss), [t for t in tensors if t is not None], mask,
                    "".join("0" if t is None else "1" for t in tensors), ",".join(parameters), list(parameters.values()),
-                   path)[0]
+                   path, float(gradient_scale))[0]
     names = list(loss.system.fields)
     if len(tensors) != 3 * len(names):
         raise InputError(f"{len(tensors)} tensors", "lockstep.torch.pde_loss",
@@ -142,12 +151,12 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto"):
         options = dict(parameters=parameters, mask=_detached(mask), path=path)
         if not wanted:
             return loss(fields, **options), [None] * len(given)
-        value, gradients = loss.value_and_gradients(fields, **options)
+        value, gradients = loss.value_and_gradients(fields, seed=float(gradient_scale), **options)
         flat = [g for name in names for g in gradients[name]]
         return value, [g if t is not None and t.requires_grad else None for g, t in zip(flat, tensors)]
 
     _number_of(loss)
-    return _PdeLoss.apply(evaluate, *tensors)
+    return _PdeLoss.apply(evaluate, float(gradient_scale), *tensors)
 
 
 def _loss_of(system, shape, spacing, dt, boundary, order):

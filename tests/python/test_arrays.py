@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lockstep as ls
-from conftest import address
+from conftest import HOST, address
 
 DTYPES = ["f4", "f8", "i4", "u4", "i8", "u8", "f2", "u1"]
 
@@ -162,3 +162,67 @@ def test_devices_tell_what_they_are():
     with ls.Device("interp") as inner:
         assert ls.default_device() is inner
     assert isinstance(ls.fallbacks(), dict)
+
+
+def layouts():
+    """Arrays of every kind that NumPy makes: sizes, steps, turned and read-only ones."""
+    st = pytest.importorskip("hypothesis.strategies", reason="hypothesis is not installed")
+
+    def make(sizes, steps, turned, dtype, readonly):
+        whole = np.arange(np.prod([2 * n for n in sizes], dtype=int)).astype(dtype).reshape([2 * n for n in sizes])
+        x = whole[tuple(slice(None, None, step) for step in steps[:len(sizes)])]
+        x = x[tuple(slice(0, n) for n in sizes)]
+        x = x.T if turned else x
+        if readonly:
+            x = x.view()
+            x.flags.writeable = False
+        return x
+
+    return st.builds(make, st.lists(st.integers(0, 3), min_size=1, max_size=5),
+                     st.lists(st.sampled_from([1, 1, 2, -1]), min_size=5, max_size=5), st.booleans(),
+                     st.sampled_from(["f4", "f8", "i4", "u1", "f2", "i8", "c8", ">f4", "i2"]), st.booleans())
+
+
+def test_any_layout_is_shared_copied_or_refused_by_name():
+    hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+
+    @hypothesis.settings(deadline=None, max_examples=150, derandomize=True)
+    @hypothesis.given(layouts())
+    def check(x):
+        try:
+            shared = ls.asarray(x, HOST, name="argument weight")
+        except ls.InputError as error:
+            assert "argument weight" in error.where and error.expected
+        else:
+            assert (shared.numpy() == x).all() and shared.readonly == (not x.flags.writeable)
+            assert x.size == 0 or np.shares_memory(shared.numpy(), x)
+        if x.ndim <= 4 and x.dtype.kind != "c" and x.dtype.isnative and x.dtype != np.int16:
+            copied = ls.asarray(x, HOST, copy=True)
+            assert (copied.numpy() == x).all() and not np.shares_memory(copied.numpy(), x)
+
+    check()
+
+
+def test_memory_dropped_in_any_order_by_several_threads():
+    seed = np.random.default_rng(5)
+    wrong, done = [], []
+
+    def work(order):
+        kept = []
+        for k in order:
+            x = np.full(64, float(k), "f4")
+            kept.append((ls.asarray(x, HOST), k))
+            del x
+        for position in np.argsort(order):
+            array, k = kept[position]
+            kept[position] = None
+            if not (array.numpy() == k).all():
+                wrong.append(k)
+        done.append(order)
+
+    threads = [threading.Thread(target=work, args=(seed.permutation(50),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and len(done) == 4

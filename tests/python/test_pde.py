@@ -171,6 +171,25 @@ def test_torch_gradcheck_and_memory(rng):
         first.sum().backward()
 
 
+def test_half_precision_under_a_loss_scale(rng):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import lockstep.torch as hooks
+    wave = pde.System(1)
+    q = wave.field("q")
+    wave.residual("r", wave.dt(q) + wave.dx(q), 1e-7)  # gradients near 1e-8, below f16's least
+    loss = pde.Loss(wave, pde.Mesh(16, 1.0, 1.0))
+    given = [torch.tensor(x, dtype=torch.float16) for x in rng.standard_normal((3, 16))]
+    exact = [x.double().requires_grad_() for x in given]
+    wanted = torch.autograd.grad(2.0 ** 20 * hooks.pde_loss(loss, *exact), exact)
+    for scale, good in ((2.0 ** 20, True), (1.0, False)):
+        tensors = [x.clone().requires_grad_() for x in given]
+        value = hooks.pde_loss(loss, *tensors, gradient_scale=scale)
+        found = torch.autograd.grad(2.0 ** 20 * value, tensors)
+        assert value.dtype == torch.float32 and found[0].dtype == torch.float16
+        near = all(torch.allclose(f.double(), w, rtol=2e-3, atol=1e-5) for f, w in zip(found, wanted))
+        assert near == good
+
+
 @pytest.mark.parametrize("equation,cells", [("burgers", 64), ("vorticity", 24)])
 def test_a_neural_field_trains_alike(equation, cells):
     pytest.importorskip("torch", reason="torch is not installed")
