@@ -275,6 +275,39 @@ TEST(SeriesRun, PolarNightPolarDayAndTheSouth) {
   for (const float v : south.read("summary/tmrt_mean.npy")) EXPECT_TRUE(std::isfinite(v));
 }
 
+TEST(SeriesRun, ShortStepsHalfHoursTheTurnOfTheYearAndOnePixel) {
+  NEEDS_CPU();
+  Case c(1, "2015-06-21", Site{28.6, 77.2, 0, 5.5});
+  c.options.outputs = {SeriesOutput::tmrt, SeriesOutput::pet};
+  c.options.points = c.folder / "poi.csv";
+  write_file(c.options.points, "id,x,y\na,0.5,0.5\n");
+  const auto compute_with = [&](const std::string& rows) {
+    write_file(c.options.weather, "time,Ta,RH,wind,Kglobal\n" + rows);
+    return c.compute();
+  };
+  const SeriesResult tens = compute_with(
+      "2015-06-21T12:10,35,40,2,850\n2015-06-21T12:20,35,40,2,850\n2015-06-21T12:30,35,40,2,850\n");
+  for (size_t k = 0; k < 3; ++k) {
+    const io::CivilMinutes time = io::parse_iso_time(tens.times[k])->minutes;
+    EXPECT_DOUBLE_EQ(tens.point_values.at("sun_altitude")[k], sun_at(c.site, time, -5).altitude_deg);
+    EXPECT_GT(tens.point_values.at("Tmrt")[k], 45);
+  }
+  const SeriesResult year =
+      compute_with("2015-12-31T23:00,8,80,2,0\n2016-01-01T00:00,-45,80,2,0\n2016-01-01T01:00,7,80,2,0\n");
+  EXPECT_EQ(year.day_steps, 0);
+  for (const char* column : {"Tmrt", "PET", "Ln"})
+    for (const double v : year.point_values.at(column)) EXPECT_TRUE(std::isfinite(v)) << column;
+  io::RasterGrid one;
+  one.rows = one.cols = 1;
+  io::write_raster(c.folder / "one.npy", one, Array::of(std::vector<float>{5}, {1, 1}));
+  c.options.city.dsm = c.folder / "one.npy";
+  c.options.city.dem.clear();
+  c.options.city.cdsm.clear();
+  const SeriesResult alone = compute_with("2016-02-29T12:00,35,40,2,850\n");
+  EXPECT_GT(alone.point_values.at("Tmrt")[0], 45);
+  EXPECT_EQ(alone.point_values.at("svf")[0], 1);
+}
+
 TEST(SeriesRun, WhatIsRefusedNamesFileLineOrPixel) {
   Case c(3);
   const std::string weather = io::read_text_file(c.options.weather);
