@@ -34,7 +34,10 @@ add_library(lockstep_warnings INTERFACE)
 target_compile_options(lockstep_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local
   -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers
   -Wno-restrict)  # GCC 12 reports std::string where nothing overlaps
-if(LOCKSTEP_SANITIZE)
+if(LOCKSTEP_SANITIZE STREQUAL thread)
+  add_compile_options(-fsanitize=thread)
+  add_link_options(-fsanitize=thread)
+elseif(LOCKSTEP_SANITIZE)
   add_compile_options(-O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
 endif()

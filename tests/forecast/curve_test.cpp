@@ -2,6 +2,7 @@
 #include "lockstep/forecast/curve.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -195,7 +196,8 @@ TEST(LearningCurves, RefusalsNameWhatIsWrong) {
 
 TEST(LearningCurves, PlotIsDrawn) {
   const std::vector<double> steps = even_steps(40, 1);
-  const auto file = std::filesystem::temp_directory_path() / "lockstep_curve_test.png";
+  const auto file =
+      std::filesystem::temp_directory_path() / ("lockstep_curve_" + std::to_string(::getpid()) + ".png");
   draw_forecast(file, steps, falling(steps), forecast_curve(steps, falling(steps)), "loss");
   std::ifstream in(file, std::ios::binary);
   std::string head(8, '\0');

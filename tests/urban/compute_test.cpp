@@ -1,5 +1,6 @@
 // The stages on devices against the plain reference: every grid, every bit.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cmath>
@@ -243,7 +244,8 @@ TEST_P(Compute, LongestReachIsTheSameWithTiles) {
 
 TEST_P(Compute, ResumesFinishedTiles) {
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("lockstep-tiles-" + std::string(GetParam()));
+      std::filesystem::temp_directory_path() /
+      ("lockstep-tiles-" + std::string(GetParam()) + "-" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   const CityInput input = random_city(64, 64, 8);
   SkyOptions options;

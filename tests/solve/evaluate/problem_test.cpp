@@ -219,6 +219,25 @@ TEST(Manifold, PlusAtZeroIsTheBlockAndTheSetStaysItself) {
   }
 }
 
+// Half and quarter turns about the axes, by hand: quaternions of half the angle; a pose moves in its own frame.
+TEST(Manifold, PlusIsTheClosedFormAtAQuarterTurn) {
+  const double h = std::sqrt(0.5), quarter = std::acos(0.0);
+  const auto plus = [](const Manifold& manifold, std::vector<double> at, std::vector<double> step) {
+    at.insert(at.end(), step.begin(), step.end());
+    return autodiff::evaluate<double>(trace_manifold(manifold, "test")->plus, at);
+  };
+  const auto near = [](const std::vector<double>& got, const std::vector<double>& expected) {
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], expected[k], 1e-15) << k;
+  };
+  near(plus(so3(), {1, 0, 0, 0}, {0, 0, quarter}), {h, 0, 0, h});
+  near(plus(so3(), {1, 0, 0, 0}, {2 * quarter, 0, 0}), {0, 1, 0, 0});
+  // From a quarter turn about z, another about x: z first, then the own x.
+  near(plus(so3(), {h, 0, 0, h}, {quarter, 0, 0}), {0.5, 0.5, 0.5, 0.5});
+  near(plus(se3(), {1, 2, 3, 1, 0, 0, 0}, {0, 0, 0, 0, quarter, 0}), {1, 2, 3, h, 0, h, 0});
+  near(plus(se3(), {1, 2, 3, h, 0, 0, h}, {4, 0, 0, 0, 0, 0}), {1, 6, 3, h, 0, 0, h});
+}
+
 TEST(Manifold, BlocksWhoseUnitVectorsHaveAnotherLengthAreRefused) {
   const auto refusal = [](const Manifold& manifold, const std::vector<double>& values) -> std::string {
     Problem problem;

@@ -2,6 +2,7 @@
 #include "solve/mesh/selection.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -77,7 +78,8 @@ TEST(MeshSelection, Handles) {
 
 TEST(MeshSelection, HandleFiles) {
   const Scene s;
-  const auto path = std::filesystem::temp_directory_path() / "lockstep-handles-test.txt";
+  const auto path =
+      std::filesystem::temp_directory_path() / ("lockstep-handles-" + std::to_string(::getpid()) + ".txt");
   std::ofstream(path) << "# two handles\n\n0 1 2 3\n 8\t-1 0.5 1e-3\n";
   const auto handles = read_handles(path, s.mesh);
   ASSERT_EQ(handles.size(), 2u);
