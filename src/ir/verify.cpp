@@ -207,7 +207,8 @@ class Verifier {
     const bool if_blocks = i.op == Op::if_, one = i.op == Op::for_ || i.op == Op::loop;
     expect((i.blocks[0] != kNoBlock) == (if_blocks || one) && (i.blocks[1] != kNoBlock) == if_blocks,
            "blocks", "two of if_, one of for_ and loop, none elsewhere");
-    if (i.op != Op::load && i.op != Op::store && i.op != Op::async_copy) expect(i.lanes == 1, "lanes", "1");
+    if (i.op != Op::load && i.op != Op::store && i.op != Op::async_copy && i.op != Op::shared_load)
+      expect(i.lanes == 1, "lanes", "1");
     if (is_elementary(i.op) || is_math(i.op)) return elementary(i);
     switch (i.op) {
       case Op::constant: return constant(i);
@@ -285,10 +286,11 @@ class Verifier {
       }
       case Op::extract:
         args(i, 1);
-        expect(f_[i.args[0]].op == Op::load && i.imm < f_[i.args[0]].lanes, "extract",
-               "a component of a wide load");
+        expect((f_[i.args[0]].op == Op::load || f_[i.args[0]].op == Op::shared_load) &&
+                   i.imm < f_[i.args[0]].lanes,
+               "extract", "a component of a wide load");
         return result(i, type(i, 0));
-      case Op::shared_load: return element(member(f_.shared, i.imm, "shared array"), false);
+      case Op::shared_load: lanes(i); return element(member(f_.shared, i.imm, "shared array"), false);
       case Op::shared_store: return element(member(f_.shared, i.imm, "shared array"), true);
       case Op::local_load: return element(member(f_.locals, i.imm, "local array"), false);
       case Op::local_store: return element(member(f_.locals, i.imm, "local array"), true);

@@ -243,8 +243,12 @@ class CudaPrinter final : public Printer {
       line(fmt::format("a.{}[{}] = {};", buffer.name, index.text, value.text));
   }
 
-  Expression shared_load(uint32_t array, const Expression& index) override {
-    return element(function().shared[array], index);
+  Expression shared_load(const Instruction& i, const Expression& index) override {
+    const ir::ArrayDecl& array = function().shared[i.imm];
+    if (i.lanes == 1) return element(array, index);
+    const std::string name = load_function_name(array.storage, i.lanes, CachePath::plain);
+    functions_.try_emplace(name, load_function(array.storage, i.lanes, CachePath::plain));
+    return {fmt::format("{}(&{}[{}])", name, array.name, index.text), Binding::atom, index.depth + 1};
   }
   void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
     line(fmt::format("{} = {};", element(function().shared[array], index).text, value.text));

@@ -241,7 +241,7 @@ std::string Printer::for_head(Type type, std::string_view name, const Expression
 Expression Printer::name_value(Id id, const Expression& value) {
   const Instruction& i = function_[id];
   const std::string name = fresh("v");
-  line(declare(i.type, i.op == Op::load ? i.lanes : 1, name, value, false));
+  line(declare(i.type, i.op == Op::load || i.op == Op::shared_load ? i.lanes : 1, name, value, false));
   const Expression atom{name, Binding::atom, 0};
   named_[id] = atom;
   return atom;
@@ -452,8 +452,7 @@ void Printer::print_instruction(Id id) {
     case Op::shared_load:
     case Op::local_load: {
       const Expression index = use(i.args[0]);
-      Expression value =
-          i.op == Op::shared_load ? shared_load(uint32_t(i.imm), index) : local_load(uint32_t(i.imm), index);
+      Expression value = i.op == Op::shared_load ? shared_load(i, index) : local_load(uint32_t(i.imm), index);
       read_memory_ = true;
       return finish(std::move(value));
     }

@@ -81,7 +81,7 @@ class Printer {
   virtual void store(const ir::Instruction& instruction, const Expression& index,
                      std::span<const Expression> values) = 0;
   virtual Expression extract(const Expression& value, int component);
-  virtual Expression shared_load(uint32_t array, const Expression& index) = 0;
+  virtual Expression shared_load(const ir::Instruction& i, const Expression& index) = 0;
   virtual void shared_store(uint32_t array, const Expression& index, const Expression& value) = 0;
   virtual Expression local_load(uint32_t array, const Expression& index) = 0;
   virtual void local_store(uint32_t array, const Expression& index, const Expression& value) = 0;

@@ -142,13 +142,22 @@ class WgslPrinter final : public Printer {
 
   Expression load(const Instruction& i, const Expression& index) override;
   void store(const Instruction& i, const Expression& index, std::span<const Expression> values) override;
-  Expression shared_load(uint32_t array, const Expression& index) override {
-    const std::string place = fmt::format("s{}[{}]", array, index.text);
-    if (!atomic_shared_[array]) return {place, Binding::atom, index.depth + 1};
-    return {
-        fmt::format(fmt::runtime(shared_bits(array) ? "bitcast<f32>(atomicLoad(&{}))" : "atomicLoad(&{})"),
-                    place),
-        Binding::atom, index.depth + 1};
+  Expression shared_load(const Instruction& i, const Expression& index) override {
+    const auto array = uint32_t(i.imm);
+    const auto element = [&](const std::string& at) {
+      const std::string place = fmt::format("s{}[{}]", array, at);
+      return !atomic_shared_[array] ? place
+             : shared_bits(array)   ? fmt::format("bitcast<f32>(atomicLoad(&{}))", place)
+                                    : fmt::format("atomicLoad(&{})", place);
+    };
+    std::string text = element(index.text);
+    if (i.lanes > 1) {
+      text = type_name(i.type, i.lanes) + "(";
+      for (int k = 0; k < i.lanes; ++k)
+        text += (k ? ", " : "") + element(fmt::format("{} + {}", tight(index, Binding::sum), k));
+      text += ")";
+    }
+    return {text, Binding::atom, index.depth + 1};
   }
   void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
     line(fmt::format(fmt::runtime(shared_bits(array)      ? "atomicStore(&s{}[{}], bitcast<u32>({}));"

@@ -2,6 +2,7 @@
 // control; each longest run of statements without barriers is a region, a loop over the group's vectors of
 // lanes. Values and variables that live across regions stand in scratch memory, one entry per vector.
 #include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "compile/llvm/ahead.hpp"
@@ -42,6 +43,7 @@ class Plan {
   int region(Id id) const { return region_[id]; }
   /// The value, variable or local array (by number) is used by another region than the one that defines it.
   bool crosses(Id id) const { return crossing_.contains(id); }
+  bool writes(int region, Id variable) const { return written_.contains({region, variable}); }
   bool array_crosses(uint64_t number) const {
     return array_regions_.contains(number) && array_regions_.at(number) == kGroupLevel;
   }
@@ -132,6 +134,8 @@ class Plan {
     // The operand of a reduction is taken by the region that ends there.
     for (int k = 0; k < i.arg_count(); ++k)
       if (region_[i.args[k]] != region_[id]) crossing_.insert(i.args[k]);
+    if (i.op == Op::variable) written_.emplace(region_[id], id);
+    if (i.op == Op::set) written_.emplace(region_[id], i.args[0]);
     if (i.op == Op::local_load || i.op == Op::local_store) {
       const auto [entry, first] = array_regions_.emplace(i.imm, region_[id]);
       if (!first && entry->second != region_[id]) entry->second = kGroupLevel;
@@ -142,6 +146,7 @@ class Plan {
   const Shapes& group_;
   std::vector<int> region_;
   std::unordered_set<Id> top_, crossing_;
+  std::set<std::pair<int, Id>> written_;  // regions, and the variables that they give values
   std::unordered_map<uint64_t, int> array_regions_;
   mutable std::unordered_map<Id, bool> hoisted_;
   int regions_ = 0, largest_ = -1;
@@ -152,9 +157,12 @@ class GroupCode;
 /// One region's vector of lanes.
 class RegionCode : public LaneCode {
  public:
-  RegionCode(GroupCode& group, CodeUnit& unit, const Shapes& shapes, int width, Value* vector_index)
-      : LaneCode(unit, shapes, nullptr, width), group_(group), vector_index_(vector_index) {}
+  RegionCode(GroupCode& group, CodeUnit& unit, const Shapes& shapes, int width, int region,
+             Value* vector_index)
+      : LaneCode(unit, shapes, nullptr, width), group_(group), region_(region), vector_index_(vector_index) {}
   BasicBlock* imports = nullptr;  // where values from outside are loaded; dominates the region's code
+  /// Variables go back to memory. A region works on copies, which become registers.
+  void keep_variables();
 
  protected:
   Slot import(Id id) override;
@@ -164,9 +172,15 @@ class RegionCode : public LaneCode {
   void returning() override;
 
  private:
+  struct Kept {
+    Value *copy, *memory;
+    llvm::Type* type;
+  };
   Slot recompute(Id id);
   GroupCode& group_;
+  const int region_;
   Value* vector_index_;
+  std::vector<Kept> written_;
 };
 
 /// Pure operations on values of the group's level.
@@ -192,7 +206,7 @@ class GroupCode {
         f(unit.f()),
         width(choose_width(f, unit.target())),
         vectors((f.group_lanes() + width - 1) / width),
-        shapes(f, lane_scope()),
+        shapes(f, lane_scope(), nullptr, width),
         group_shapes(f, LaneScope::group),
         plan(f, group_shapes),
         ahead(f, shapes, unit.neighbours()) {
@@ -410,7 +424,7 @@ class GroupCode {
       v = loop->index;
     }
     if (reduced != ir::kNone && !reduce_memory) reduce_memory = u.scratch(int64_t(vectors) * width * 8);
-    RegionCode code(*this, u, shapes, width, v);
+    RegionCode code(*this, u, shapes, width, plan.region(ids[0]), v);
     code.coord = coord;
     code.first_lane = b.CreateNSWMul(v, b.getInt32(uint32_t(width)));
     if (plan.region(ids[0]) == plan.largest_region() && !ahead.empty()) fetch_ahead(code.first_lane);
@@ -431,6 +445,7 @@ class GroupCode {
     b.SetInsertPoint(body);
     BasicBlock* after = u.new_block("region_end");
     code.run(ids, mask, after);
+    code.keep_variables();
     b.CreateBr(done);
     b.SetInsertPoint(done);
     if (loop) close_loop(u, *loop, 1);
@@ -523,12 +538,19 @@ void RegionCode::defined(Id id) {
 
 Value* RegionCode::outer_storage(Id variable) {
   if (!group_.plan.crosses(variable)) return nullptr;
+  llvm::Type* type = group_.slot_type(variable);
+  Value* copy = u_.local(type);
   const auto here = b_.saveIP();
   if (auto* terminator = imports->getTerminator()) b_.SetInsertPoint(terminator);
-  llvm::Type* type = group_.slot_type(variable);
-  Value* pointer = group_.entry_of(group_.context_of(variable, type), type, vector_index_);
+  Value* memory = group_.entry_of(group_.context_of(variable, type), type, vector_index_);
+  b_.CreateStore(b_.CreateLoad(type, memory), copy);
   b_.restoreIP(here);
-  return pointer;
+  if (group_.plan.writes(region_, variable)) written_.push_back({copy, memory, type});
+  return copy;
+}
+
+void RegionCode::keep_variables() {
+  for (const Kept& v : written_) b_.CreateStore(b_.CreateLoad(v.type, v.copy), v.memory);
 }
 
 Value* RegionCode::outer_array(uint64_t number) {

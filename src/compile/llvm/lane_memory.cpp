@@ -300,7 +300,7 @@ void LaneCode::load_instruction(Id id) {
   const Instruction& i = f_[id];
   if (load_neighbours(id)) return;
   const bool buffer = i.op == Op::load;
-  slots_[id] = load({buffer ? u_.buffer(i.imm) : u_.shared(i.imm), i.args[0], buffer ? i.lanes : 1, i.flags});
+  slots_[id] = load({buffer ? u_.buffer(i.imm) : u_.shared(i.imm), i.args[0], i.lanes, i.flags});
 }
 
 void LaneCode::store_instruction(Id id) {

@@ -33,10 +33,11 @@ bool is_loop(Op op) { return op == Op::for_ || op == Op::loop; }
 
 }  // namespace
 
-Shapes::Shapes(const ir::Function& function, LaneScope scope, const Assumptions* assumptions)
+Shapes::Shapes(const ir::Function& function, LaneScope scope, const Assumptions* assumptions, int width)
     : f_(function),
       scope_(scope),
       assumptions_(assumptions),
+      width_(width),
       shapes_(function.instructions.size()),
       parting_(function.instructions.size(), false) {
   std::vector<Id> path;
@@ -185,7 +186,7 @@ std::optional<Shape> Shapes::evaluate(Id id) const {
     if (arg(k).kind == Shape::unset) return std::nullopt;
     all_uniform &= arg(k).is_uniform();
   }
-  return all_uniform ? kUniform : arithmetic(i);
+  return all_uniform ? kUniform : arithmetic(id);
 }
 
 Shape Shapes::position(const Instruction& i) const {
@@ -200,8 +201,63 @@ Shape Shapes::position(const Instruction& i) const {
   return i.imm == 0 && f_.group[1] * f_.group[2] == 1 ? along_x : kVarying;
 }
 
+/// A power of two that divides the value of a vector's first lane.
+int64_t Shapes::alignment(Id id, int depth) const {
+  constexpr int64_t kMost = 1 << 20;
+  const Instruction& i = f_[id];
+  if (depth > 8 || !is_integer(i.type)) return 1;
+  const auto of = [&](int k) { return alignment(i.args[k], depth + 1); };
+  switch (i.op) {
+    case Op::constant: {
+      const int64_t value = signed_constant(i);
+      return value == 0 ? kMost : std::min(kMost, value & -value);
+    }
+    case Op::lane: return width_;
+    case Op::local_id: return i.imm == 0 && scope_ == LaneScope::row ? width_ : 1;
+    case Op::iadd:
+    case Op::isub: return std::min(of(0), of(1));
+    case Op::imul: return std::min(kMost, of(0) * of(1));
+    default: return 1;
+  }
+}
+
+/// The largest value that a value of 0 or more takes; nothing where it may be negative or is not known.
+std::optional<int64_t> Shapes::largest(Id id, int depth) const {
+  const Instruction& i = f_[id];
+  if (depth > 8 || !is_integer(i.type)) return {};
+  const auto within = [](int64_t value) { return value <= INT32_MAX ? std::optional(value) : std::nullopt; };
+  switch (i.op) {
+    case Op::constant: return signed_constant(i) < 0 ? std::nullopt : within(signed_constant(i));
+    case Op::lane: return f_.group_lanes() - 1;
+    case Op::local_id: return f_.group[i.imm] - 1;
+    case Op::iadd:
+    case Op::imul: {
+      const auto a = largest(i.args[0], depth + 1), b = largest(i.args[1], depth + 1);
+      return a && b ? within(i.op == Op::iadd ? *a + *b : *a * *b) : std::nullopt;
+    }
+    default: return {};
+  }
+}
+
+/// A vector that begins at a multiple of a tile's side stays in one row of the tile: of the lane's number by a
+/// constant, the quotient is one for all and the rest runs along.
+std::optional<Shape> Shapes::part(const Instruction& i) const {
+  const Shape& a = shapes_[i.args[0]];
+  const Instruction& constant = f_[i.args[1]];
+  if (width_ == 0 || a.kind != Shape::linear || a.stride < 0 || constant.op != Op::constant) return {};
+  const int64_t number = signed_constant(constant);
+  const bool mask = i.op == Op::band, shift = i.op == Op::shr;
+  if (shift ? number < 0 || number > 20 : number < 0 || number >= INT32_MAX) return {};
+  const int64_t by = shift ? int64_t(1) << number : mask ? number + 1 : number;
+  if (mask && (by & number) != 0) return {};
+  if (by == 0 || a.stride * (width_ - 1) >= std::min(alignment(i.args[0]), by & -by)) return {};
+  if (!mask && !shift && !largest(i.args[0])) return {};
+  return mask || i.op == Op::irem ? linear(a.stride, true) : kUniform;
+}
+
 /// At least one operand is not uniform.
-Shape Shapes::arithmetic(const Instruction& i) const {
+Shape Shapes::arithmetic(Id id) const {
+  const Instruction& i = f_[id];
   if (!is_integer(i.type)) return kVarying;
   const int count = i.arg_count();
   if (i.op == Op::select) {
@@ -214,7 +270,7 @@ Shape Shapes::arithmetic(const Instruction& i) const {
     const Instruction& c = f_[i.args[k]];
     return c.op == Op::constant ? &c : nullptr;
   };
-  const bool exact = (i.flags & ir::kNoWrap) != 0 && a.exact && b.exact;
+  const bool exact = a.exact && b.exact && ((i.flags & ir::kNoWrap) != 0 || largest(id));
   constexpr int64_t kLargest = int64_t(1) << 30;
   switch (i.op) {
     case Op::iadd: return linear(a.stride + b.stride, exact);
@@ -242,6 +298,10 @@ Shape Shapes::arithmetic(const Instruction& i) const {
       if (is_wide(i.type) && !is_wide(from)) return a.exact && is_signed(from) ? a : kVarying;
       return linear(a.stride, false);
     }
+    case Op::idiv:
+    case Op::irem:
+    case Op::band:
+    case Op::shr: return part(i).value_or(kVarying);
     default: return kVarying;
   }
 }

@@ -48,7 +48,9 @@ struct Assumptions {
 
 class Shapes {
  public:
-  Shapes(const ir::Function& function, LaneScope scope, const Assumptions* assumptions = nullptr);
+  /// `width`: lanes of a vector of a groups kernel, which begins at a multiple of it; 0 where that is not known.
+  Shapes(const ir::Function& function, LaneScope scope, const Assumptions* assumptions = nullptr,
+         int width = 0);
 
   const Shape& operator[](ir::Id id) const { return shapes_[id]; }
   bool uniform(ir::Id id) const { return shapes_[id].is_uniform(); }
@@ -80,13 +82,17 @@ class Shapes {
     if (!flag) changed_ = flag = true;
   }
   std::optional<Shape> evaluate(ir::Id id) const;
-  Shape arithmetic(const ir::Instruction& i) const;
+  Shape arithmetic(ir::Id id) const;
   Shape position(const ir::Instruction& i) const;
+  int64_t alignment(ir::Id id, int depth = 0) const;
+  std::optional<int64_t> largest(ir::Id id, int depth = 0) const;
+  std::optional<Shape> part(const ir::Instruction& i) const;
   void find_uses(uint32_t number, std::vector<ir::Id>& path);
 
   const ir::Function& f_;
   const LaneScope scope_;
   const Assumptions* assumptions_;
+  const int width_;
   std::vector<Shape> shapes_;
   std::vector<ir::Id> path_;                  // structures around the current place
   std::unordered_map<ir::Id, size_t> depth_;  // of a variable: length of the path at its definition

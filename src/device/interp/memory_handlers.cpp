@@ -131,13 +131,17 @@ void note_shared(Machine& m, size_t element, bool write, ir::Id source) {
     m.report(FindingKind::race, source);
 }
 void shared_load(Machine& m, const Code& c) {
-  const int64_t at = index_in(m, c.a);
-  m.r[c.dst] = 0;
-  if (!inside(m, c, at)) return;
-  const size_t element = c.b + size_t(at);
-  if (m.shared_stamps[element] != m.serial) m.report(FindingKind::uninitialised, c.source);
-  note_shared(m, element, false, c.source);
-  m.r[c.dst] = m.shared[element];
+  const int64_t first = index_in(m, c.a);
+  check_alignment(m, first, c.more, c.source);
+  for (uint32_t k = 0; k < c.more; ++k) {
+    const int64_t at = first + k;
+    m.r[c.dst + k] = 0;
+    if (!inside(m, c, at)) continue;
+    const size_t element = c.b + size_t(at);
+    if (m.shared_stamps[element] != m.serial) m.report(FindingKind::uninitialised, c.source);
+    note_shared(m, element, false, c.source);
+    m.r[c.dst + k] = m.shared[element];
+  }
 }
 void shared_store(Machine& m, const Code& c) {
   const int64_t at = index_in(m, c.a);

@@ -235,6 +235,7 @@ class Decoder {
       case Op::local_store: {
         const bool shared = i.op == Op::shared_load || i.op == Op::shared_store;
         c.c = arg(i, 1);
+        c.more = i.lanes;
         c.b = (shared ? p_.shared_offset : p_.local_offset)[i.imm];
         c.imm = uint64_t((shared ? f_.shared : f_.locals)[i.imm].count);
         break;

@@ -65,6 +65,34 @@ TEST(Emit, ShiftedRowsAreVectorLoads) {
   }
 }
 
+/// A tile is read by rows whose place comes from quotients and rests, and summed in registers: nothing is stored
+/// inside of the loop over the tile.
+TEST(Emit, TilesOfGroupsAreRowsAndRegisters) {
+  const Kernel k = kernel("emit.tile",
+                          [](Group<1> g, Grid<f32, 2> a, Out<f32, 2> out) {
+                            SharedArray<f32> s(1024);
+                            Var<f32> sum = 0.0f;
+                            for_(0, a.size(0), 16, [&](Val<i32> row0) {
+                              for (int p = 0; p < 1024; p += 256) {
+                                const Val<i32> e = g.lane() + p;
+                                s[e] = a(row0 + e / 64, e % 64);
+                              }
+                              barrier();
+                              for_(0, a.size(1), [&](Val<i32> n) { sum += s[n * 4 + g.lane() % 16]; });
+                              barrier();
+                            });
+                            out(g.id(), g.lane()) = sum;
+                          },
+                          {.group = {256, 1, 1}});
+  const std::string ir = emit_llvm(k.function(), Numerics::exact, false, "x86-64-v3");
+  EXPECT_EQ(count(ir, "masked.gather"), 0);
+  EXPECT_EQ(count(ir, "div <"), 0);
+  EXPECT_EQ(count(ir, "rem <"), 0);
+  const size_t addition = ir.find("fadd <8 x float>");
+  ASSERT_NE(addition, std::string::npos);
+  EXPECT_EQ(ir.substr(addition, ir.find("br i1", addition) - addition).find("store"), std::string::npos);
+}
+
 TEST(Emit, TheWidthFollowsTheProcessor) {
   const auto ir = [](const char* processor) {
     return emit_llvm(heat().function(), Numerics::exact, false, processor);

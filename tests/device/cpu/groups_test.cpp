@@ -1,5 +1,6 @@
 // Groups kernels: barriers, shared arrays, reductions, atomics.
 #include "device/cpu/support.hpp"
+#include "lockstep/kernel/wide.hpp"
 
 namespace lockstep {
 namespace {
@@ -195,6 +196,55 @@ TEST(Groups, AtomicsCountEveryLane) {
   EXPECT_EQ(sorted, wanted);
 }
 
+/// Quotients and rests of a lane's number, which tell the rows of a tile: whether a vector of lanes stays in one row
+/// or not, and whatever is added before.
+TEST(Groups, PartsOfTheLanesNumber) {
+  const Device device = cpu();
+  constexpr int kDivisors[] = {1, 3, 8, 12, 16, 48, 64}, kOffsets[] = {0, 4, 16, 256, -16, -3};
+  for (std::array<int32_t, 3> group : {std::array<int32_t, 3>{64, 1, 1}, {16, 4, 1}, {24, 2, 1}, {5, 7, 1}}) {
+    const int lanes = group[0] * group[1], outputs = 4 * int(std::size(kDivisors) * std::size(kOffsets));
+    const Kernel k =
+        kernel("test.parts",
+               [&](Group<1> g, Grid<i32, 1> table, Out<i32, 2> out) {
+                 SharedArray<i32> s(512);
+                 for (int n = 0; n < 512; n += lanes)
+                   if_(g.lane() + n < 512, [&] { s[g.lane() + n] = table[g.lane() + n]; });
+                 barrier();
+                 int row = 0;
+                 for (int c : kDivisors)
+                   for (int offset : kOffsets) {
+                     const Val<i32> i = (offset % 2 ? g.local(0) : g.lane()) * (offset == 4 ? 2 : 1) + offset;
+                     out(row++, g.lane()) = i / c;
+                     out(row++, g.lane()) = s[i % c + 256] + 1000 * (cast<i32>(cast<u32>(i) / u32(c)) % 512);
+                     out(row++, g.lane()) = table[(i & (c - 1)) * 2];
+                     out(row++, g.lane()) = s[(i >> 3) + 64];
+                   }
+               },
+               {.group = group});
+    std::vector<i32> table(512);
+    for (int i = 0; i < 512; ++i) table[size_t(i)] = (i * 7919) % 1009;
+    const Buffer in = device.upload<i32>(table), out = device.allocate<i32>({outputs, lanes});
+    device.launch(k, {1}, in, out);
+    const auto got = device.download<i32>(out);
+    for (int lane = 0; lane < lanes; ++lane) {
+      size_t at = size_t(lane);
+      const auto expect = [&](int wanted, int c, int offset) {
+        ASSERT_EQ(got[at], wanted) << group[0] << " lanes a row, lane " << lane << ", " << c << ", "
+                                   << offset;
+        at += size_t(lanes);
+      };
+      for (int c : kDivisors)
+        for (int offset : kOffsets) {
+          const int i = (offset % 2 ? lane % group[0] : lane) * (offset == 4 ? 2 : 1) + offset;
+          expect(i / c, c, offset);
+          expect(table[size_t(i % c + 256)] + 1000 * (int(uint32_t(i) / uint32_t(c)) % 512), c, offset);
+          expect(table[size_t((i & (c - 1)) * 2)], c, offset);
+          expect(table[size_t((i >> 3) + 64)], c, offset);
+        }
+    }
+  }
+}
+
 TEST(Groups, AsynchronousCopiesAndWideAccess) {
   const Device device = cpu();
   const Kernel k = kernel(
@@ -207,7 +257,7 @@ TEST(Groups, AsynchronousCopiesAndWideAccess) {
         barrier();
         const Wide<f32, 4> w = a.wide<4>(g.global() * 4);
         const Wide<f32, 2> pair = a.wide<2>(g.global() * 2);
-        const Val<f32> mirrored = s[255 - g.lane()];
+        const Val<f32> mirrored = lockstep::wide<4>(s, 252 - g.lane() / 4 * 4)[1];
         out.store_wide(Wide<f32, 4>{{w[3], w[2] + mirrored, w[1] * pair[1], w[0] - pair[0]}}, g.global() * 4);
       },
       {.group = {64, 1, 1}});
@@ -218,7 +268,7 @@ TEST(Groups, AsynchronousCopiesAndWideAccess) {
   const auto got = device.download<float>(out);
   for (int i = 0; i < n / 4; ++i) {
     const float *w = &a[size_t(4 * i)], *pair = &a[size_t(2 * i)];
-    const float mirrored = a[size_t(i / 64 * 256 + 255 - i % 64)];
+    const float mirrored = a[size_t(i / 64 * 256 + 253 - i % 64 / 4 * 4)];
     ASSERT_EQ(got[size_t(4 * i)], w[3]);
     ASSERT_EQ(got[size_t(4 * i + 1)], w[2] + mirrored);
     ASSERT_EQ(got[size_t(4 * i + 2)], w[1] * pair[1]);
