@@ -3,6 +3,7 @@
 #include "primitives/fft/cases.hpp"
 
 #include <numeric>
+#include <optional>
 
 #include "lockstep/primitives.hpp"
 #include "lockstep/verify.hpp"
@@ -141,16 +142,26 @@ Case transpose_case() {
   return c;
 }
 
-/// Sizes: m x k x n, and with a count before them. `tiles`: the form of GPUs, on every device.
+/// Sizes: m x k x n, and with a count before them. `form`: that one on every device, else the device's own.
 template <class T>
-Case matmul_case(bool tiles) {
-  Case c = base_case<T>(tiles ? "matmul.tiles" : "matmul");
+Case matmul_case(std::optional<prim::Product> form) {
+  const bool wide = form == prim::Product::wide;
+  Case c = base_case<T>(!form ? "matmul" : wide ? "matmul.wide" : "matmul.tiles");
   c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70"};
   c.full = {"300x257x301"};
+  if (wide) {
+    c.small = {"4x4x4", "17x20x36", "140x64x132", "2x40x24x72"};
+    c.full = {"300x260x304"};
+  }
   c.bench = {"1024x1024x1024", "64x128x128x128"};
   c.webgpu = Bound::relative(1e-5);
   c.kernels = [=] {
-    return std::vector{prim::matmul_kernel<T>(tiles, false), prim::matmul_kernel<T>(tiles, true)};
+    const auto own = form.value_or(prim::Product::columns);
+    std::vector all{prim::matmul_kernel<T>(own, false), prim::matmul_kernel<T>(own, true)};
+    if (!form)
+      all.insert(all.end(), {prim::matmul_kernel<T>(prim::Product::packed, true), prim::pack_kernel<T>(true),
+                             prim::pack_kernel<T>(false)});
+    return all;
   };
   c.make = [=](const std::string& size, uint64_t seed) {
     const std::vector<int64_t> n = parse_size(size);
@@ -165,9 +176,9 @@ Case matmul_case(bool tiles) {
         {x, y}, shape(rows, columns),
         [=](const Device& d, const std::vector<Buffer>& in, const Buffer& to) {
           const Buffer a = in[0].reshape(shape(rows, depth)), b = in[1].reshape(shape(depth, columns));
-          if (!tiles) return prim::matmul(d, a, b, to);
-          const int64_t tile = prim::kMatmulTile;
-          d.launch(prim::matmul_kernel<T>(true, batch),
+          if (!form) return prim::matmul(d, a, b, to);
+          const int64_t tile = prim::product_tile(*form, to.storage());
+          d.launch(prim::matmul_kernel<T>(*form, batch),
                    shape((rows + tile - 1) / tile, (columns + tile - 1) / tile), a, b, to);
         },
         [=] {
@@ -402,8 +413,9 @@ void add_for_float(CaseRegistry& registry) {
   registry.add(gather_case<T>(false));
   registry.add(gather_case<T>(true));
   registry.add(bins_case<T>());
-  registry.add(matmul_case<T>(false));
-  registry.add(matmul_case<T>(true));
+  registry.add(matmul_case<T>(std::nullopt));
+  registry.add(matmul_case<T>(prim::Product::tiles));
+  registry.add(matmul_case<T>(prim::Product::wide));
 }
 
 }  // namespace

@@ -18,11 +18,17 @@ const Kernel& multiply_kernel();
 template <class T>
 const Kernel& transpose_kernel();
 
-/// Products of two matrices or of a batch: a lane computes a block of rows by columns. `groups`: through shared memory, a
-/// tile of kTile by kTile a group (GPUs); else one lane for kMatmulRows rows of a column (CPU).
-inline constexpr int kMatmulTile = 64, kMatmulRows = 8;
+/// Forms of a product of two matrices or of a batch: one lane for kMatmulRows rows of a column; the same from
+/// copies in the order of the additions (CPU; a batch); through shared memory, a tile a group (GPUs), and the same by accesses of 16 bytes to rows that consist of them.
+enum class Product : uint8_t { columns, packed, tiles, wide };
+inline constexpr int kMatmulRows = 8;
+/// Side of a group's tile.
+int product_tile(Product form, Storage storage);
 template <class T>
-const Kernel& matmul_kernel(bool groups, bool batch);
+const Kernel& matmul_kernel(Product form, bool batch);
+/// The copies of the left and of the right matrix.
+template <class T>
+const Kernel& pack_kernel(bool rows);
 
 /// What a reduction does with one chunk: sum, least, greatest, sum of products.
 enum class Chunk : uint8_t { sum, min, max, dot };
