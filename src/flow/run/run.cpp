@@ -83,8 +83,7 @@ class Runner {
                                            options_.members);
         device_ = device;
         if (!state_.empty()) solver_->set_state(state_);
-        if (options_.history_every > 0)
-          solver_->record_moments(options_.history_every, done_ % options_.history_every);
+        record_history();
       }
       work(*solver_);
     };
@@ -94,6 +93,11 @@ class Runner {
       context_.run_stage_on_cpu(name, with_solver);
   }
 
+  void record_history() {
+    if (options_.history_every > 0)
+      solver_->record_moments(options_.history_every, done_ % options_.history_every);
+  }
+
   void begin() {
     if (!options_.checkpoint.empty())
       if (auto state = read_checkpoint(options_.checkpoint, settings_, *series_)) {
@@ -101,6 +105,7 @@ class Runner {
         stage("flow.initial", [&](Solver& solver) {
           if (adaptive() && options_.time > 0) solver.set_end(options_.time);
           note_clock(solver);
+          record_history();
           state_ = solver.state();
         });
         result_.resumed_at = done_;
