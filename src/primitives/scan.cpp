@@ -132,6 +132,22 @@ class LaneScan {
   SharedArray<T> values_;
 };
 
+/// `out` into the places of a round that exist.
+template <class T>
+void store_round(const Place& p, int round, bool wide, const std::vector<Val<T>>& out, const Out<T, 2>& to) {
+  const auto one_by_one = [&] {
+    for (int j = 0; j < kWide; ++j)
+      if_(p.at(round, j) < p.columns, [&] { to(p.row, p.at(round, j)) = out[size_t(j)]; });
+  };
+  if (wide)
+    if_(
+        p.full,
+        [&] { to.store_wide(Wide<T, kWide>{{out[0], out[1], out[2], out[3]}}, p.row, p.at(round, 0)); },
+        one_by_one);
+  else
+    one_by_one();
+}
+
 /// The body of the second pass; `heads` is null for plain scans.
 template <class T>
 void scan_chunk(const Group<2>& g, bool exclusive, bool wide, const Grid<T, 2>& from,
@@ -206,16 +222,7 @@ void scan_chunk(const Group<2>& g, bool exclusive, bool wide, const Grid<T, 2>& 
       else
         out.push_back(prefix + s[k]);
     }
-    const auto one_by_one = [&] {
-      for (int j = 0; j < kWide; ++j)
-        if_(p.at(r, j) < p.columns, [&] { to(p.row, p.at(r, j)) = out[size_t(j)]; });
-    };
-    if (wide)
-      if_(
-          p.full, [&] { to.store_wide(Wide<T, kWide>{{out[0], out[1], out[2], out[3]}}, p.row, p.at(r, 0)); },
-          one_by_one);
-    else
-      one_by_one();
+    store_round(p, r, wide, out, to);
     const Val<T> of_round = sums.of_lane(step, r, kLanes - 1);
     base = heads ? select(bit(h_all, r), of_round, base + of_round) : base + of_round;
   }

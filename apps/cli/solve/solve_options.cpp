@@ -98,6 +98,7 @@ SolveOptions::SolveOptions(const solve::Options& defaults)
 
 void add_solve_options(CLI::App& app, SolveOptions& o) {
   o.app = &app;
+  const size_t others = app.get_options().size();
   const auto shown = [](double v) { return fmt::format("{:g}", v); };
   add_named(app, "--method", o.method, "Levenberg-Marquardt, Gauss-Newton, dogleg, …", methods());
   add_named(app, "--linear", o.linear, "how steps are solved for", linears());
@@ -159,29 +160,8 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_file(app, "--checkpoint", o.checkpoint,
            "keeps the state after each iteration; where it exists, the run goes on from it");
   add_file(app, "--plot", o.plot, "cost and gradient over the iterations (.png, .svg)");
-  for (const char* name : {"--method",
-                           "--linear",
-                           "--robust",
-                           "--max-iterations",
-                           "--function-tolerance",
-                           "--gradient-tolerance",
-                           "--parameter-tolerance",
-                           "--precision",
-                           "--backend",
-                           "--threshold",
-                           "--max-linear-iterations",
-                           "--initial-damping",
-                           "--damping",
-                           "--batch-size",
-                           "--learning-rate",
-                           "--momentum",
-                           "--weight-decay",
-                           "--time-limit",
-                           "--verbose",
-                           "--require-convergence",
-                           "--checkpoint",
-                           "--plot"})
-    app.get_option(name)->group("Minimisation");
+  const std::vector<CLI::Option*> all = app.get_options();
+  for (size_t k = others; k < all.size(); ++k) all[k]->group("Minimisation");
 }
 
 void add_graduate(CLI::App& app, SolveOptions& o) {

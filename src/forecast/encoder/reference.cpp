@@ -66,17 +66,25 @@ double correlation_of(const Series& x, const Series& y) {
 
 double over(double a, double b) { return a / std::max(std::abs(b), 1e-8); }
 
-}  // namespace
-
-std::array<double, kFeatures> encode(const std::vector<std::vector<double>>& signals) {
-  const auto all = [&](Signal s) -> const Series& { return signals[size_t(s)]; };
-  const auto now = [&](Signal s) { return signals[size_t(s)].back(); };
-  const Series &loss = all(Signal::loss), &grad = all(Signal::grad_norm);
-  const size_t n = loss.size();
+/// The features in their order; the parts below add theirs one after the other.
+struct Features {
+  const std::vector<std::vector<double>>& signals;
   std::array<double, kFeatures> f{};
   size_t next = 0;
-  const auto put = [&](double v) { f[next++] = v; };
 
+  const Series& all(Signal s) const { return signals[size_t(s)]; }
+  double now(Signal s) const { return all(s).back(); }
+  void put(double v) { f[next++] = v; }
+
+  void present();
+  void averages();
+  void trends();
+  void groups();
+};
+
+void Features::present() {
+  const Series &loss = all(Signal::loss), &grad = all(Signal::grad_norm);
+  const size_t n = loss.size();
   const Series loss256 = last(loss, 256), grad64 = last(grad, 64);
   put(loss.back());
   put(mean_of(loss256));
@@ -105,7 +113,10 @@ std::array<double, kFeatures> encode(const std::vector<std::vector<double>>& sig
   put(log_of(now(Signal::update_norm) / std::max(now(Signal::param_norm), 1e-8)));
   put(now(Signal::phase));
   put(now(Signal::phase_step) / 100);
+}
 
+void Features::averages() {
+  const Series &loss = all(Signal::loss), &grad = all(Signal::grad_norm);
   const double weights[4] = {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256};
   for (const double w : weights) put(ema_of(loss, w));
   for (int k = 0; k < 3; ++k) {
@@ -118,9 +129,14 @@ std::array<double, kFeatures> encode(const std::vector<std::vector<double>>& sig
     put(over(slope_of(part) * double(part.size()), mean_of(part)));
   }
   for (const size_t w : {32, 128, 512}) put(curvature_of(last(loss, w)));
-  for (const size_t w : {size_t(16), size_t(64), n})
+  for (const size_t w : {size_t(16), size_t(64), loss.size()})
     put(over(deviation_of(last(loss, w)), mean_of(last(loss, w))));
+}
 
+void Features::trends() {
+  const Series &loss = all(Signal::loss), &grad = all(Signal::grad_norm);
+  const size_t n = loss.size();
+  const Series grad64 = last(grad, 64);
   Series changes;
   for (size_t k = 1; k < n; ++k) changes.push_back(loss[k] - loss[k - 1]);
   double pairs = 0, squares = 0, falls = 0;
@@ -140,9 +156,12 @@ std::array<double, kFeatures> encode(const std::vector<std::vector<double>>& sig
   Series logs;
   for (const double g : last(grad, 128)) logs.push_back(log_of(g));
   put(slope_of(logs) * double(logs.size()));
-  put(log_of(grad_max / std::max(grad_mean, 1e-8)));
+  put(log_of(*std::max_element(grad64.begin(), grad64.end()) / std::max(mean_of(grad64), 1e-8)));
   put(correlation_of(last(loss, 128), last(grad, 128)));
   put(log_of(now(Signal::grad_var) / std::max(grad.back() * grad.back(), 1e-16)));
+}
+
+void Features::groups() {
   put(log_of(now(Signal::update_norm)));
   put(log_of(now(Signal::param_norm)));
   Series cosines;
@@ -158,7 +177,17 @@ std::array<double, kFeatures> encode(const std::vector<std::vector<double>>& sig
   put(deviation_of(cosines));
   put(log_of(now(Signal::lr) / std::max(mean_of(last(all(Signal::lr), 256)), 1e-30)));
   put(greatest / std::max(group_squares, 1e-30));
-  return f;
+}
+
+}  // namespace
+
+std::array<double, kFeatures> encode(const std::vector<std::vector<double>>& signals) {
+  Features features{signals};
+  features.present();
+  features.averages();
+  features.trends();
+  features.groups();
+  return features.f;
 }
 
 std::vector<std::array<double, kFeatures>> normalise(

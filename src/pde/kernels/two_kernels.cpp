@@ -12,6 +12,31 @@ std::string outputs_key(const std::vector<FieldLevel>& outputs) {
   return key;
 }
 
+namespace {
+
+/// How the planes of a grid are worked on: `slab` at a time, cotangents in a ring of planes. Whole grids of all
+/// members stand in memory at once; slabs take one member after the other.
+struct Slabs {
+  int64_t slab, shift, ring, held;
+  bool whole;
+  Slabs(const Discretisation& d, int64_t members, int64_t planes)
+      : slab(planes), whole(planes >= d.mesh.cells[2]) {
+    const int64_t nz = d.mesh.cells[2], reach = d.reach[2];
+    shift = whole ? nz : reach;
+    ring = whole ? nz : std::min(nz + 2 * reach, slab + 2 * reach);
+    held = whole ? members : 1;
+  }
+};
+
+/// Whether all arrays that residuals read begin at 16 bytes.
+bool aligned_fields(const Plan& plan, const Checked& checked, Storage storage) {
+  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
+    if (checked.given(f).offset() * size_of(storage) % 16 != 0) return false;
+  return true;
+}
+
+}  // namespace
+
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,
                       const LossOptions& options, Type sum, const Arguments& common) {
   const std::shared_ptr<const Discretisation> d = bound.d;
@@ -20,12 +45,9 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
                 members = checked.members(), residuals = int64_t(plan.residuals.size()), reach = d->reach[2];
   const bool sweeps = bound.path == Path::two_sweep;
-  const int64_t slab = sweeps ? nz : choose_slab(*d, device, form, options.slab);
-  form.whole = slab >= nz;
-  const int64_t shift = form.whole ? nz : reach;
-  const int64_t ring = form.whole ? nz : std::min(nz + 2 * reach, slab + 2 * reach);
-  // Whole grids of all members stand in memory at once; slabs take one member after the other.
-  const int64_t held = form.whole ? members : 1;
+  const auto [slab, shift, ring, held, whole] =
+      Slabs(*d, members, sweeps ? nz : choose_slab(*d, device, form, options.slab));
+  form.whole = whole;
   // Cotangents of whole grids outlive a run: their squares are summed when the value is asked for.
   const bool lazy = form.whole && !bound.outputs.empty();
   KernelForm back = form;
@@ -40,9 +62,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
 
-  bool aligned = true;
-  for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
-    aligned &= checked.given(f).offset() * size_of(form.storage) % 16 == 0;
+  const bool aligned = aligned_fields(plan, checked, form.storage);
   const auto launch_sweep = [&](StreamStage stage, const KernelForm& as) {
     const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned, options);
     const bool forward = stage == StreamStage::residual;

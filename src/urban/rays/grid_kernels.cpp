@@ -137,6 +137,59 @@ const Kernel& wall_height() {
   return k;
 }
 
+namespace {
+
+/// The run of angles around the first one that covers most wall. `tail`: the first angle of the last such run.
+class WallRun {
+ public:
+  explicit WallRun(bool middle) : middle_(middle) {}
+  void add(const Val<i32>& h, const Val<i32>& covered) {
+    if_(covered > Val<i32>(best_), [&] {
+      best_ = covered;
+      first_ = h;
+      if (middle_) {
+        last_ = h;
+        tail_ = h;
+      }
+    });
+    if (!middle_) return;
+    if_(covered == Val<i32>(best_), [&] {
+      if_(Val<i32>(last_) == h - 1, [&] { last_ = h; });
+      if_(Val<i32>(before_) < Val<i32>(best_), [&] { tail_ = h; });
+    });
+    before_ = covered;
+  }
+  /// Its middle in degrees and in half degrees; `found` becomes 0 where all angles are equal: there is no line.
+  std::pair<Val<i32>, Val<i32>> line(Var<i32>& found) const {
+    const Val<i32> start = first_;
+    Var<i32> angle(start), halves(start * 2);
+    if (middle_) {
+      found = select(Val<i32>(last_) - Val<i32>(first_) < kWallAngles - 1, Val<i32>(1), Val<i32>(0));
+      // A run that ends at 179 goes on at 0.
+      const Val<bool> around_north = (Val<i32>(first_) == 0) & (Val<i32>(before_) == Val<i32>(best_)) &
+                                     (Val<i32>(tail_) > Val<i32>(last_));
+      const Val<i32> begin = select(around_north, Val<i32>(tail_), Val<i32>(first_));
+      const Val<i32> end = select(around_north, Val<i32>(last_) + kWallAngles, Val<i32>(last_));
+      halves = (begin + end) % (2 * kWallAngles);
+      angle = Val<i32>(halves) / 2;
+    }
+    return {angle, halves};
+  }
+
+ private:
+  const bool middle_;
+  Var<i32> best_{0}, first_{0}, last_{0}, tail_{0}, before_{0};
+};
+
+/// Degrees clockwise from north of the way down a slope.
+Val<f32> downhill(const Val<f32>& to_south, const Val<f32>& to_east) {
+  const Val<f32> angle = -atan2(to_east, to_south);
+  const Val<f32> positive = select(angle < 0.0f, angle + float(2 * std::numbers::pi), angle);
+  return positive * float(180 / std::numbers::pi);
+}
+
+}  // namespace
+
 Kernel wall_aspect(int side, WallTies ties) {
   const bool middle = ties == WallTies::middle;
   const std::string name = std::string("urban.walls.aspect.") + (middle ? "" : "first.");
@@ -165,43 +218,16 @@ Kernel wall_aspect(int side, WallTies ties) {
           const Val<u32> bit = select(walls[q] > 0.0f, Val<u32>(1u), Val<u32>(0u)) << cast<u32>(k & 31);
           around[k >> 5] = Val<u32>(around[k >> 5]) | bit;
         });
-        // The run of angles around the first best one; `tail`: the first angle of the last run of best ones.
-        Var<i32> best(0), first(0), last(0), tail(0), before(0);
+        WallRun run(middle);
         for_(0, kWallAngles, [&](const Val<i32>& h) {
           Var<i32> covered(0);
           for_(0, words, [&](const Val<i32>& w) {
             covered += cast<i32>(popcount(Val<u32>(around[w]) & bitcast<u32>(table[h * (3 * words) + w])));
           });
-          if_(Val<i32>(covered) > Val<i32>(best), [&] {
-            best = covered;
-            first = h;
-            if (middle) {
-              last = h;
-              tail = h;
-            }
-          });
-          if (middle) {
-            if_(Val<i32>(covered) == Val<i32>(best), [&] {
-              if_(Val<i32>(last) == h - 1, [&] { last = h; });
-              if_(Val<i32>(before) < Val<i32>(best), [&] { tail = h; });
-            });
-            before = covered;
-          }
+          run.add(h, covered);
         });
-        const Val<i32> start = first;
-        Var<i32> angle(start), halves(start * 2);
-        if (middle) {
-          // Where all angles are equal there is no line.
-          found = select(Val<i32>(last) - Val<i32>(first) < kWallAngles - 1, Val<i32>(1), Val<i32>(0));
-          // A run that ends at 179 goes on at 0.
-          const Val<bool> around_north = (Val<i32>(first) == 0) & (Val<i32>(before) == Val<i32>(best)) &
-                                         (Val<i32>(tail) > Val<i32>(last));
-          const Val<i32> begin = select(around_north, Val<i32>(tail), Val<i32>(first));
-          const Val<i32> end = select(around_north, Val<i32>(last) + kWallAngles, Val<i32>(last));
-          halves = (begin + end) % (2 * kWallAngles);
-          angle = Val<i32>(halves) / 2;
-        }
-        const Val<i32> masks = Val<i32>(angle) * (3 * words) + words;
+        const auto [angle, halves] = run.line(found);
+        const Val<i32> masks = angle * (3 * words) + words;
         ExactSum one, two;
         for_(0, side * side, [&](const Val<i32>& k) {
           const Val<f32> h = height(corner + (k / side) * pitch + k % side);
@@ -215,7 +241,7 @@ Kernel wall_aspect(int side, WallTies ties) {
         // Compare high + low without losing either.
         const Val<f32> apart =
             (Val<f32>(one.high) - Val<f32>(two.high)) + (Val<f32>(one.low) - Val<f32>(two.low));
-        const Val<i32> turned = 540 - Val<i32>(halves) - select(apart > 0.0f, Val<i32>(360), Val<i32>(0));
+        const Val<i32> turned = 540 - halves - select(apart > 0.0f, Val<i32>(360), Val<i32>(0));
         aspect = cast<f32>(select(turned < 0, turned + 720, turned)) * 0.5f;
       });
       if_(middle ? Val<i32>(found) == 0 : Val<f32>(aspect) == 0.0f, [&] {
@@ -230,9 +256,7 @@ Kernel wall_aspect(int side, WallTies ties) {
         };
         const Val<f32> to_south = rise(row, north, south, pitch),
                        to_east = rise(col, west, east, Val<i32>(1));
-        const Val<f32> angle = -atan2(to_east, to_south);
-        const Val<f32> positive = select(angle < 0.0f, angle + float(2 * std::numbers::pi), angle);
-        aspect = positive * float(180 / std::numbers::pi);
+        aspect = downhill(to_south, to_east);
       });
     });
     out[at] = aspect;
