@@ -18,18 +18,23 @@
 
 #include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/nn/network.hpp"
+
+namespace lockstep::nn {
+std::string_view name(GruForm form);  // reset-before, reset-after
+}
 
 namespace lockstep::forecast {
 
 /// Gates z (update), r (reset) and the candidate n, of W x + b and U h:
 /// reset_before: n = tanh(W_h x + U_h (r h) + b_h), h' = (1 - z) h + z n (Cho et al. 2014, first form);
 /// reset_after:  n = tanh(W_h x + b_h + r (U_h h + rb_h)), h' = (1 - z) n + z h (PyTorch, cuDNN).
-enum class GruForm : uint8_t { reset_before, reset_after };
+using nn::GruForm;
+using nn::name;
 /// classic: s = softmax of h[floor(i D / S)], L = max(exp(clip(w [h; s], -10, 10)), 1e-6).
 /// two_hot: s = one sampled class of each categorical, of logits P h + P_b mixed with 1 % of the uniform distribution;
 /// L = the mean of symexp(bin) under softmax(V [h; s] + V_b), bins evenly from -20 to 20.
 enum class Heads : uint8_t { classic, two_hot };
-std::string_view name(GruForm form);
 std::string_view name(Heads heads);
 
 /// Weights on the host, all f32 or all f64; gates in the order z, r, h.

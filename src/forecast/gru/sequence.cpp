@@ -1,21 +1,24 @@
-// A GRU over a sequence: the inputs' products at once, those with U step by step, and back.
+// A GRU over a sequence: the inputs' products at once, those with U step by step, and back. The steps are the kernels of
+// the layer nn::Gru; here a step has rows of its own, a start and a gradient by it.
 #include <fmt/format.h>
 
-#include "forecast/gru/kernels.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/gru.hpp"
 #include "lockstep/primitives.hpp"
+#include "nn/layers/common.hpp"
+#include "nn/layers/kernels.hpp"
 
 namespace lockstep::forecast {
 
 struct GruSequence::State {
   Device device;
   GruShape s;
-  Buffer w, u, b, rb;                             // weights
-  Buffer w_t, u_t, x_t, h_t, rh_t, ones;          // transposed, for products
-  Buffer x, xw, states, z, r, n, extra;           // extra: r h, or a = h U_n + rb_n
-  Buffer g, c;                                    // of one step: (B, 3 D), (B, D)
-  Buffer d_g, d_u, carried, dw, du, db, drb, dx;  // gradients
+  Buffer w, u, b, rb;                     // weights
+  Buffer w_t, u_t, x_t, h_t, rh_t, ones;  // transposed, for products
+  Buffer x, xw, states, zrn, extra;       // zrn: the gates; extra: r h, or h U_n + rb_n
+  Buffer g, c;                            // of one step: (B, 3 D), (B, D)
+  Buffer d_g, d_u, dw, du, db, drb, dx;   // gradients
+  std::array<Buffer, 3> carried;          // to the step before; that of step 0 is the first; the last is 0
 
   int64_t rows() const { return s.steps * s.batch; }
   bool before() const { return s.form == GruForm::reset_before; }
@@ -32,8 +35,9 @@ struct GruSequence::State {
     ones = make({1, rows()});
     primitives::fill(device, ones, 1);
     xw = make({rows(), 3 * d}), states = make({t + 1, n_b, d});
-    for (Buffer* one : {&z, &r, &n, &extra}) *one = make({rows(), d});
-    g = make({n_b, 3 * d}), c = make({n_b, d}), carried = make({n_b, d});
+    zrn = make({rows(), 3 * d}), extra = make({rows(), d});
+    g = make({n_b, 3 * d}), c = make({n_b, d});
+    for (Buffer& one : carried) one = make({n_b, d});
     d_g = make({rows(), 3 * d}), dw = make({in, 3 * d}), du = make({d, 3 * d}), db = make({3 * d}),
     drb = make({3 * d});
     dx = make({t, n_b, in});
@@ -51,45 +55,58 @@ struct GruSequence::State {
   }
 
   template <class T>
+  const Kernel& forward_kernel(int stage) const {
+    return nn::gru_kernel<T>(s.form, stage);
+  }
+  template <class T>
+  const Kernel& back_kernel(int stage) const {
+    return nn::gru_adjoint_kernel<T>(s.form, stage);
+  }
+  template <class T>
+  const Kernel& bias_kernel() const {
+    static const Kernel add = nn::activate_kernel<T>(nn::Activation::identity, true);
+    return add;
+  }
+
+  template <class T>
   void forward() const {
-    const GruKernels<T>& k = gru_kernels<T>();
     const Extent extent{s.batch, s.hidden};
     primitives::matmul(device, x.reshape({rows(), s.inputs}), w, xw);
+    device.launch(bias_kernel<T>(), xw.shape(), xw, b);
     for (int64_t t = 0; t < s.steps; ++t) {
-      const Buffer h = state(t), next = state(t + 1), zt = step(z, t), rt = step(r, t), nt = step(n, t),
+      const Buffer h = state(t), next = state(t + 1), in = step(xw, t), all = step(zrn, t),
                    et = step(extra, t);
       if (before()) {
         primitives::matmul(device, h, gates(u, 0, 2), gates(g, 0, 2));
-        device.launch(k.gates, extent, step(xw, t), b, g, h, zt, rt, et);
+        device.launch(forward_kernel<T>(0), extent, in, gates(g, 0, 2), h, all, et);
         primitives::matmul(device, et, gates(u, 2, 1), c);
-        device.launch(k.candidate, extent, step(xw, t), b, c, zt, h, nt, next);
+        device.launch(forward_kernel<T>(1), extent, in, c, h, all, next);
       } else {
         primitives::matmul(device, h, u, g);
-        device.launch(k.step, extent, step(xw, t), b, g, rb, h, zt, rt, nt, et, next);
+        device.launch(forward_kernel<T>(0), extent, in, g, rb, h, all, et, next);
       }
     }
   }
 
   template <class T>
   void backward(const Buffer& incoming) const {
-    const GruKernels<T>& k = gru_kernels<T>();
     const Extent extent{s.batch, s.hidden};
     const int64_t d = s.hidden;
     primitives::transpose(device, u, u_t);
-    device.clear(carried);
     for (int64_t t = s.steps - 1; t >= 0; --t) {
-      const Buffer h = state(t), zt = step(z, t), rt = step(r, t), nt = step(n, t), dg = step(d_g, t);
+      const Buffer h = state(t), all = step(zrn, t), dg = step(d_g, t), direct = carried[size_t(t % 2)];
+      const Buffer carry = carried[t + 1 < s.steps ? size_t(1 - t % 2) : 2];
       const Buffer in = incoming.rows(t, 1).reshape({s.batch, d});
       if (before()) {
-        device.launch(k.back, extent, in, zt, nt, h, carried, dg);
+        device.launch(back_kernel<T>(0), extent, in, carry, all, h, dg, direct);
         primitives::matmul(device, gates(dg, 2, 1), u_t.rows(2 * d, d), c);
-        device.launch(k.back_reset, extent, c, rt, h, carried, dg);
+        device.launch(back_kernel<T>(1), extent, c, all, h, gates(dg, 1, 1), direct);
         primitives::matmul(device, gates(dg, 0, 2), u_t.rows(0, 2 * d), c);
       } else {
-        device.launch(k.back_step, extent, in, zt, rt, nt, step(extra, t), h, carried, dg, step(d_u, t));
+        device.launch(back_kernel<T>(0), extent, in, carry, all, step(extra, t), h, dg, step(d_u, t), direct);
         primitives::matmul(device, step(d_u, t), u_t, c);
       }
-      device.launch(k.add, extent, c, carried);
+      primitives::axpy(device, 1, c, direct);
     }
     weight_gradients();
   }
@@ -175,13 +192,15 @@ GruSequence::Gradients GruSequence::gradients() const {
   return {state_->dw, state_->du, state_->db, state_->drb};
 }
 Buffer GruSequence::d_x() const { return state_->dx; }
-Buffer GruSequence::d_h0() const { return state_->carried; }
+Buffer GruSequence::d_h0() const { return state_->carried[0]; }
 
 std::vector<Kernel> GruSequence::kernels() const {
   const auto of = [&]<class T>(T) -> std::vector<Kernel> {
-    const GruKernels<T>& k = gru_kernels<T>();
-    if (state_->before()) return {k.gates, k.candidate, k.back, k.back_reset, k.add};
-    return {k.step, k.back_step, k.add};
+    const State& g = *state_;
+    if (g.before())
+      return {g.bias_kernel<T>(), g.forward_kernel<T>(0), g.forward_kernel<T>(1), g.back_kernel<T>(0),
+              g.back_kernel<T>(1)};
+    return {g.bias_kernel<T>(), g.forward_kernel<T>(0), g.back_kernel<T>(0)};
   };
   return state_->s.storage == Storage::f64 ? of(f64()) : of(f32());
 }

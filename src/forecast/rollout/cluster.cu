@@ -12,9 +12,12 @@ constexpr int kTargetsAtOnce = kRows > 32 ? 1 : 32 / kRows;  // blocks that one 
 constexpr int kSends = kBlocks / kWarps / kTargetsAtOnce;
 constexpr bool kHeadInRegisters = kColumns <= 16;
 constexpr u32 kVectorBytes = HIDDEN * 4;
-static_assert(kRows % kWarpRows == 0 && kBlocks % (kWarps * kTargetsAtOnce) == 0 && kColumns % kWidth == 0, "");
+static_assert(kRows % kWarpRows == 0 && kBlocks % (kWarps * kTargetsAtOnce) == 0 && kColumns % kWidth == 0,
+              "");
 
-struct __align__(16) Piece { u32 word[4]; };
+struct __align__(16) Piece {
+  u32 word[4];
+};
 struct Shared {
   float h[2][HIDDEN], rh[HIDDEN];
   unsigned long long arrived[3];  // of h (two buffers) and r h
@@ -31,11 +34,27 @@ constexpr u32 kStateAt = 0, kResetAt = 2 * kVectorBytes, kArrivedAt = 3 * kVecto
 // Elementary functions: those of the portable kernels (`lockstep emit math.sigmoid --target cuda`), or the hardware's.
 #define FN __device__ __forceinline__
 FN float fma_(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-FN float min_(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
-FN float max_(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+FN float min_(float a, float b) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+FN float max_(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
 #if FAST
-FN float ex2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-FN float inverse(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+FN float ex2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+FN float inverse(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 FN float divide(float a, float b) { return a * inverse(b); }
 FN float exp_(float x) { return ex2(x * 1.4426950408889634f); }
 FN float sigmoid_(float x) { return inverse(1.0f + ex2(x * -1.4426950408889634f)); }
@@ -52,9 +71,12 @@ FN float divide(float a, float b) {
   return fma_(r, fma_(-b, q, a), q);
 }
 FN float power_of_two(float n) { return __uint_as_float(__float_as_uint(n + 0x1.8000fep+23f) << 23u); }
-struct ExpParts { float n, r, tail; };
+struct ExpParts {
+  float n, r, tail;
+};
 FN ExpParts exp_parts(float x) {
-  const float c = max_(min_(x, 0x1.66p+6f), -0x1.ap+6f), n = rintf(c * 0x1.715476p+0f), v = fma_(n, -0x1.62e43p-1f, c);
+  const float c = max_(min_(x, 0x1.66p+6f), -0x1.ap+6f), n = rintf(c * 0x1.715476p+0f),
+              v = fma_(n, -0x1.62e43p-1f, c);
   const float r = fma_(n, 0x1.05c61p-29f, v);
   const float p = fma_(fma_(fma_(r, 0x1.6d9b5cp-10f, 0x1.123feep-7f), r, 0x1.5554bap-5f), r, 0x1.555488p-3f);
   return {n, r, fma_(r * r, fma_(p, r, 0x1p-1f), fma_(n, 0x1.05c61p-29f, v - r))};
@@ -66,7 +88,8 @@ FN float exp_(float x) {
 }
 FN float sigmoid_(float x) {
   const ExpParts parts = exp_parts(-fabsf(x));
-  const float q = parts.r + parts.tail, p = q + 1.0f, half = rintf(parts.n * 0x1p-1f), s1 = power_of_two(parts.n - half), s0 = power_of_two(half);
+  const float q = parts.r + parts.tail, p = q + 1.0f, half = rintf(parts.n * 0x1p-1f),
+              s1 = power_of_two(parts.n - half), s0 = power_of_two(half);
   const float e = p * s0 * s1, low = (q - (p - 1.0f) + (parts.tail - (q - parts.r))) * s0 * s1;
   const float d = e + 1.0f, i = divide(1.0f, d), top = 0.0f <= x ? 1.0f : e, quotient = top * i;
   const float rest = fma_(-quotient, d, top) + fma_(-quotient, e - (d - 1.0f) + low, 0.0f <= x ? 0.0f : low);
@@ -89,13 +112,26 @@ FN float log_(float x) {
 #endif
 
 FN u32 address(const void* p) { return u32(__cvta_generic_to_shared(p)); }
-FN u32 of_block(u32 local, u32 block) { u32 a; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(local), "r"(block)); return a; }
-FN void expect(u32 barrier, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory"); }
+FN u32 of_block(u32 local, u32 block) {
+  u32 a;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(local), "r"(block));
+  return a;
+}
+FN void expect(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
 FN void wait(u32 barrier, u32 phase) {
-  asm volatile("{\n.reg .pred p;\nAGAIN_%=:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN_%=;\n}" ::"r"(barrier), "r"(phase) : "memory");
+  asm volatile(
+      "{\n.reg .pred p;\nAGAIN_%=:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra "
+      "AGAIN_%=;\n}" ::"r"(barrier),
+      "r"(phase)
+      : "memory");
 }
 FN void store_async(u32 to, float v, u32 barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_uint(v)), "r"(barrier) : "memory");
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
+               "r"(__float_as_uint(v)), "r"(barrier)
+               : "memory");
 }
 FN float warp_max(float v) {
   const int bits = __float_as_int(v), order = __reduce_max_sync(~0u, bits ^ ((bits >> 31) & 0x7fffffff));
@@ -103,7 +139,9 @@ FN float warp_max(float v) {
 }
 
 // Of a lane's columns of h: with the head's weights, and squared.
-struct ColumnSums { float dot, square; };
+struct ColumnSums {
+  float dot, square;
+};
 template <class X, class W>
 FN ColumnSums column_sums(const X& column, const W& weight) {
   ColumnSums sums{0.0f, 0.0f};
@@ -154,16 +192,19 @@ FN float row_sums(const Piece (&held)[In > 0 ? In : 1], const Piece* rest, const
   return sum[0];
 }
 
-extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads, 1) ENTRY(const __grid_constant__ Arguments a) {
+extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads, 1)
+    ENTRY(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(128) unsigned char raw[];
   Shared& s = *reinterpret_cast<Shared*>(raw);
   const int thread = int(threadIdx.x), lane = thread & 31, warp = thread >> 5;
   u32 block;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(block));
-  const int group = a.offset_x + int(blockIdx.x) / kBlocks, member = group / a.p0, entry = group % a.p0, place = member * kBlocks + int(block);
+  const int group = a.offset_x + int(blockIdx.x) / kBlocks, member = group / a.p0, entry = group % a.p0,
+            place = member * kBlocks + int(block);
   const u32 base = address(raw), bars = base + kArrivedAt;
   if (thread == 0) {
-    for (int k = 0; k < 3; ++k) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bars + 8 * k) : "memory");
+    for (int k = 0; k < 3; ++k)
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bars + 8 * k) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     for (int k = 0; k < 3; ++k) expect(bars + 8 * k, kVectorBytes);
   }
@@ -175,11 +216,15 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
   constexpr int kHeldR = kPieces * kWarpRows, kHeldZ = kHeldR - SHARED_Z, kHeldN = kHeldR - SHARED_N;
   Piece wr[kHeldR], wz[kHeldZ > 0 ? kHeldZ : 1], wn[kHeldN > 0 ? kHeldN : 1];
   Piece *rest_z = s.weights + thread, *rest_n = rest_z + SHARED_Z * kThreads;
-  const Piece* zr = reinterpret_cast<const Piece*>(a.b0) + (i64(place) * kWarps + warp) * 2 * kPieces * kWarpRows * 32 + lane;
-  const Piece* n = reinterpret_cast<const Piece*>(a.b1) + (i64(place) * kWarps + warp) * kPieces * kWarpRows * 32 + lane;
+  const Piece* zr = reinterpret_cast<const Piece*>(a.b0) +
+                    (i64(place) * kWarps + warp) * 2 * kPieces * kWarpRows * 32 + lane;
+  const Piece* n =
+      reinterpret_cast<const Piece*>(a.b1) + (i64(place) * kWarps + warp) * kPieces * kWarpRows * 32 + lane;
   const auto load = [](const Piece* from) {
     Piece w;
-    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3]) : "l"(from));
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+                 : "l"(from));
     return w;
   };
   const auto line = [&](int k) { return (k / kWarpRows * kWarpRows + ((k % kWarpRows) ^ mask)) * 32; };
@@ -244,11 +289,13 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
   u32 target[kSends];
 #pragma unroll
   for (int i = 0; i < kSends; ++i)
-    target[i] = of_block(base, warp * (kBlocks / kWarps) + i * kTargetsAtOnce + (kRows > 32 ? 0 : lane / kRows));
+    target[i] =
+        of_block(base, warp * (kBlocks / kWarps) + i * kTargetsAtOnce + (kRows > 32 ? 0 : lane / kRows));
   const auto send = [&](int o, float v, u32 offset, u32 barrier) {
 #pragma unroll
     for (int i = 0; i < kSends; ++i)
-      store_async(target[i] + offset + 4 * (block * kRows + row_of[o]), v, target[i] + kArrivedAt + 8 * barrier);
+      store_async(target[i] + offset + 4 * (block * kRows + row_of[o]), v,
+                  target[i] + kArrivedAt + 8 * barrier);
   };
   const auto put = [&](int half, int gate, float v) {
     s.sums[half][gate][(warp * kWarpRows + mask) * kSlotStride + (lane & (kSlots - 1))] = v;
@@ -262,7 +309,9 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
   };
   float loss = __ldg(a.b5 + i64(entry) * a.b5_s0);
   const auto input_sum = [&](int gate, int o) { return fma_(column0[gate][o], loss, pre[gate][o]); };
-  struct Head { float logit[4][kStates], top; };
+  struct Head {
+    float logit[4][kStates], top;
+  };
   const auto head_begin = [&](const float* h) {
     Head head;
 #pragma unroll
@@ -276,7 +325,10 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
     return head;
   };
   // The loss after step t; one warp keeps what else the head gives.
-  const auto head_weight = [&](int c) { return kHeadInRegisters ? head_held[kHeadInRegisters ? c : 0] : s.head[kHeadInRegisters ? 0 : lane + 32 * c]; };
+  const auto head_weight = [&](int c) {
+    return kHeadInRegisters ? head_held[kHeadInRegisters ? c : 0]
+                            : s.head[kHeadInRegisters ? 0 : lane + 32 * c];
+  };
   const auto head_end = [&](const Head& head, int t, ColumnSums sums) {
     float sum[4], weighted[4], logs[4], dot = sums.dot, square = sums.square;
 #pragma unroll
@@ -284,13 +336,14 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
       sum[chain] = weighted[chain] = logs[chain] = 0.0f;
 #pragma unroll
       for (int k = 0; k < kStates; ++k) {
-        const float below = head.logit[chain][k] - head.top, e = state_of(chain, k) < STATES ? exp_(below) : 0.0f;
+        const float below = head.logit[chain][k] - head.top,
+                    e = state_of(chain, k) < STATES ? exp_(below) : 0.0f;
         sum[chain] += e;
         weighted[chain] = fma_(e, head_state[chain][k], weighted[chain]);
         logs[chain] = fma_(e, below, logs[chain]);
       }
     }
-    const auto quarter = [](const float (&v)[4]) { return (v[0] + v[2]) + (v[1] + v[3]); };
+    const auto quarter = [](const float(&v)[4]) { return (v[0] + v[2]) + (v[1] + v[3]); };
     float e_sum = quarter(sum), e_weighted = quarter(weighted), e_logs = quarter(logs);
 #pragma unroll
     for (int half = 16; half > 0; half /= 2) {
@@ -303,7 +356,8 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
     }
     const float next = max_(exp_(max_(min_(dot + divide(e_weighted, e_sum), 10.0f), -10.0f)), 1e-6f);
     if (t >= 0 && block == 0 && thread == kThreads - 32) {
-      s.kept[0][t & 31] = next, s.kept[1][t & 31] = e_sum, s.kept[2][t & 31] = e_logs, s.kept[3][t & 31] = square;
+      s.kept[0][t & 31] = next, s.kept[1][t & 31] = e_sum, s.kept[2][t & 31] = e_logs,
+                    s.kept[3][t & 31] = square;
     }
     return next;
   };
@@ -345,7 +399,8 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads
     loss = t > 0 ? judged : loss;
 #pragma unroll
     for (int o = 0; o < kOwn; ++o) {
-      const float r = sigmoid_(input_sum(1, o) + get(half, 1, o)), z = sigmoid_(input_sum(0, o) + get(half, 0, o));
+      const float r = sigmoid_(input_sum(1, o) + get(half, 1, o)),
+                  z = sigmoid_(input_sum(0, o) + get(half, 0, o));
       const float c = tanh_(fma_(r, get(half, 2, o) + after[o], input_sum(2, o)));
       own[o] = fma_(z, own[o] - c, c);
       send(o, own[o], kStateAt + u32(next) * kVectorBytes, u32(next));

@@ -9,9 +9,12 @@
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
+std::string_view lockstep::nn::name(GruForm form) {
+  return form == GruForm::reset_after ? "reset-after" : "reset-before";
+}
+
 namespace lockstep::forecast {
 
-std::string_view name(GruForm form) { return form == GruForm::reset_after ? "reset-after" : "reset-before"; }
 std::string_view name(Heads heads) { return heads == Heads::two_hot ? "two-hot" : "classic"; }
 
 namespace {
