@@ -2,6 +2,8 @@
 // line, one count and the same answer.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "device/devices.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
@@ -46,9 +48,19 @@ Answer solve_net(Context& context, Method method, Linear linear) {
   out.values.assign(values.begin(), values.end());
   return out;
 }
-void expect_close(const Answer& got, const Answer& expected) {
-  EXPECT_NEAR(got.summary.final_cost, expected.summary.final_cost, 2e-4 * expected.summary.final_cost);
+/// The bits of the CPU on CUDA; on WebGPU each point of the net as near as the tolerance of the cost leaves it.
+void expect_close(const std::string& device, const Answer& got, const Answer& expected) {
   ASSERT_EQ(got.values.size(), expected.values.size());
+  if (device.starts_with("cuda")) {
+    EXPECT_EQ(got.summary.final_cost, expected.summary.final_cost);
+    EXPECT_EQ(got.values, expected.values);
+    return;
+  }
+  EXPECT_NEAR(got.summary.final_cost, expected.summary.final_cost, 2e-4 * expected.summary.final_cost);
+  double apart = 0;
+  for (size_t k = 0; k < got.values.size(); ++k)
+    apart = std::max(apart, std::abs(got.values[k] - expected.values[k]));
+  EXPECT_LE(apart, 1e-3);
 }
 
 class SolveOnGpu : public ::testing::TestWithParam<std::string> {
@@ -68,7 +80,7 @@ TEST_P(SolveOnGpu, AgreesWithTheCpu) {
     SCOPED_TRACE(testing::Message() << name(method) << " " << name(linear));
     Context cpu(ContextOptions{.device = "cpu"}), gpu(ContextOptions{.device = GetParam()});
     const Answer answer = solve_net(gpu, method, linear);
-    expect_close(answer, solve_net(cpu, method, linear));
+    expect_close(GetParam(), answer, solve_net(cpu, method, linear));
     EXPECT_TRUE(gpu.fallbacks().empty());
     EXPECT_EQ(answer.summary.device, GetParam());
   }
@@ -76,8 +88,9 @@ TEST_P(SolveOnGpu, AgreesWithTheCpu) {
 
 TEST_P(SolveOnGpu, EveryStageFallsBackFromEveryFault) {
   for (const auto& [method, linear] : kSolvers) {
-    Context cpu(ContextOptions{.device = "cpu"});
+    Context cpu(ContextOptions{.device = "cpu"}), gpu(ContextOptions{.device = GetParam()});
     set_fault("");
+    const Answer untouched = solve_net(gpu, method, linear);
     const Answer right = solve_net(cpu, method, linear);
     for (const std::string stage : {"solve.evaluate", "solve.linear"})
       for (const std::string fault :
@@ -90,11 +103,12 @@ TEST_P(SolveOnGpu, EveryStageFallsBackFromEveryFault) {
         options.on_fallback = [&](const std::string& line) { lines.push_back(line); };
         Context context(options);
         const Answer answer = solve_net(context, method, linear);
-        expect_close(answer, right);
+        expect_close(GetParam(), answer, right);
         const auto counts = context.fallbacks();
         ASSERT_LE(lines.size(), 1u);  // a stage may do too little of a kind to reach the nth operation
         if (lines.empty()) {
           EXPECT_TRUE(counts.empty());
+          EXPECT_EQ(answer.values, untouched.values);
           continue;
         }
         EXPECT_EQ(lines[0].find("[GPU] " + stage + " failed: "), 0u) << lines[0];
