@@ -193,6 +193,7 @@ TEST(FlowPipeline, SizesAreCheckedBeforeTheSimulation) {
   // The whole spectrum of a field that fills its grid: more numbers than a state may have.
   o = small(folder.path());
   o.run.model.grid = {96, 96};
+  o.run.stepping.dt = 5e-3;
   o.codec.share = 1;
   const PipelineResult r = run_pipeline(context, o);
   EXPECT_GT(r.latent_size, kMaxState);
