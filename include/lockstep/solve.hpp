@@ -15,6 +15,7 @@
 // `x [+] delta` moves a block by a tangent vector, and derivatives are taken to delta at 0.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,6 +44,7 @@ struct Manifold {
   /// Numbers [first, first + count) of a block form a unit vector.
   struct UnitVector {
     int first = 0, count = 0;
+    bool operator==(const UnitVector&) const = default;
   };
   std::vector<UnitVector> unit_vectors = {};
 };
@@ -178,7 +180,11 @@ class Problem {
   void set_data(TermSet terms, std::span<const double> data, int64_t first = 0);
   /// Instances that are disabled count nowhere, as if they were not there; their places stay.
   void enable(TermSet terms, int64_t instance, bool enabled = true);
-  void enable(TermSet terms, bool enabled = true);
+  void enable(TermSet terms) { enable_all(terms, true); }
+  template <std::same_as<bool> B>  // so that a number is an instance
+  void enable(TermSet terms, B enabled) {
+    enable_all(terms, enabled);
+  }
   bool enabled(TermSet terms, int64_t instance) const;
   /// Each instance counts w 1/2 rho(|r|^2) (an energy w e) from now on, w >= 0; one number, or one by instance.
   void weigh(TermSet terms, std::span<const double> weights);
@@ -210,6 +216,7 @@ class Problem {
   State& state() { return *state_; }
 
  private:
+  void enable_all(TermSet terms, bool enabled);
   std::unique_ptr<State> state_;
 };
 

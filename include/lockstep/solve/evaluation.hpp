@@ -66,4 +66,26 @@ struct InstanceResidual {
 /// All instances in the order of adding; those that are disabled have norm and weight 0.
 std::vector<InstanceResidual> residuals_by_instance(const Problem& problem, Context& context);
 
+/// A derivative of an instance that is not the slope of what it derives: at a kink, a jump, a stop_gradient, or not
+/// finite where the residual is.
+struct DerivativeFault {
+  std::string name;  // of the term type; "loose"
+  int64_t instance = 0;
+  int row = 0;         // residual of the instance
+  std::string block;   // "name 3"
+  int coordinate = 0;  // tangent, of that block
+  double derivative = 0, difference = 0;
+  std::string text() const;
+};
+struct DerivativeCheck {
+  int points = 3;           // of each instance
+  double spread = 0.1;      // of the tangent coordinates around the problem's values; 0: there alone
+  double tolerance = 1e-5;  // |derivative - difference| over the largest derivative of the row, or 1
+  int64_t most = 100;       // instances of a topology
+  uint64_t seed = 1;
+};
+/// Derivatives of residuals (without loss) and energies as minimisations take them, along x [+] delta at delta = 0,
+/// beside central differences with extrapolation, at random points. The first fault of each instance.
+std::vector<DerivativeFault> check_derivatives(const Problem& problem, const DerivativeCheck& check = {});
+
 }  // namespace lockstep::solve

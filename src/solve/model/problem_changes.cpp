@@ -143,7 +143,7 @@ void Problem::enable(TermSet terms, int64_t instance, bool enabled) {
   });
 }
 
-void Problem::enable(TermSet terms, bool enabled) {
+void Problem::enable_all(TermSet terms, bool enabled) {
   for (const TermRecord::Part& part : state_->record(terms, "solve enable").parts)
     state_->mark(part, 0, part.count, enabled ? 0 : Segment::kDisabled);
 }

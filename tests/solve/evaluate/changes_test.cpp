@@ -52,6 +52,8 @@ TEST(Changes, RemovedAndDisabledTermsAreAsIfNeverAdded) {
   EXPECT_EQ(cost_of(whole.problem), all);
   for (int k = 0; k < 9; ++k) whole.problem.enable(whole.far, k, false);
   EXPECT_EQ(cost_of(whole.problem), near);
+  whole.problem.enable(whole.far, 8);  // a number is an instance
+  EXPECT_EQ(whole.problem.residual_count(), 21);
   whole.problem.remove(whole.far);
   EXPECT_EQ(cost_of(whole.problem), near);
   EXPECT_EQ(whole.problem.instance_count(whole.far), 0);

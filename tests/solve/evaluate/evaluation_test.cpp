@@ -6,6 +6,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "lockstep/error.hpp"
 #include "lockstep/solve/covariance.hpp"
@@ -210,6 +211,94 @@ TEST(CovarianceOf, WhatMayMoveFreelyIsThatOfTheComplement) {
     for (int i = 0; i < 2; ++i)
       for (int j = 0; j < 2; ++j)
         EXPECT_NEAR(all[size_t(b * 4 + i * 2 + j)], pseudo(2 * b + i, 2 * b + j), 1e-9 * pseudo.norm());
+}
+
+/// Pairs of a graph's edges.
+std::vector<int32_t> edges_of(const std::string& shape, int n) {
+  std::vector<int32_t> edges;
+  const auto join = [&](int a, int b) { edges.insert(edges.end(), {a, b}); };
+  for (int k = 1; k < n; ++k) {
+    if (shape == "tree") join((k - 1) / 2, k);
+    if (shape == "star") join(0, k), join(k, k % (n - 1) + 1);
+    if (shape == "grid" && k % 6 != 0) join(k - 1, k);
+    if (shape == "grid" && k >= 6) join(k - 6, k);
+    if (shape == "parts" && k != n / 2) join(k - 1, k);
+    if (shape == "dense")
+      for (int other = 0; other < k; ++other) join(other, k);
+  }
+  return edges;
+}
+
+TEST(CovarianceOf, MarginalsAreTheDenseInversesOnManyGraphs) {
+  Context context(on("cpu"));
+  for (const std::string shape : {"tree", "star", "grid", "parts", "dense"})
+    for (const char* loss : {"none", "cauchy:0.8", "soft_l1:0.5"}) {
+      SCOPED_TRACE(shape + " " + loss);
+      const int n = shape == "dense" ? 18 : 36;
+      const std::vector<int32_t> once = edges_of(shape, n);
+      std::vector<int32_t> edges;
+      while (edges.size() < 16000) edges.insert(edges.end(), once.begin(), once.end());  // the sparse way
+      std::vector<double> x = random_numbers(size_t(n) * 7, 31),
+                          measured = random_numbers(edges.size() / 2 * 7, 32);
+      normalize_rows(x, 7, 3, 4);
+      normalize_rows(measured, 7, 3, 4);
+      Problem problem;
+      const BlockSet poses = problem.add_blocks("poses", se3(), x);
+      problem.add_terms(pose_type(parse_robust_loss(loss)), {poses, poses}, edges, measured);
+      problem.fix(poses, 0);
+      problem.fix(poses, n / 2);
+      const int held[] = {0, 4};
+      problem.fix_coordinates(poses, 3, held);
+      EvaluateOptions options;
+      options.normal = true;
+      const Eigen::MatrixXd inverse = dense(evaluate(problem, context, options).normal).inverse();
+      const std::vector<double> all = Covariance(problem, context).marginals(poses);
+      const double scale = inverse.cwiseAbs().maxCoeff();
+      for (int b = 0; b < n; ++b) {
+        const int64_t first = first_column(problem, poses, b);
+        std::vector<int> moving;
+        for (int c = 0; c < 6 && first >= 0; ++c)
+          if (b != 3 || (c != 0 && c != 4)) moving.push_back(c);
+        for (int i = 0; i < 6; ++i)
+          for (int j = 0; j < 6; ++j) {
+            const auto a = std::find(moving.begin(), moving.end(), i),
+                       c = std::find(moving.begin(), moving.end(), j);
+            const double expected = a == moving.end() || c == moving.end()
+                                        ? 0
+                                        : inverse(first + (a - moving.begin()), first + (c - moving.begin()));
+            ASSERT_NEAR(all[size_t(b * 36 + i * 6 + j)], expected, 1e-9 * scale) << b << " " << i << " " << j;
+          }
+      }
+    }
+}
+
+TEST(CheckDerivatives, FindsNothingInSoundTerms) {
+  for (const DerivativeFault& fault : check_derivatives(Portions().problem)) ADD_FAILURE() << fault.text();
+}
+
+TEST(CheckDerivatives, NamesTheInstanceOfAFault) {
+  Problem problem;
+  const BlockSet points = problem.add_blocks("points", euclidean(3), random_numbers(4 * 3, 1));
+  problem.add_terms(spring_type(), {points, points}, std::vector<int32_t>{0, 1, 2, 3, 1, 1},
+                    std::vector<double>{1, 1, 1});  // from a point to itself: no direction
+  const TermType stopped{"stopped", {3}, 1, [](const TermArguments& a) {
+                           return std::vector{a.x(0, 0) - a.data(0),
+                                              a.x(0, 1) + stop_gradient(square(a.x(0, 2)))};
+                         }};
+  problem.add_terms(stopped, {points}, std::vector<int32_t>{3}, std::vector<double>{0.5});
+  const std::vector<DerivativeFault> faults = check_derivatives(problem);
+  ASSERT_EQ(faults.size(), 2u);
+  EXPECT_EQ(faults[0].name, "spring");
+  EXPECT_EQ(faults[0].instance, 2);
+  EXPECT_EQ(faults[1].name, "stopped");
+  EXPECT_EQ(faults[1].row, 1);
+  EXPECT_EQ(faults[1].block, "points 3");
+  EXPECT_EQ(faults[1].coordinate, 2);
+  EXPECT_EQ(faults[1].derivative, 0);
+  EXPECT_NE(faults[1].text().find("residual 1 to coordinate 2 of block points 3"), std::string::npos);
+  DerivativeCheck none;
+  none.points = 0;
+  EXPECT_THROW(check_derivatives(problem, none), InputError);
 }
 
 }  // namespace
