@@ -16,13 +16,9 @@ struct CompileAhead::Work {
 
 int CompileAhead::threads_for(const DeviceInfo& device) {
   constexpr int64_t kMost = 8;
-  const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
+  static const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
   if (device.kind != DeviceKind::cpu) return int(own);
   return device.multiprocessors == 1 ? 0 : int(std::min<int64_t>(own, device.multiprocessors));
-}
-
-CompileAhead::CompileAhead(int threads) {
-  for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { serve(); });
 }
 
 CompileAhead::~CompileAhead() {
@@ -41,6 +37,7 @@ CompileAhead::Handle CompileAhead::add(std::function<void()> work) {
   {
     const std::scoped_lock lock(mutex_);
     queue_.push_back(handle);
+    if (int(threads_.size()) < most_threads_) threads_.emplace_back([this] { serve(); });
   }
   changed_.notify_one();
   return handle;

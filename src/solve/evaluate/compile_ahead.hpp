@@ -23,7 +23,8 @@ class CompileAhead {
   struct Work;
   using Handle = std::shared_ptr<Work>;
 
-  explicit CompileAhead(int threads);
+  /// Threads begin when there is work for them, one for each piece up to `threads`.
+  explicit CompileAhead(int threads) : most_threads_(threads) {}
   /// Drops what has not begun and waits for the rest.
   ~CompileAhead();
   CompileAhead(const CompileAhead&) = delete;
@@ -44,6 +45,7 @@ class CompileAhead {
   void run(std::unique_lock<std::mutex>& lock, const Handle& handle);
   void serve();
 
+  int most_threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Handle> queue_;

@@ -193,6 +193,8 @@ Evaluator::Evaluator(const Problem& problem, const Device& device, Precision pre
   State& s = *state_;
   s.id = ++count;
   s.device = device;
+  const DeviceCounters earlier = device.counters();
+  s.fresh_device = earlier.kernels_compiled + earlier.cache_hits == 0;
   s.precision = precision;
   const bool wide = device.info().limits.f64;
   if (precision != Precision::f32 && !wide)

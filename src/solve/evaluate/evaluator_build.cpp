@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "core/trace.hpp"
@@ -388,8 +390,23 @@ void Evaluator::State::share_scratch() {
   }
 }
 
+bool Evaluator::State::compiled_before(std::string_view what, uint64_t variant) const {
+  constexpr size_t kMost = 65536;
+  static std::mutex guard;
+  static std::unordered_set<uint64_t> seen;
+  uint64_t key = std::hash<std::string_view>()(what) ^ reinterpret_cast<uintptr_t>(&device.info());
+  for (const uint64_t part : {variant, uint64_t(uses), uint64_t(values.compute), uint64_t(values.real)})
+    key = (key ^ part) * 0x9e3779b97f4a7c15ull, key ^= key >> 29;
+  const std::scoped_lock lock(guard);
+  if (seen.size() > kMost) seen.clear();
+  return !seen.insert(key).second && !fresh_device;  // a new device may stand where an old one did
+}
+
 void Evaluator::State::compile_ahead(const std::shared_ptr<const TermDerivatives>& term,
                                      const Grouping& grouping, bool first) const {
+  if (compiled_before(term->key(),
+                      uint64_t(grouping.grouped) | uint64_t(grouping.overwrites) << 1 | uint64_t(first) << 2))
+    return;
   const auto instances = [&](const ElementTypes& types, unsigned outputs) {
     for (const auto& make : instance_kernels(term, types, outputs)) compile(make);
   };
@@ -436,12 +453,15 @@ void Evaluator::State::compile_sums() const {
   for (const BatchState& batch : batches)
     for (const ClassSums& c : batch.sums) {
       const int width = c.slots.width;
+      if (compiled_before(c.gather.has_many() ? "few and many" : "few", uint64_t(width))) continue;
       all(c.gather.kernels(wide, width, true));
       if (uses & kUseLinearize) all(c.gather.kernels(real, diagonal_parts(width), false));
       if ((uses & kUseProduct) && real != wide) all(c.gather.kernels(real, width, true));
     }
   all(cost_sum.kernels(values.cost));
-  all(state_kernels());
+  bool known = true;
+  for (const SetState& set : sets) known = compiled_before(set.manifold->key, uint64_t(bool(lower))) && known;
+  if (!known) all(state_kernels());
 }
 
 void Evaluator::State::compile(std::function<Kernel()> make) const {

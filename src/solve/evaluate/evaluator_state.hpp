@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "primitives/chunked_sum.hpp"
@@ -89,6 +90,7 @@ struct Evaluator::State {
   Buffer norm;
   int64_t batch_size = 0;
   unsigned uses = 0;
+  bool fresh_device = false;  // nothing was compiled on it when the evaluator was made
 
   const SetState& set_of(int64_t block) const;
   int64_t tangent_of(int64_t block) const;
@@ -119,6 +121,9 @@ struct Evaluator::State {
   };
   void compile_ahead(const std::shared_ptr<const TermDerivatives>& term, const Grouping& grouping,
                      bool first) const;
+  /// Whether this device was asked before, by any evaluator, for kernels that go by these. Small problems would
+  /// spend more on asking again than on their iterations; what is missing after all is compiled when launched.
+  bool compiled_before(std::string_view what, uint64_t variant) const;
   /// The same of sums, moves and conversions.
   void compile_sums() const;
   /// Kernels that move the state and convert vectors, to be traced when they are called.

@@ -49,6 +49,7 @@ class Gather {
                                                bool overwrite = false, bool records = false) const;
 
   const GatherPlan& plan() const { return plan_; }
+  bool has_many() const { return !plan_.many_blocks.empty(); }
 
  private:
   Device device_;

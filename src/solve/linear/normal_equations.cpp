@@ -92,7 +92,12 @@ void NormalEquations::assemble(std::span<const HostBatch> batches, std::vector<d
       }
     }
   };
-  tbb::parallel_for(tbb::blocked_range<int64_t>(0, entries, 64), [&](const auto& range) {
+  constexpr int64_t kFewestInParallel = 1024;
+  if (entries < kFewestInParallel) {
+    for (int64_t e = 0; e < entries; ++e) fill(e);
+    return;
+  }
+  tbb::parallel_for(tbb::blocked_range<int64_t>(0, entries, 256), [&](const auto& range) {
     for (int64_t e = range.begin(); e < range.end(); ++e) fill(e);
   });
 }

@@ -18,6 +18,8 @@ namespace lockstep::solve {
 namespace {
 
 constexpr int32_t kFewestDissected = 1000;  // blocks; minimum degree alone orders fewer
+constexpr double kDissectionFlops = 2000;   // a block: what dissecting costs; cheaper factors gain less
+constexpr int32_t kFewestAtOnce = 20'000;   // blocks; both orders are worked out side by side
 constexpr double kTaskFlops = 2e6;          // subtrees below this run as one task
 constexpr double kParallelFlops = 2e7;      // fronts above this spread over threads
 
@@ -226,7 +228,13 @@ Ordered evaluated(const BlockPattern& pattern, const std::vector<int32_t>& old_o
 Ordered best_order(const BlockPattern& pattern) {
   const OrderingGraph graph = ordering_graph(pattern);
   Ordered best;
-  if (graph.vertices() < kFewestDissected) return evaluated(pattern, minimum_degree(graph));
+  if (graph.vertices() < kFewestAtOnce) {
+    best = evaluated(pattern, minimum_degree(graph));
+    if (graph.vertices() < kFewestDissected || best.flops < kDissectionFlops * double(graph.vertices()))
+      return best;
+    Ordered other = evaluated(pattern, nested_dissection(graph));
+    return other.flops < best.flops ? std::move(other) : std::move(best);
+  }
   Ordered other;
   tbb::parallel_invoke([&] { best = evaluated(pattern, minimum_degree(graph)); },
                        [&] { other = evaluated(pattern, nested_dissection(graph)); });

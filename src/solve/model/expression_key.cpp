@@ -4,6 +4,9 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <unordered_map>
 
 #include "autodiff/signature.hpp"
@@ -23,9 +26,7 @@ void append(std::string& key, const std::string& text) {
   key += text;
 }
 
-}  // namespace
-
-std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, const std::string& where) {
+std::shared_ptr<const TracedManifold> trace_anew(const Manifold& manifold, const std::string& where) {
   const std::string place = fmt::format("{}, manifold {}", where, manifold.name);
   if (manifold.ambient < 1 || manifold.tangent < 1)
     throw InputError(fmt::format("sizes {} and {}", manifold.ambient, manifold.tangent), place,
@@ -61,6 +62,22 @@ std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, c
   traced->euclidean = manifold.ambient == manifold.tangent;
   for (int k = 0; traced->euclidean && k < manifold.ambient; ++k)
     traced->euclidean = same_node(traced->plus[size_t(k)], x[size_t(k)] + delta[size_t(k)]);
+  return traced;
+}
+
+}  // namespace
+
+std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, const std::string& where) {
+  using Plus = std::vector<Value>(std::span<const Value>, std::span<const Value>);
+  Plus* const* const plain = manifold.plus.target<Plus*>();  // without state, so the same each time
+  if (!plain) return trace_anew(manifold, where);
+  constexpr size_t kMost = 1000;
+  static std::mutex guard;
+  static std::map<std::tuple<Plus*, std::string, int, int>, std::shared_ptr<const TracedManifold>> known;
+  const std::scoped_lock lock(guard);
+  if (known.size() > kMost) known.clear();
+  auto& traced = known[{*plain, manifold.name, manifold.ambient, manifold.tangent}];
+  if (!traced || traced->manifold.unit_vectors != manifold.unit_vectors) traced = trace_anew(manifold, where);
   return traced;
 }
 

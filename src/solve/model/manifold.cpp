@@ -14,6 +14,10 @@ using autodiff::Vec3;
 
 namespace {
 
+using Plus = std::vector<Value>(std::span<const Value>, std::span<const Value>);
+/// As a plain function, which trace_manifold() traces once in a process.
+Plus* plain(Plus* plus) { return plus; }
+
 /// a + b, where b = 0 leaves a as it is.
 std::vector<Value> sum_of(std::span<const Value> x, std::span<const Value> delta) {
   std::vector<Value> r;
@@ -38,38 +42,38 @@ Manifold euclidean(int size) {
 }
 
 Manifold so2() {
-  return {"so2", 1, 1, [](std::span<const Value> x, std::span<const Value> d) {
+  return {"so2", 1, 1, plain([](std::span<const Value> x, std::span<const Value> d) {
             return std::vector<Value>{wrap(x[0] + d[0])};
-          }};
+          })};
 }
 
 Manifold so3() {
   return {"so3",
           4,
           3,
-          [](std::span<const Value> x, std::span<const Value> d) {
+          plain([](std::span<const Value> x, std::span<const Value> d) {
             const Quaternion q = turned(x, d);
             return std::vector<Value>{q.w, q.x, q.y, q.z};
-          },
+          }),
           {{0, 4}}};
 }
 
 Manifold se2() {
-  return {"se2", 3, 3, [](std::span<const Value> x, std::span<const Value> d) {
+  return {"se2", 3, 3, plain([](std::span<const Value> x, std::span<const Value> d) {
             return std::vector<Value>{x[0] + d[0], x[1] + d[1], wrap(x[2] + d[2])};
-          }};
+          })};
 }
 
 Manifold se3() {
   return {"se3",
           7,
           6,
-          [](std::span<const Value> x, std::span<const Value> d) {
+          plain([](std::span<const Value> x, std::span<const Value> d) {
             const Quaternion q{x[3], x[4], x[5], x[6]};
             const Vec3 moved = rotate(q, Vec3{{d[0], d[1], d[2]}});
             const Quaternion r = turned(x.subspan(3), d.subspan(3));
             return std::vector<Value>{x[0] + moved[0], x[1] + moved[1], x[2] + moved[2], r.w, r.x, r.y, r.z};
-          },
+          }),
           {{3, 4}}};
 }
 
@@ -79,7 +83,7 @@ Manifold sphere2() {
   return {"sphere2",
           3,
           2,
-          [](std::span<const Value> n, std::span<const Value> d) {
+          plain([](std::span<const Value> n, std::span<const Value> d) {
             autodiff::Graph& g = n[0].graph();
             const Value s = copysign(g.constant(1), n[2]), a = -1.0 / (s + n[2]), b = n[0] * n[1] * a;
             const Vec3 b1{{1 + s * n[0] * n[0] * a, s * b, -(s * n[0])}}, b2{{b, s + n[1] * n[1] * a, -n[1]}};
@@ -93,7 +97,7 @@ Manifold sphere2() {
             for (int k = 0; k < 3; ++k)
               r.push_back(n[size_t(k)] * cosine + (b1[k] * d[0] + b2[k] * d[1]) * sine);
             return r;
-          },
+          }),
           {{0, 3}}};
 }
 
