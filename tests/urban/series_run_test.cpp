@@ -376,6 +376,21 @@ TEST(SeriesRun, StoredViewFactorsGiveTheSame) {
   EXPECT_EQ(computed, c.read("tmrt/tmrt_20150621T1200.npy"));
 }
 
+TEST(SeriesRun, MeasurementsFartherApartThanStepsMeetTheirOwnHours) {
+  NEEDS_CPU();
+  Case c(12);
+  c.options.from = "2015-06-21T08:00";
+  c.options.outputs = {SeriesOutput::tmrt};
+  c.options.points = c.folder / "poi.csv";
+  write_file(c.options.points, "id,x,y\na,10.5,30.5\n");
+  write_file(c.folder / "m.csv", "time,Tmrt,Keast\n2015-06-21 08:00:00,20,100\n2015-06-21 12:00:00,40,150\n");
+  Context context(ContextOptions{.device = "cpu"});
+  const ValidationResult result = validate(context, {c.options, c.folder / "m.csv", {}});
+  ASSERT_EQ(result.variables.size(), 2u);
+  EXPECT_EQ(result.variables[0].first, "Ke");
+  for (const auto& [variable, agreement] : result.variables) EXPECT_EQ(agreement.n, 2) << variable;
+}
+
 TEST(SeriesRun, KronenhusetAgreesWithItsMeasurements) {
   NEEDS_CPU();
   const fs::path data = testing::data_folder() / "urban/kronenhuset";

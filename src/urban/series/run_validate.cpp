@@ -27,6 +27,10 @@ struct Pairs {
 
 std::vector<Pairs> pair_up(const SeriesResult& series, const MeasuredTable& measured,
                            const std::string& where) {
+  std::vector<io::CivilMinutes> times;
+  for (const std::string& time : series.times) times.push_back(io::parse_iso_time(time)->minutes);
+  const int64_t step_min =
+      times.size() > 1 ? std::min(measured.step_min, times[1] - times[0]) : measured.step_min;
   std::vector<Pairs> all;
   for (const auto& [column, values] : measured.columns) {
     const auto found = series.point_values.find(column);
@@ -34,10 +38,10 @@ std::vector<Pairs> pair_up(const SeriesResult& series, const MeasuredTable& meas
     if (found == series.point_values.end() || column == "Ta" || column == "RH" || column == "wind") continue;
     Pairs pairs{column, column == "Tmrt" ? "°C" : "W/m²", {}, {}, {}};
     for (size_t k = 0; k < series.times.size(); ++k) {
-      const auto time = io::parse_iso_time(series.times[k])->minutes;
+      const io::CivilMinutes time = times[k];
       for (size_t m = 0; m < measured.times.size(); ++m) {
         // Clocks that differ by some minutes mean the same interval.
-        if (std::abs(measured.times[m] - time) * 2 >= measured.step_min) continue;
+        if (std::abs(measured.times[m] - time) * 2 >= step_min) continue;
         if (!std::isfinite(values[m]) || !std::isfinite(found->second[k])) continue;
         pairs.hour.push_back(static_cast<double>(time % io::kMinutesPerDay) / 60);
         pairs.computed.push_back(found->second[k]);
