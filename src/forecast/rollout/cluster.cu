@@ -20,7 +20,7 @@ struct __align__(16) Piece {
 };
 struct Shared {
   float h[2][HIDDEN], rh[HIDDEN];
-  unsigned long long arrived[3];  // of h (two buffers) and r h
+  unsigned long long arrived[3];                                      // of h (two buffers) and r h
   __align__(16) float sums[1 + RESET_AFTER][3][kRows * kSlotStride];  // read four at a time
   float pre[3][kRows];
   float kept[4][32];  // by the head, of 32 steps: loss; sums of e, of e times logit, of h squared
