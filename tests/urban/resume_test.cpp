@@ -39,7 +39,7 @@ struct Sky {
   Numerics numerics = Numerics::exact;
 
   Sky() {
-    city.tdsm = {};  // so that the trunk ratio matters
+    city.tdsm = Raster();  // so that the trunk ratio matters
     options.patches = SkyPatches::p145;
   }
   SkyViewFactors compute(const TileOptions& tiles, TileReport* report = nullptr) const {

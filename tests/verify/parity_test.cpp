@@ -56,8 +56,8 @@ TEST_P(Parity, WithReferenceAndInterpreter) {
   if (!skipped.empty()) GTEST_SKIP() << skipped;
 }
 
-INSTANTIATE_TEST_SUITE_P(, Parity, testing::ValuesIn(runs()), [](const testing::TestParamInfo<Run>& info) {
-  return test_name(info.param.device + "_" + info.param.c->name);
+INSTANTIATE_TEST_SUITE_P(, Parity, testing::ValuesIn(runs()), [](const testing::TestParamInfo<Run>& run) {
+  return test_name(run.param.device + "_" + run.param.c->name);
 });
 
 TEST(Registry, MatchesNamesAndBeginnings) {
