@@ -114,6 +114,9 @@ bool flushed_result(Op op, const std::array<uint32_t, 3>& operands, int arity, u
     const auto f = [&](int k) { return m::from_bits<f32>(v[size_t(k)]); };
     const uint32_t want = uint32_t(evaluate<f32>(op, f(0), f(1), f(2)));
     if (may_flush_to(want, got) || (op == Op::fma && subnormal(want) && got - want + 1u <= 2u)) return true;
+    // Operands that are compared as zeros may be given back as they are.
+    const bool chosen = (op == Op::fmin || op == Op::fmax) && (got == operands[0] || got == operands[1]);
+    if (chosen && may_flush_to(got, 0) && (want & 0x7fffffffu) == 0) return true;
   }
   return false;
 }
