@@ -75,6 +75,8 @@ class Options(ProgramTest):
             for c in range(40, 70 - r // 3):
                 rows[r][c] = 9.0
         grid = lambda name, value: npy(self.path(name), [[value(r, c) for c in range(96)] for r in range(96)])
+        for r in range(70, 76):
+            rows[r][20:30] = [2.0] * 10  # plants on a terrace: heights above ground and absolute ones differ
         self.dsm = npy(self.path("dsm.npy"), rows)
         plant = lambda r, c: 70 <= r < 76 and 20 <= c < 30
         self.places = {"{dem}": grid("dem.npy", lambda r, c: 20.0 * (r > 30) + 1), "{cdsm}": grid("cdsm.npy", lambda r, c: 8.0 * plant(r, c)),
