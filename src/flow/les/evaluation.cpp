@@ -86,7 +86,8 @@ void Evaluation::make_fused() {
   Fused& fused = fused_.emplace();
   fused.shape = fused_shape(modes_, storage_, device_.info());
   const auto columns = [&](int64_t fields) {
-    return device_.allocate(storage_, {fields * members_, modes_.columns(), modes_.points_y, 2});
+    return device_.allocate(storage_,
+                            {fields * members_, modes_.columns(), modes_.points_y + fused.shape.pad, 2});
   };
   fields_ = columns(fused_fields(form_));
   products_ = columns(2);

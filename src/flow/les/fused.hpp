@@ -27,6 +27,7 @@ struct FusedShape {
   Modes modes;
   LineSpread rows, columns;
   bool early = false;  // states are loaded before the transforms, which hide the wait
+  int pad = 0;         // numbers between columns in memory, so that neighbours fall into several cache sets
   /// Groups of rows: each gives its largest speeds.
   int64_t row_groups() const { return rows.length ? columns.length / rows.lines : 0; }
   int64_t column_groups() const { return (modes.columns() + columns.lines - 1) / columns.lines; }

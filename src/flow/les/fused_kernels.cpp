@@ -61,6 +61,7 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
     shape.rows = spread_of(nx, 8, 8);
     shape.columns = spread_of(ny, 8, 8);
     shape.rows.buffers = shape.columns.buffers = 2;
+    shape.pad = 64 / (2 * int(sizeof(T)));
   } else {
     // As many points a lane as registers hold (two lines of them in rows, two and the states in columns), as few lanes a
     // group as keep neighbouring rows in one access. Two transforms at once wait for the same barriers.
