@@ -48,6 +48,13 @@ std::shared_ptr<T> keep(nb::object object) {
   });
 }
 
+/// What waits or computes, without the interpreter's lock.
+template <class F>
+auto freely(F work) {
+  const nb::gil_scoped_release free;
+  return work();
+}
+
 void bind_devices(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_kernels(nb::module_& module);

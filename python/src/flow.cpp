@@ -163,11 +163,7 @@ std::string rollout_file(OpenDevice& open, const nb::dict& given) {
 }
 
 nb::list budgets_of(const Solver& solver) {
-  std::vector<Budget> all;
-  {
-    const nb::gil_scoped_release free;
-    all = solver.budget();
-  }
+  auto all = freely([&] { return solver.budget(); });
   nb::list rows;
   for (const Budget& b : all) {
     nb::dict row;
@@ -177,11 +173,7 @@ nb::list budgets_of(const Solver& solver) {
   return rows;
 }
 nb::list spectra_of(const Solver& solver) {
-  std::vector<Spectra> all;
-  {
-    const nb::gil_scoped_release free;
-    all = solver.spectra();
-  }
+  auto all = freely([&] { return solver.spectra(); });
   nb::list rows;
   for (Spectra& s : all) {
     nb::dict row;
@@ -193,12 +185,6 @@ nb::list spectra_of(const Solver& solver) {
     rows.append(row);
   }
   return rows;
-}
-/// What waits, without the lock.
-template <class F>
-auto freely(F work) {
-  const nb::gil_scoped_release free;
-  return work();
 }
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 nb::dict dictionary_of(const NamedArrays& arrays) {
@@ -233,10 +219,7 @@ void bind_solver(nb::module_& module) {
       .def("set_vorticity",
            [](Solver& s, const nb::object& w) {
              const Array array = array_of(w, "lockstep.flow.Simulation, argument vorticity");
-             freely([&] {
-               s.set_vorticity(array);
-               return 0;
-             });
+             freely([&] { s.set_vorticity(array); });
            })
       .def("advance", &Solver::advance, Free())
       .def("set_end", &Solver::set_end)
@@ -261,10 +244,7 @@ void bind_solver(nb::module_& module) {
       .def("state", [](const Solver& s) { return dictionary_of(freely([&] { return s.state(); })); })
       .def("set_state", [](Solver& s, const nb::dict& given) {
         const NamedArrays arrays = arrays_of(given, "lockstep.flow.Simulation");
-        freely([&] {
-          s.set_state(arrays);
-          return 0;
-        });
+        freely([&] { s.set_state(arrays); });
       });
   module.def("flow_initial", [](const nb::dict& given) {
     Keywords k(given, "lockstep.flow.initial_field");

@@ -33,23 +33,16 @@ nb::object curve(const Numbers& steps, const Numbers& losses, const nb::dict& gi
       .take("out", out)
       .take("where", title)
       .done();
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
+  return from_json(freely([&] {
     const CurveForecast found = forecast_curve(steps, losses, o, title);
     if (!out.empty()) draw_forecast(out, steps, losses, found, title);
-    text = to_json(found);
-  }
-  return from_json(text);
+    return to_json(found);
+  }));
 }
 
 /// {column: (steps, values)}; columns with a flaw are left out.
 nb::dict read_log(const std::string& file) {
-  io::TrainingLog log;
-  {
-    const nb::gil_scoped_release free;
-    log = io::read_training_log(file);
-  }
+  io::TrainingLog log = freely([&] { return io::read_training_log(file); });
   nb::dict columns;
   for (io::LogColumn& column : log.columns) {
     if (column.flaw) continue;
@@ -62,12 +55,7 @@ nb::dict read_log(const std::string& file) {
 
 nb::object sweep(const Numbers& steps, const std::vector<Numbers>& losses, double check_every,
                  double first_check) {
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    text = to_json(stop_sweep({steps, losses}, {check_every, first_check}));
-  }
-  return from_json(text);
+  return from_json(freely([&] { return to_json(stop_sweep({steps, losses}, {check_every, first_check})); }));
 }
 
 // ── states ──
@@ -186,17 +174,14 @@ nb::object rollout(OpenDevice& open, const nb::object& model, const nb::dict& gi
   random.storage = precision;
   RolloutModel weights;
   if (nb::isinstance<nb::dict>(model)) weights = model_of(nb::cast<nb::dict>(model));
-  std::string text;
-  {
-    const std::string file =
-        own && !nb::isinstance<nb::dict>(model) ? nb::cast<std::string>(model) : std::string();
-    const nb::gil_scoped_release free;
+  const std::string file =
+      own && !nb::isinstance<nb::dict>(model) ? nb::cast<std::string>(model) : std::string();
+  return from_json(freely([&] {
     if (!file.empty()) weights = load_rollout_model(file, o.heads);
     if (!own) weights = random_rollout_model(random);
     check(weights, o.form, o.heads, "lockstep.forecast.rollout");
-    text = to_json(run_rollout(*open.context, weights, o));
-  }
-  return from_json(text);
+    return to_json(run_rollout(*open.context, weights, o));
+  }));
 }
 
 // ── training ──
@@ -242,12 +227,7 @@ nb::object train(OpenDevice& open, const nb::dict& given) {
   k.done();
   if (!decay.empty()) o.decay = nn::parse_decay(decay);
   if (o.trainer == "predictive") o.policy = predictive_policy(predict);
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    text = to_json(forecast::train(*open.context, o));
-  }
-  return from_json(text);
+  return from_json(freely([&] { return to_json(forecast::train(*open.context, o)); }));
 }
 
 // ── what decides on jumps, for trainers of other frameworks ──

@@ -91,14 +91,8 @@ nb::object example(OpenDevice& open, const nb::dict& given) {
       .take("tolerance", o.train.tolerance)
       .progress("progress", o.progress)
       .done();
-  pde::ExampleResult result;
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    result = pde::run_example(*open.context, o);
-    text = pde::to_json(result);
-  }
-  nb::dict d = nb::cast<nb::dict>(from_json(text)), fields;
+  pde::ExampleResult result = freely([&] { return pde::run_example(*open.context, o); });
+  nb::dict d = nb::cast<nb::dict>(from_json(pde::to_json(result))), fields;
   const size_t ny = size_t(result.cells[0]), nx = size_t(result.cells[1]);
   for (auto& [name, values] : result.train.fields) {
     const size_t components = values.size() / (ny * nx);

@@ -258,12 +258,7 @@ void bind_run(nb::module_& module, const char* name, Take take) {
     k.take("file", o.file).take("plot", o.plot).take("out", o.out);
     take(k, o);
     k.done();
-    std::string text;
-    {
-      const nb::gil_scoped_release free;
-      text = to_json(run(*open.context, o));
-    }
-    return from_json(text);
+    return from_json(freely([&] { return to_json(run(*open.context, o)); }));
   });
 }
 void take_loss(Keywords& k, RobustLoss& loss) {

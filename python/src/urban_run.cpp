@@ -83,14 +83,8 @@ nb::dict run_series(OpenDevice& open, const nb::dict& given) {
   Keywords k(given, "lockstep.urban.run");
   const SeriesOptions options = series_of(k);
   k.done();
-  SeriesResult result;
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    result = run(*open.context, options);
-    text = to_json(result).dump();
-  }
-  nb::dict d = nb::cast<nb::dict>(from_json(text));
+  SeriesResult result = freely([&] { return run(*open.context, options); });
+  nb::dict d = nb::cast<nb::dict>(from_json(to_json(result).dump()));
   d["times"] = nb::cast(result.times);
   nb::dict points;
   for (auto& [name, values] : result.point_values) {
@@ -106,24 +100,14 @@ nb::object validation(OpenDevice& open, const nb::dict& given) {
   ValidationOptions o;
   o.series = series_of(k);
   k.take("measured", o.measured).take("measured_utc_offset", o.measured_utc_offset_h).done();
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    text = to_json(validate(*open.context, o)).dump();
-  }
-  return from_json(text);
+  return from_json(freely([&] { return to_json(validate(*open.context, o)).dump(); }));
 }
 
 nb::object gates(OpenDevice& open, const nb::dict& given) {
   Keywords k(given, "lockstep.urban.gates");
   const SeriesOptions options = series_of(k);
   k.done();
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    text = to_json(run_gates(*open.context, options)).dump();
-  }
-  return from_json(text);
+  return from_json(freely([&] { return to_json(run_gates(*open.context, options)).dump(); }));
 }
 
 nb::object sample(const nb::dict& given) {
@@ -139,12 +123,7 @@ nb::object sample(const nb::dict& given) {
       .take("epsg", o.epsg)
       .progress("progress", o.on_progress)
       .done();
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    text = to_json(run(o)).dump();
-  }
-  return from_json(text);
+  return from_json(freely([&] { return to_json(run(o)).dump(); }));
 }
 
 Person person_of(const nb::dict& given) {

@@ -1,4 +1,4 @@
-// Products of matrices. Both forms add the products of an element in the order of k, so they give the same bits.
+// Products of matrices. All forms add the products of an element in the order of k, so they give the same bits.
 #include <fmt/format.h>
 
 #include "lockstep/kernel/vec.hpp"
@@ -146,12 +146,13 @@ void column_product(const At<R>& at, const Grid<T, R>& a, const Grid<T, R>& b, c
     if_(row0 + i < rows, [&] { element<R>(c, batch, row0 + i, column) = sum[i]; });
 }
 
-/// A lane has kStrip rows by two columns, from copies of a in strips of so many rows and of b in panels of
-/// two times kPanel<T> columns, both in the order of the additions: each is read from its beginning to its end, a
-/// panel out of the second cache for all strips.
+/// Columns of half a panel: a line of the cache.
 template <class T>
 constexpr int kPanel = 64 / int(sizeof(T));
 
+/// A lane has kStrip rows by two columns, from copies of a in strips of so many rows and of b in panels of
+/// two times kPanel<T> columns, both in the order of the additions: each is read from its beginning to its end, a
+/// panel out of the second cache for all strips.
 template <class T>
 void packed_product(const At<3>& at, const Grid<T, 3>& strips, const Grid<T, 3>& panels, const Out<T, 3>& c) {
   const Val<i32> rows = c.size(1), columns = c.size(2), height = (rows + (kStrip - 1)) / kStrip;

@@ -68,7 +68,7 @@ bool is_extent(const ir::Function& f, Id id) {
 /// c - extent where extent <= c, else c.
 struct Period {
   int axis = 0;
-  Id offset = ir::kNone, extent = ir::kNone;
+  Id coord = ir::kNone, offset = ir::kNone, extent = ir::kNone;
 };
 bool match_period(const ir::Function& f, Id id, Period& found) {
   const Instruction& i = f[id];
@@ -90,7 +90,7 @@ bool match_period(const ir::Function& f, Id id, Period& found) {
                    (pair(carried, Op::iadd, c, extent) || pair(carried, Op::iadd, extent, c));
   const bool high = pair(condition, Op::ile, extent, c) && pair(carried, Op::isub, c, extent);
   if (!low && !high) return false;
-  found = {int(f[coord].imm), f[shift].args[0], extent};
+  found = {int(f[coord].imm), coord, f[shift].args[0], extent};
   return true;
 }
 
@@ -160,12 +160,10 @@ ir::Function inside_form(const ir::Function& f) {
     for (Id id : block) {
       Period period;
       if (!match_period(f, id, period)) continue;
-      const Instruction& sum = f[f[id].args[2]];
-      const Id coord = f[sum.args[0]].op == Op::coord ? sum.args[0] : sum.args[1];
       Instruction& moved = inner[id];
       moved.op = Op::iadd;
       moved.flags = ir::kNoWrap;
-      moved.args = {coord, period.offset, ir::kNone, ir::kNone, ir::kNone};
+      moved.args = {period.coord, period.offset, ir::kNone, ir::kNone, ir::kNone};
     }
   compile::dead_code(inner);
   return inner;
