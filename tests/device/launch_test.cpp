@@ -152,7 +152,7 @@ TEST_P(Launch, NumbersAreHeldOrRefused) {
 }
 
 TEST_P(Launch, NumbersOfF64KeepAllTheirDigits) {
-  if (!device.info().limits.f64) GTEST_SKIP() << "no f64 on " << GetParam();
+  if (!device.info().limits.f64) GTEST_SKIP() << GetParam() << " has no f64";
   const Kernel k = kernel("test.f64", [](At<1> at, Out<f64, 1> out, Param<f64> v) { out[at] = v; });
   const Buffer out = device.allocate<f64>({1});
   for (const double v : {0.1, 1.0 / 3, -1e300, 0x1p-1074, 16777217.0, 9007199254740991.0}) {
