@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks of the source tree: include direction, file sizes, format, lint. One check per call; exit code 1 on a finding.
+"""Checks of the source tree: include direction, sizes, folders' READMEs, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|platform|language|file-size|format|tidy [ROOT]
+usage: check_house.py include-direction|platform|language|file-size|function-size|readme|format|tidy [ROOT]
 
 tidy checks .clang-tidy itself and, by it, the folder $LOCKSTEP_TIDY (default src/core, the lowest layer; src is all); $LOCKSTEP_BUILD
 (default build) holds compile_commands.json.
@@ -16,6 +16,9 @@ import sys
 
 SKIPPED_EXIT_CODE = 77
 LINE_LIMIT = 600
+FUNCTION_LIMIT = 80
+FUNCTION_FOLDERS = ("src/", "include/", "apps/", "python/", "examples/")
+README_LIMIT = 100
 SOURCE_SUFFIXES = (".cpp", ".hpp", ".h", ".cu", ".cuh", ".def", ".wgsl")
 TEXT_SUFFIXES = SOURCE_SUFFIXES + (".py", ".sh", ".cmake", ".txt", ".md", ".js", ".html")
 EXTENSIONLESS = ("run", "test", ".ci/run")
@@ -141,6 +144,62 @@ def check_file_size(root):
     return findings
 
 
+COMMENT_OR_TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
+TYPE_HEAD = re.compile(r"\b(?:namespace|struct|class|union|enum)\b[^()]*$")
+
+
+def functions_of(text):
+    """(first line, lines, head) of each outermost function, by its braces."""
+    text = COMMENT_OR_TEXT.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
+    opened, inside, last = [], 0, 0
+    for match in re.finditer(r"[{};]", text):
+        if match.group(0) == "{":
+            head = text[last:match.start()]
+            begins = not inside and ")" in head and not TYPE_HEAD.search(head)
+            inside += begins
+            opened.append((begins, match.start(), head.strip()))
+        elif match.group(0) == "}" and opened:
+            begins, start, head = opened.pop()
+            if begins:
+                inside -= 1
+                first = text.count("\n", 0, start) + 1
+                yield first, text.count("\n", 0, match.start()) + 2 - first, head.split("\n")[-1].strip()
+        last = match.end()
+
+
+def check_function_size(root):
+    findings, checked = [], 0
+    for name in files_of(root):
+        if not (name.startswith(FUNCTION_FOLDERS) and name.endswith((".cpp", ".hpp", ".h", ".cu", ".cuh"))):
+            continue
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for line, lines, head in functions_of(file.read()):
+                checked += 1
+                if lines > FUNCTION_LIMIT:
+                    findings.append(f"{name}:{line}: {lines} lines, at most {FUNCTION_LIMIT}: {head}")
+    print(f"function size: {checked} functions checked, {len(findings)} findings")
+    return findings
+
+
+def check_readme(root):
+    """Every folder under src with sources of its own begins with a README of a screen."""
+    names = files_of(root)
+    folders = {os.path.dirname(name) for name in names if name.startswith("src/") and name.endswith(SOURCE_SUFFIXES)}
+    while above := {os.path.dirname(folder) for folder in folders if folder != "src"} - folders:
+        folders |= above
+    findings = []
+    for folder in sorted(folders):
+        if f"{folder}/README.md" not in names:
+            findings.append(f"{folder}: no README.md: what is here, where to begin")
+            continue
+        with open(os.path.join(root, folder, "README.md"), encoding="utf-8") as file:
+            lines = sum(1 for _ in file)
+        if lines > README_LIMIT:
+            findings.append(f"{folder}/README.md: {lines} lines, at most {README_LIMIT}")
+    print(f"readme: {len(folders)} folders checked, {len(findings)} findings")
+    return findings
+
+
 def check_format(root):
     tool = shutil.which("clang-format-19")
     if not tool:
@@ -189,7 +248,8 @@ def check_tidy(root):
     return sorted(set(findings))
 
 
-CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "language": check_language, "file-size": check_file_size, "format": check_format, "tidy": check_tidy}
+CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "language": check_language, "file-size": check_file_size,
+          "function-size": check_function_size, "readme": check_readme, "format": check_format, "tidy": check_tidy}
 
 
 def main():

@@ -69,6 +69,26 @@ class CheckHouse(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("601 lines", text)
 
+    def test_long_functions_are_found(self):
+        body = "  f();  // }\n" * 78
+        good = {"src/a.cpp": 'namespace n {\nstruct S {\n  S() : a_(1) {}\n' + "  int a_;\n" * 90 + "};\nint f(int x) {\n" + body + "}\n}  // {\n",
+                "src/b.cpp": 'const char* t = R"(f() {\n' + "\n" * 90 + '})";\n', "tests/a.cpp": "void f() {\n" + body * 2 + "}\n"}
+        code, text = run("function-size", good)
+        self.assertEqual(code, 0, text)
+        self.assertIn("2 functions checked", text)
+        for head in ("void f() {\n", "void C::f() const\n    noexcept {\n", "namespace n {\nstruct S {\n  void f() {\n",
+                     "auto g = [](int x) {\n"):
+            code, text = run("function-size", {"src/a.cpp": head + body + "  g();\n}\n"})
+            self.assertEqual(code, 1, head)
+            self.assertIn("81 lines", text)
+
+    def test_folders_without_a_readme_are_found(self):
+        good = {"src/README.md": "x\n", "src/core/README.md": "x\n", "src/core/a.cpp": "", "tests/core/a.cpp": ""}
+        self.assertEqual(run("readme", good)[0], 0)
+        for more in ({"src/ir/a.cpp": ""}, {"src/core/deep/er/a.hpp": "", "src/core/deep/er/README.md": "x\n"},
+                     {"src/core/README.md": "x\n" * 101}):
+            self.assertEqual(run("readme", good | more)[0], 1, more)
+
     def test_unformatted_files_are_found(self):
         style = "BasedOnStyle: Google\n"
         code, text = run("format", {".clang-format": style, "src/a.cpp": "int  main( ) {return 0 ;}\n"})
