@@ -151,5 +151,35 @@ class ForecastRollout(ProgramTest):
         self.refuses("forecast", "rollout", "--gru", "lstm", saying="[--gru]")
 
 
+class Observe(ProgramTest):
+    def log(self):
+        path = self.path("log.csv")
+        with open(path, "w") as file:
+            file.write("step,loss\n")
+            for t in range(40):
+                file.write("%d,%.6f\n" % (10 * t, 0.4 + 2 * math.exp(-0.1 * t)))
+        return path
+
+    def test_a_log_is_learnt_and_rolled_out(self):
+        out = self.path("model.npz")
+        small = ["--hidden", "8", "--members", "2", "--device", "cpu"]
+        result = self.json_of("forecast", "observe", self.log(), "--out", out, *small)
+        self.assertEqual(result["observations"], 39)
+        self.assertEqual([p["step"] for p in result["predictions"]], [10 * t for t in range(1, 40)])
+        misses = [abs(math.log(p["predicted"] / p["loss"])) for p in result["predictions"][20:]]
+        self.assertAlmostEqual(result["error"], sum(misses) / len(misses), places=12)
+        ahead = self.json_of("forecast", "rollout", out, "--steps", "3", "--device", "cpu")
+        self.assertEqual(len(ahead["members"]), 2)
+        again = self.json_of("forecast", "observe", self.log(), "--out", self.path("more.npz"), "--model", out, "--device", "cpu")
+        self.assertNotEqual(again["error"], result["error"])
+
+    def test_refusals(self):
+        out = self.path("model.npz")
+        log = self.log()
+        self.refuses("forecast", "observe", log, "--out", out, "--model", out, "--hidden", "9", saying="--model")
+        self.refuses("forecast", "observe", log, "--out", out, "--rate", "0", saying="--rate")
+        self.refuses("forecast", "observe", log, "--out", out, "--window", "0", saying="--window")
+
+
 if __name__ == "__main__":
     unittest.main()

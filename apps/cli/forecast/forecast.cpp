@@ -9,6 +9,7 @@ void add_forecast(CommandList& commands, CLI::App& root) {
              "Example:\n  lockstep forecast rollout --hidden 256 --members 5 --steps 50 --json");
   add_forecast_curve(commands, *forecast.app);
   add_forecast_encode(commands, *forecast.app);
+  add_forecast_observe(commands, *forecast.app);
   add_forecast_sweep(commands, *forecast.app);
   add_forecast_rollout(commands, *forecast.app);
   add_forecast_train(commands, *forecast.app);

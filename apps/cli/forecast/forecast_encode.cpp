@@ -19,22 +19,6 @@ struct EncodeCommand {
   bool normalised = false;
 };
 
-// Columns that the features read, the loss among them; flaws of others do not matter.
-forecast::SignalTable signals_in(const io::TrainingLog& log, const std::string& loss,
-                                 const std::string& where) {
-  std::vector<forecast::SignalSeries> columns;
-  const auto add = [&](std::string_view name) {
-    const io::LogColumn& column = log.column(name);
-    columns.push_back({column.name, column.steps, column.values});
-  };
-  add(loss);
-  for (const forecast::SignalInfo& signal : forecast::signal_table()) {
-    const io::LogColumn* column = signal.name == loss ? nullptr : log.find(signal.name);
-    if (column && (column->flaw || !column->values.empty())) add(signal.name);
-  }
-  return forecast::signals_of(columns, loss, where);
-}
-
 int run_encode(const CommonOptions& common, const EncodeCommand& command) {
   Session session(common);
   const io::TrainingLog log = io::read_training_log(command.log);
@@ -69,6 +53,21 @@ int run_encode(const CommonOptions& common, const EncodeCommand& command) {
 }
 
 }  // namespace
+
+forecast::SignalTable signals_in(const io::TrainingLog& log, const std::string& loss,
+                                 const std::string& where) {
+  std::vector<forecast::SignalSeries> columns;
+  const auto add = [&](std::string_view name) {
+    const io::LogColumn& column = log.column(name);
+    columns.push_back({column.name, column.steps, column.values});
+  };
+  add(loss);
+  for (const forecast::SignalInfo& signal : forecast::signal_table()) {
+    const io::LogColumn* column = signal.name == loss ? nullptr : log.find(signal.name);
+    if (column && (column->flaw || !column->values.empty())) add(signal.name);
+  }
+  return forecast::signals_of(columns, loss, where);
+}
 
 void add_forecast_encode(CommandList& commands, CLI::App& forecast) {
   Command& command =

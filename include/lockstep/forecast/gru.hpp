@@ -45,6 +45,9 @@ class GruSequence {
  public:
   /// Throws InputError for sizes below 1 and storage other than f32 and f64.
   GruSequence(const Device& device, const GruShape& shape);
+  /// Over weights and gradients of the caller's, (parameter_count) each: W, U, b and, of reset_after, rb.
+  GruSequence(const Device& device, const GruShape& shape, const Buffer& weights, const Buffer& gradients);
+  static int64_t parameter_count(const GruShape& shape);
   ~GruSequence();
   GruSequence(GruSequence&&) noexcept;
   GruSequence& operator=(GruSequence&&) noexcept;
@@ -54,8 +57,9 @@ class GruSequence {
   /// x (T, B, I) and h0 (B, D). The states (T + 1, B, D) begin with h0.
   void forward(const Buffer& x, const Buffer& h0);
   Buffer states() const;
-  /// Gradients of sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x.
-  void backward(const Buffer& d_states);
+  /// Gradients of sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x. What goes from
+  /// a step to the one before is multiplied by `decay`.
+  void backward(const Buffer& d_states, double decay = 1);
   /// Of the weights, as GruWeights has them; rb of reset_after.
   struct Gradients {
     Buffer w, u, b, rb;

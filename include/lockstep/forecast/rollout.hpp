@@ -70,6 +70,8 @@ RolloutModel random_rollout_model(const RandomModelOptions& options);
 /// MODEL.npz by the names W_z W_r W_h, U_…, b_…, w, features, and optionally h0, rb_z rb_r rb_h, P P_b V V_b. Throws
 /// InputError, naming file and array, for one that is missing, of another shape or type, or not finite.
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads = Heads::classic);
+/// The arrays that load_rollout_model() reads.
+void save_rollout_model(const RolloutModel& model, const std::filesystem::path& path);
 /// Throws InputError, naming `where` and the array, where shapes or types disagree or a value is not finite.
 void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where);
 

@@ -2,6 +2,10 @@
 // the layer nn::Gru; here a step has rows of its own, a start and a gradient by it.
 #include <fmt/format.h>
 
+#include <array>
+#include <tuple>
+#include <utility>
+
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/gru.hpp"
 #include "lockstep/primitives.hpp"
@@ -13,12 +17,26 @@ namespace lockstep::forecast {
 struct GruSequence::State {
   Device device;
   GruShape s;
-  Buffer w, u, b, rb;                     // weights
+  Buffer weights, gradients;  // what w … rb and dw … drb are views of
+  Buffer w, u, b, rb;
   Buffer w_t, u_t, x_t, h_t, rh_t, ones;  // transposed, for products
   Buffer x, xw, states, zrn, extra;       // zrn: the gates; extra: r h, or h U_n + rb_n
   Buffer g, c;                            // of one step: (B, 3 D), (B, D)
   Buffer d_g, d_u, dw, du, db, drb, dx;   // gradients
   std::array<Buffer, 3> carried;          // to the step before; that of step 0 is the first; the last is 0
+
+  /// Views of `all`, (parameter_count): W, U, b and rb.
+  std::array<Buffer, 4> parts(const Buffer& all) const {
+    const int64_t d = s.hidden, in = s.inputs;
+    int64_t from = 0;
+    const auto next = [&](const Shape& shape, int64_t count) {
+      return all.rows(std::exchange(from, from + count), count).reshape(shape);
+    };
+    std::array<Buffer, 4> p{
+        next({in, 3 * d}, 3 * d * in), next({d, 3 * d}, 3 * d * d), next({3 * d}, 3 * d), {}};
+    if (!before()) p[3] = next({3 * d}, 3 * d);
+    return p;
+  }
 
   int64_t rows() const { return s.steps * s.batch; }
   bool before() const { return s.form == GruForm::reset_before; }
@@ -30,7 +48,6 @@ struct GruSequence::State {
       device.clear(buffer);
       return buffer;
     };
-    w = make({in, 3 * d}), u = make({d, 3 * d}), b = make({3 * d}), rb = make({3 * d});
     w_t = make({3 * d, in}), u_t = make({3 * d, d}), x_t = make({in, rows()}), h_t = make({d, rows()});
     ones = make({1, rows()});
     primitives::fill(device, ones, 1);
@@ -38,8 +55,7 @@ struct GruSequence::State {
     zrn = make({rows(), 3 * d}), extra = make({rows(), d});
     g = make({n_b, 3 * d}), c = make({n_b, d});
     for (Buffer& one : carried) one = make({n_b, d});
-    d_g = make({rows(), 3 * d}), dw = make({in, 3 * d}), du = make({d, 3 * d}), db = make({3 * d}),
-    drb = make({3 * d});
+    d_g = make({rows(), 3 * d});
     dx = make({t, n_b, in});
     if (before())
       rh_t = make({d, rows()});
@@ -89,7 +105,7 @@ struct GruSequence::State {
   }
 
   template <class T>
-  void backward(const Buffer& incoming) const {
+  void backward(const Buffer& incoming, double decay) const {
     const Extent extent{s.batch, s.hidden};
     const int64_t d = s.hidden;
     primitives::transpose(device, u, u_t);
@@ -107,6 +123,7 @@ struct GruSequence::State {
         primitives::matmul(device, step(d_u, t), u_t, c);
       }
       primitives::axpy(device, 1, c, direct);
+      if (decay != 1) primitives::scale(device, decay, direct);
     }
     weight_gradients();
   }
@@ -143,15 +160,34 @@ struct GruSequence::State {
   }
 };
 
-GruSequence::GruSequence(const Device& device, const GruShape& shape) : state_(std::make_unique<State>()) {
+GruSequence::GruSequence(const Device& device, const GruShape& shape)
+    : GruSequence(device, shape, device.allocate(shape.storage, {parameter_count(shape)}),
+                  device.allocate(shape.storage, {parameter_count(shape)})) {
+  device.clear(state_->weights);
+  device.clear(state_->gradients);
+}
+
+int64_t GruSequence::parameter_count(const GruShape& shape) {
   if (shape.steps < 1 || shape.batch < 1 || shape.inputs < 1 || shape.hidden < 1)
     throw InputError(fmt::format("{} steps, {} sequences, {} inputs, {} hidden", shape.steps, shape.batch,
                                  shape.inputs, shape.hidden),
                      "GruSequence", "1 or more of each");
+  return 3 * shape.hidden * (shape.inputs + shape.hidden + (shape.form == GruForm::reset_after ? 2 : 1));
+}
+
+GruSequence::GruSequence(const Device& device, const GruShape& shape, const Buffer& weights,
+                         const Buffer& gradients)
+    : state_(std::make_unique<State>()) {
   if (shape.storage != Storage::f32 && shape.storage != Storage::f64)
     throw InputError(fmt::format("elements of {}", name(shape.storage)), "GruSequence", "f32 or f64");
-  state_->device = device, state_->s = shape;
-  state_->allocate();
+  State& s = *state_;
+  s.device = device, s.s = shape;
+  s.expect(weights, {parameter_count(shape)}, "weights");
+  s.expect(gradients, {parameter_count(shape)}, "gradients");
+  s.weights = weights, s.gradients = gradients;
+  std::tie(s.w, s.u, s.b, s.rb) = std::tuple_cat(s.parts(weights));
+  std::tie(s.dw, s.du, s.db, s.drb) = std::tuple_cat(s.parts(gradients));
+  s.allocate();
 }
 GruSequence::~GruSequence() = default;
 GruSequence::GruSequence(GruSequence&&) noexcept = default;
@@ -165,10 +201,10 @@ void GruSequence::set_weights(const GruWeights& weights) {
   s.set(weights.w, {s.s.inputs, 3 * d}, s.w, "W");
   s.set(weights.u, {d, 3 * d}, s.u, "U");
   s.set(weights.b, {3 * d}, s.b, "b");
-  if (weights.rb.empty())
-    s.device.clear(s.rb);
-  else
+  if (!weights.rb.empty())
     s.set(weights.rb, {3 * d}, s.rb, "rb");
+  else if (!s.before())
+    s.device.clear(s.rb);
 }
 
 void GruSequence::forward(const Buffer& x, const Buffer& h0) {
@@ -180,11 +216,11 @@ void GruSequence::forward(const Buffer& x, const Buffer& h0) {
   s.s.storage == Storage::f64 ? s.forward<f64>() : s.forward<f32>();
 }
 
-void GruSequence::backward(const Buffer& d_states) {
+void GruSequence::backward(const Buffer& d_states, double decay) {
   const State& s = *state_;
   if (!s.x) throw InputError("backward before forward", "GruSequence", "forward first");
   s.expect(d_states, {s.s.steps, s.s.batch, s.s.hidden}, "gradient of states");
-  s.s.storage == Storage::f64 ? s.backward<f64>(d_states) : s.backward<f32>(d_states);
+  s.s.storage == Storage::f64 ? s.backward<f64>(d_states, decay) : s.backward<f32>(d_states, decay);
 }
 
 Buffer GruSequence::states() const { return state_->states; }

@@ -181,4 +181,21 @@ RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads) 
   return model;
 }
 
+void save_rollout_model(const RolloutModel& model, const std::filesystem::path& path) {
+  io::NpzArrays arrays;
+  const auto put = [&](const std::string& array, const Array& a) {
+    if (!a.empty()) arrays.emplace_back(array, a);
+  };
+  for (size_t g = 0; g < 3; ++g) {
+    put(fmt::format("W_{}", kGates[g]), model.w[g]);
+    put(fmt::format("U_{}", kGates[g]), model.u[g]);
+    put(fmt::format("b_{}", kGates[g]), model.b[g]);
+    put(fmt::format("rb_{}", kGates[g]), model.rb[g]);
+  }
+  put("w", model.head), put("features", model.features), put("h0", model.h0);
+  put("P", model.projection), put("P_b", model.projection_bias);
+  put("V", model.bins), put("V_b", model.bins_bias);
+  io::write_npz(path, arrays);
+}
+
 }  // namespace lockstep::forecast

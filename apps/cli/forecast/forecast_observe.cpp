@@ -1,0 +1,101 @@
+// `lockstep forecast observe`: an ensemble learns a logged training row by row.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "forecast_commands.hpp"
+#include "io/series/training_log.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/forecast/observe.hpp"
+#include "session.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+struct ObserveArguments {
+  std::string log, column, out, model, precision = "f32", gru = "reset-before", objective = "logarithmic";
+  int64_t history = forecast::kMostHistory, hidden = 128, members = 5, seed = 0, window = 3;
+  double rate = 1e-3, decay = 1, clip_norm = 5;
+};
+
+forecast::ObserveOptions options_of(const ObserveArguments& a) {
+  using forecast::GruForm, forecast::Objective;
+  return {.form = a.gru == "reset-after" ? GruForm::reset_after : GruForm::reset_before,
+          .objective = a.objective == "squared" ? Objective::squared : Objective::logarithmic,
+          .window = a.window,
+          .decay = a.decay,
+          .optimizer = {.schedule = {.rate = a.rate}, .clip_norm = a.clip_norm}};
+}
+
+forecast::RolloutModel start_of(const ObserveArguments& a) {
+  if (!a.model.empty()) {
+    const ObserveArguments usual;
+    const auto refuse = [](bool given, const char* option) {
+      if (given) throw InputError("of random weights, beside --model", option, "one of both");
+    };
+    refuse(a.hidden != usual.hidden, "--hidden");
+    refuse(a.members != usual.members, "--members");
+    refuse(a.seed != usual.seed, "--seed");
+    refuse(a.precision != usual.precision, "--precision");
+    return forecast::load_rollout_model(a.model);
+  }
+  return forecast::random_rollout_model({.hidden = a.hidden,
+                                         .members = a.members,
+                                         .features = forecast::kFeatures,
+                                         .seed = uint64_t(a.seed),
+                                         .storage = a.precision == "f64" ? Storage::f64 : Storage::f32});
+}
+
+int observe(const CommonOptions& common, const ObserveArguments& a) {
+  Session session(common);
+  const io::TrainingLog log = io::read_training_log(a.log);
+  const std::string loss = a.column.empty() ? log.loss().name : a.column;
+  const forecast::SignalTable table = signals_in(log, loss, a.log);
+  const forecast::ObserveRun run =
+      forecast::observe_log(session.context(), table, start_of(a), options_of(a), a.history);
+  forecast::save_rollout_model(run.model, a.out);
+  auto json = nlohmann::ordered_json::parse(forecast::to_json(run));
+  json["column"] = loss;
+  json["filled"] = table.filled;
+  json["out"] = a.out;
+  std::string text = fmt::format(
+      "{} observations; mean |log(predicted / loss)| over the later half {:.4g}, of the row before {:.4g}\n"
+      "model with states in {}; go on: lockstep forecast rollout {} --gru {}\n",
+      run.losses.size(), run.error, run.last_value_error, a.out, a.out, a.gru);
+  for (const std::string& filled : table.filled) text += "not in the log, filled: " + filled + "\n";
+  session.finish(std::move(json), text);
+  return 0;
+}
+
+}  // namespace
+
+void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
+  Command& command =
+      add_command(commands, forecast, "observe", "teach an ensemble a logged training, row by row");
+  auto a = std::make_shared<ObserveArguments>();
+  CLI::App& app = *command.app;
+  add_positional(app, "log", a->log, "a log (.csv, .jsonl, tfevents)", true);
+  add_file(app, "--out", a->out, "where weights and states go (.npz), for `forecast rollout`");
+  require(app, "--out");
+  add_file(app, "--model", a->model, "weights to begin with (.npz) instead of random ones");
+  add_integer(app, "--hidden", a->hidden, "hidden units of random weights (128)", "H", 1, 8192);
+  add_integer(app, "--members", a->members, "members of random weights (5)", "M", 1, 4096);
+  add_integer(app, "--seed", a->seed, "of random weights (0)", "S", 0, INT64_MAX);
+  add_choice(app, "--precision", a->precision, "type of random weights (f32)", {"f32", "f64"});
+  add_choice(app, "--gru", a->gru, "where the reset gate stands", {"reset-before", "reset-after"});
+  add_choice(app, "--objective", a->objective,
+             "logarithmic: squares of log(predicted / loss); squared: of predicted - loss",
+             {"logarithmic", "squared"});
+  add_integer(app, "--window", a->window, "steps that errors are followed back (3)", "K", 1, 1024);
+  add_number(app, "--decay", a->decay, "weight of each step further back (1)", "D", {.low = 0, .high = 1});
+  add_number(app, "--rate", a->rate, "Adam's learning rate (0.001)", "R", {.low = 0, .low_open = true});
+  add_number(app, "--clip-norm", a->clip_norm, "gradients beyond this norm are scaled down; 0: none (5)", "N",
+             {.low = 0});
+  add_text(app, "--column", a->column, "the loss (default: loss, train_loss, …)", "NAME");
+  add_integer(app, "--history", a->history, "rows that a state looks back on (1000)", "N", 1,
+              forecast::kMostHistory);
+  add_common(command, "lockstep forecast observe log.csv --out model.npz");
+  command.run = [&command, a] { return observe(command.common, *a); };
+}
+
+}  // namespace lockstep::cli

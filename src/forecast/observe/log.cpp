@@ -1,0 +1,72 @@
+// A log's rows as observations.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/error.hpp"
+#include "lockstep/forecast/observe.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+/// Rows of features: normalised but for the loss.
+std::vector<std::vector<double>> feature_rows(const Device& device, const SignalTable& log, int64_t history,
+                                              Storage storage) {
+  const EncodedStates states = encode_states(device, log, history, storage);
+  const Array normalised = states.normalised.to(Storage::f64), raw = states.features.to(Storage::f64);
+  std::vector<std::vector<double>> rows;
+  for (int64_t t = 0; t < log.rows(); ++t) {
+    const std::span<const double> row = normalised.as<double>().subspan(size_t(t * kFeatures), kFeatures);
+    rows.emplace_back(row.begin(), row.end());
+    rows.back()[0] = raw.as<double>()[size_t(t * kFeatures)];
+  }
+  return rows;
+}
+
+}  // namespace
+
+ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutModel& start,
+                       const ObserveOptions& options, int64_t history) {
+  if (log.rows() < 2) throw InputError(fmt::format("{} rows", log.rows()), "forecast observe", "two or more");
+  if (start.inputs() != kFeatures)
+    throw InputError(fmt::format("a model of {} features", start.inputs()), "forecast observe",
+                     fmt::format("{}, as the state encoder has", kFeatures));
+  return context.stage("forecast.observe", [&](const Device& device) {
+    ObserveRun run;
+    OnlineEnsemble ensemble(device, start, options);
+    const auto rows = feature_rows(device, log, history, start.storage());
+    const double* loss = log.values.data() + int64_t(Signal::loss) * log.rows();
+    const int64_t later = log.rows() / 2;
+    double misses = 0, kept = 0;
+    for (int64_t t = 0; t + 1 < log.rows(); ++t) {
+      run.steps.push_back(log.steps[size_t(t + 1)]);
+      run.losses.push_back(loss[t + 1]);
+      run.predicted.push_back(ensemble.observe(rows[size_t(t)], loss[t + 1]).predicted);
+      if (t < later) continue;
+      misses += std::abs(std::log(run.predicted.back() / loss[t + 1]));
+      kept += std::abs(std::log(loss[t] / loss[t + 1]));
+    }
+    const double count = double(std::max<int64_t>(log.rows() - 1 - later, 1));
+    run.error = misses / count, run.last_value_error = kept / count;
+    run.model = ensemble.model(rows.back());
+    return run;
+  });
+}
+
+std::string to_json(const ObserveRun& run) {
+  nlohmann::ordered_json json;
+  json["observations"] = run.losses.size();
+  json["error"] = run.error;
+  json["last_value_error"] = run.last_value_error;
+  json["members"] = run.model.members();
+  json["hidden"] = run.model.hidden();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (size_t t = 0; t < run.losses.size(); ++t)
+    rows.push_back({{"step", run.steps[t]}, {"loss", run.losses[t]}, {"predicted", run.predicted[t]}});
+  json["predictions"] = std::move(rows);
+  return json.dump();
+}
+
+}  // namespace lockstep::forecast
