@@ -10,7 +10,8 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "s
 
 def run(check, files):
     with tempfile.TemporaryDirectory() as root:
-        for name, text in files.items():
+        lists = "lockstep_application(urban)\nlockstep_application(pde)\nlockstep_application(solve)\n"
+        for name, text in ({"CMakeLists.txt": lists} | files).items():
             path = os.path.join(root, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:

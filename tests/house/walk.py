@@ -1,0 +1,109 @@
+"""What the tests of CONTRIBUTING's walks share: the code blocks of a section, a scratch copy with them, its build.
+
+Code blocks begin with the file that they belong to. The scratch copy lies in the build folder and is kept, so that a second run compiles
+little; what a walk does not touch is linked from the build itself.
+"""
+import os
+import re
+import shlex
+import subprocess
+import textwrap
+
+SKIPPED = 77
+CHECKS = ("include-direction", "platform", "language", "file-size", "readme")
+
+
+def section(source, title):
+    with open(os.path.join(source, "CONTRIBUTING.md"), encoding="utf-8") as file:
+        text = file.read()
+    start = text.index(f"## {title}")
+    end = text.find("\n## ", start + 1)
+    return text[start:end if end > 0 else len(text)]
+
+
+def blocks(text):
+    """(file, code) of each code block that names its file."""
+    for code in re.findall(r"```(?:cpp|cmake|markdown)\n(.*?)^ *```", text, re.S | re.M):
+        first, rest = textwrap.dedent(code).split("\n", 1)
+        named = re.fullmatch(r"(?://|#) (\S+)", first)
+        if named:
+            yield named.group(1), rest
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+def behind_last(text, pattern, line):
+    """The text with a line behind the last one that matches."""
+    at = list(re.finditer(rf"^{pattern}.*\n", text, re.M))[-1].end()
+    return text[:at] + line + text[at:]
+
+
+def is_tree(source):
+    return subprocess.run(["git", "-C", source, "rev-parse"], capture_output=True).returncode == 0
+
+
+def write(path, data):
+    """Writes what differs only, so that files keep their times."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            if file.read() == data:
+                return
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def copy_tracked(source, scratch, edits):
+    """The tracked files, and those of `edits` (name: text) changed or new."""
+    listed = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, check=True).stdout
+    for name in listed.decode().split("\0"):
+        if name and name not in edits and os.path.isfile(os.path.join(source, name)):
+            with open(os.path.join(source, name), "rb") as file:
+                write(os.path.join(scratch, name), file.read())
+    for name, text in edits.items():
+        write(os.path.join(scratch, name), text.encode())
+
+
+def configure(scratch, build, *options):
+    """Only to prove something, and quickly: no examples, no optimisation."""
+    subprocess.run(["cmake", "-G", "Ninja", "-S", scratch, "-B", build, "-DCMAKE_BUILD_TYPE=", "-DCMAKE_CXX_FLAGS=-O0",
+                    "-DLOCKSTEP_LLVM_LINK=shared", "-DLOCKSTEP_EXAMPLES=OFF",
+                    f"-DLOCKSTEP_WGPU_INCLUDE_DIR={os.environ.get('LOCKSTEP_WGPU_INCLUDE_DIR', '')}", *options],
+                   check=True, stdout=subprocess.DEVNULL)
+
+
+def check_house(scratch, new_files):
+    """The scratch copy passes the checks, and its new sources the formatter."""
+    lonely = os.environ | {"GIT_CEILING_DIRECTORIES": os.path.dirname(scratch)}
+    for check in CHECKS:
+        done = subprocess.run(["python3", os.path.join(scratch, "scripts", "check_house.py"), check, scratch],
+                              text=True, capture_output=True, env=lonely)
+        assert done.returncode == 0, done.stdout + done.stderr
+    sources = [name for name in new_files if name.endswith((".cpp", ".hpp"))]
+    try:
+        subprocess.run(["clang-format-19", "--dry-run", "-Werror", *sources], cwd=scratch, check=True)
+    except FileNotFoundError:
+        print("clang-format-19 is not installed: the blocks' format was not checked")
+
+
+def link_as(build, program, objects, out):
+    """Links `objects` instead of, or with `None` among them beside, a program's own, with the libraries that the build has for it."""
+    commands = subprocess.run(["ninja", "-C", build, "-t", "commands", f"bin/{program}"], text=True, capture_output=True,
+                              check=True).stdout.splitlines()
+    words = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
+    own = [word for word in words if word.endswith(".o")]
+    if not all(os.path.exists(os.path.join(build, word)) for word in words if word.endswith((".a", ".o")) and not os.path.isabs(word)):
+        return False
+    wanted = [name for entry in objects for name in (own if entry is None else [entry])]
+    line, placed = [], False
+    for word in words:
+        if word not in own:
+            line.append(out if word == f"bin/{program}" else word)
+        elif not placed:
+            line += wanted
+            placed = True
+    subprocess.run(line, cwd=build, check=True)
+    return True
