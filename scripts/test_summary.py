@@ -20,6 +20,7 @@ LANES = {
     "software WebGPU": ["device_webgpu", "fuzz_webgpu"],
     "NVRTC": ["compile_cuda"],
     "golden data": ["urban_model", "solve_graphs"],
+    "ThreadSanitizer": ["threads", "threads_cuda"],
     "command line": ["cli_.*"],
     "source tree": ["house_.*"],
 }

@@ -47,7 +47,10 @@ LOSS = {
     "--spacing": ([], ["--spacing", "0.3,0.2,0.3"]), "--dt": ([], ["--dt", "0.1"]), "--boundary": ([], ["--boundary", "x=clamp"]),
     "--order": ([], ["--order", "4"]), "--weights": ([], ["--weights", "1,3"]), "--terms": ([], ["--terms", "transport"]),
     "--kernel": (["--device", "interp"], ["--kernel", "reference"]), "--gradients": ([], ["--gradients", "none"]),
-    "--out": (None, ["--out", "{out}/g.npz"]),
+    "--out": (None, ["--out", "{out}/g.npz"]), "--boundary-sigma": (["--boundary", "clamp"], ["--boundary-sigma", "node_mirror"]),
+    **{"--boundary-u" + c: (["--boundary", "clamp"], ["--boundary-u" + c, "reflect_odd"]) for c in "xyz"},
+    "--boundary-p": (["--boundary", "clamp"], ["--boundary-p", "reflect_odd"]),
+    "--parameters": (["--boundary", "x=ghost:@b", "--parameters", "b=0"], ["--parameters", "b=1"]),
 }
 REFUSED = {
     "urban": [["shadows", *SUN, *AT], ["shadows"], ["shadows", "--azimuth", "3"], ["shadows", *SUN, "--latitude", "9"],
@@ -152,10 +155,14 @@ class Options(ProgramTest):
     def test_pde_loss(self):
         path = write_npz(self.path("in.npz"), frames(mask=True))
         def base(option, more):
+            for word in set(more):  # the last of two
+                while more.count(word) > 1 and word.startswith("--"):
+                    at = more.index(word)
+                    more = more[:at] + more[at + 2:]
             place = [a for k in range(0, len(PLACE), 2) if PLACE[k] not in more for a in PLACE[k:k + 2]]
             out = [] if option == "--out" else ["--out", self.path("out", "g.npz")]
             return [path, *place, *out, *([] if "--device" in more else ["--device", "cpu"]), *more]
-        self.walk(["pde", "loss"], base, LOSS)
+        self.walk(["pde", "loss"], base, {**LOSS, "--residuals": ([], ["--residuals", "{out}/r.npz"])})
         trajectory = {k: v for k, v in LOSS.items() if k != "--kernel"}
         trajectory["--kernel"] = (["--device", "interp"], ["--kernel", "fused"])
         self.walk(["pde", "trajectory"], base, trajectory)

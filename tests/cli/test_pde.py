@@ -152,6 +152,112 @@ class Loss(PdeTest):
         self.assertIn("[GPU] pde.loss failed: ", run(*command, "--device", "webgpu", env=fault).stderr)
 
 
+class Sides(PdeTest):
+    """Boundaries by component, values of sides by name, and derivatives by them."""
+    BOX = "x-=dirichlet_face:@west,x+=clamp,y=no_slip,z-=clamp,z+=ghost:@top"
+
+    def given(self, seed=5):
+        rand = random.Random(seed)
+        return {"west": ("<f8", (NZ, NY), [rand.uniform(-1, 1) for _ in range(NZ * NY)]), "top": ("<f8", (), [0.7])}
+
+    def test_names_are_numbers(self):
+        arrays = frames(2)
+        want_json, want = self.loss(arrays, "--boundary", "x-=dirichlet_face:0.3,x+=clamp,y=no_slip,z-=clamp,z+=ghost:0.7", "--kernel", "reference")
+        flat = {"west": ("<f8", (NZ, NY), [0.3] * (NZ * NY)), "top": ("<f8", (), [0.7])}
+        by_file, got = self.loss({**arrays, **flat}, "--boundary", self.BOX)
+        self.assertAlmostEqual(by_file["loss"], want_json["loss"], delta=1e-12 * want_json["loss"])
+        self.assert_close({k: v for k, v in got.items() if k in want}, want, 1e-12)
+        self.assertEqual(set(got) - set(want), {"d_west", "d_top"})
+        by_option, _ = self.loss({**arrays, "west": flat["west"]}, "--boundary", self.BOX, "--parameters", "top=0.7")
+        self.assertEqual(by_option["loss"], by_file["loss"])
+
+    def test_derivatives_by_values(self):
+        # The residuals are linear in a side's values, so the loss is quadratic and central differences are exact.
+        arrays, given = frames(4, mask=True), self.given()
+        command = ("--boundary", self.BOX, "--terms", "all,viscosity:0.3,divergence:2", "--weights", "1.5,0.5")
+        document, got = self.loss({**arrays, **given}, *command)
+        def at(name, k, by):
+            moved = {**given, name: (*given[name][:2], [v + by * (i == k) for i, v in enumerate(given[name][2])])}
+            return self.loss({**arrays, **moved}, *command, "--gradients", "none")[0]["loss"]
+        for name, k in (("west", 3), ("west", 40), ("top", 0)):
+            slope = at(name, k, 0.5) - at(name, k, -0.5)
+            self.assertAlmostEqual(got["d_" + name][2][k], slope, delta=1e-9 * (1 + abs(slope)), msg=name)
+        self.assertAlmostEqual(document["by_number"]["top"], got["d_top"][2][0], delta=1e-12)
+        loss_at = lambda nu: self.loss({**arrays, **given}, *(c.replace("0.3,", nu + ",") for c in command), "--gradients", "none")[0]["loss"]
+        self.assertAlmostEqual(document["by_number"]["viscosity"], (loss_at("0.8") - loss_at("0.2")) / 0.6 - 0.4 * (loss_at("0.8") - 2 * loss_at("0.5") + loss_at("0.2")) / 0.18,
+                               delta=1e-8 * abs(document["by_number"]["viscosity"]))
+
+    def test_components(self):
+        arrays = frames(6)
+        # A vector at a wall that does not let it slip is three odd components; one that slips is odd along its normal.
+        for vector, components in (("no_slip", ("reflect_odd",) * 3), ("x=free_slip,y=clamp,z=clamp", ("x=reflect_odd,y=clamp,z=clamp", "clamp", "clamp"))):
+            want, wanted = self.loss(arrays, "--boundary", vector)
+            own = [word for name, spec in zip(("ux", "uy", "uz"), components) for word in ("--boundary-" + name, spec)]
+            common = "clamp"  # of sigma: even
+            got, gradients = self.loss(arrays, "--boundary", common, *own)
+            self.assertAlmostEqual(got["loss"], want["loss"], delta=1e-12 * want["loss"])
+            self.assert_close(gradients, wanted, 1e-12)
+            one, _ = self.loss(arrays, "--boundary", vector, "--boundary-uz", vector, "--boundary-sigma", vector)
+            self.assertAlmostEqual(one["loss"], want["loss"], delta=1e-12 * want["loss"])
+        lid, _ = self.loss(arrays, "--boundary", "no_slip", "--boundary-ux", "x=reflect_odd,y-=reflect_odd,y+=dirichlet_face:@lid,z=reflect_odd", "--parameters", "lid=0")
+        still, _ = self.loss(arrays, "--boundary", "no_slip")
+        self.assertAlmostEqual(lid["loss"], still["loss"], delta=1e-12 * still["loss"])
+
+    def test_values_in_time(self):
+        frames_of = [frames(k) for k in (1, 2)]
+        sigma, u = ([a[name + str(k)][2] for a in frames_of for k in range(3)][:5] for name in ("sigma", "u"))
+        rand = random.Random(9)
+        west, top = ([[rand.uniform(-1, 1) for _ in range(n)] for _ in range(5)] for n in (NZ * NY, 1))
+        write_npz(self.path("run.npz"), {"sigma": ("<f8", (5, NZ, NY, NX), sum(sigma, [])), "u": ("<f8", (5, 3, NZ, NY, NX), sum(u, [])),
+                                         "west": ("<f8", (5, NZ, NY), sum(west, [])), "top": ("<f8", (5,), sum(top, []))})
+        document = self.json_of("pde", "trajectory", self.path("run.npz"), *PLACE, "--boundary", self.BOX, "--out", self.path("t.npz"))
+        got = read_npz(self.path("t.npz"))
+        total, d_west = 0.0, [0.0] * (5 * NZ * NY)
+        for n in range(1, 4):
+            one = {"west": ("<f8", (NZ, NY), west[n]), "top": ("<f8", (), top[n])}
+            for level in range(3):
+                one["sigma%d" % level] = ("<f8", (NZ, NY, NX), sigma[n - 1 + level])
+                one["u%d" % level] = ("<f8", (3, NZ, NY, NX), u[n - 1 + level])
+            single, gradients = self.loss(one, "--boundary", self.BOX)
+            total += single["loss"]
+            d_west[n * NZ * NY:(n + 1) * NZ * NY] = gradients["d_west"][2]
+            self.assertAlmostEqual(got["d_top"][2][n], gradients["d_top"][2][0], delta=1e-9)
+        self.assertAlmostEqual(document["loss"], total, delta=1e-12 * total)
+        self.assert_close({"d_west": got["d_west"]}, {"d_west": ("<f8", (5, NZ, NY), tuple(d_west))}, 1e-12)
+        self.assertEqual(got["d_top"][2][0], 0)
+
+    def test_residual_fields(self):
+        arrays = frames(7, mask=True)
+        document, _ = self.loss(arrays, "--weights", "2,3", "--residuals", self.path("r.npz"))
+        fields = read_npz(self.path("r.npz"))
+        self.assertEqual({k: v[1] for k, v in fields.items()}, {"r_sigma": (NZ, NY, NX), "r_u": (3, NZ, NY, NX)})
+        mask = arrays["mask"][2]
+        for name, weight in (("sigma", 2), ("u", 3)):
+            want = weight / CELLS * sum(mask[i % CELLS] * r * r for i, r in enumerate(fields["r_" + name][2]))
+            self.assertAlmostEqual(document["loss_" + name], want, delta=1e-12 * want)
+
+    def test_refusals(self):
+        good = {**frames(), **self.given()}
+        path = write_npz(self.path("in.npz"), good)
+        command = ("pde", "loss", path, *PLACE)
+        self.refuses(*command, "--boundary", "x=ghost:@north", saying="no array north")
+        self.refuses(*command, "--parameters", "lid=1", saying="parameter lid that no boundary names")
+        self.refuses(*command, "--boundary", self.BOX, "--parameters", "top=1", saying="a parameter and an array top")
+        self.refuses(*command, "--boundary", self.BOX, "--parameters", "top", saying="--parameters")
+        self.refuses(*command, "--boundary", "y=ghost:@west", saying="west")
+        self.refuses(*command, "--boundary", "x=ghost:@sigma0", saying="array sigma0 of shape")
+        self.refuses(*command, "--boundary", self.BOX, "--kernel", "reference", saying="the reference")
+        self.refuses(*command, "--boundary-ux", "clamp", "--kernel", "reference", saying="the reference")
+        self.refuses(*command, "--boundary-ux", "x=wall", saying="wall")
+        self.refuses(*command, "--boundary-ux", "x=clamp", saying="periodic")
+        self.refuses(*command, "--boundary-p", "periodic", saying="--boundary-p")
+        self.refuses(*command, "--boundary-sigma", "periodic", "--terms", "momentum", saying="--boundary-sigma")
+        self.refuses(*command, "--residuals", path, saying="is the input")
+        self.refuses(*command, "--residuals", self.path("o.npz"), "--out", self.path("o.npz"), saying="--out")
+        write_npz(path, {**good, "top": ("<f8", (), [math.nan])})
+        self.refuses(*command, "--boundary", self.BOX, saying="array top is not finite")
+
+
 class Refusals(PdeTest):
     def refuses_loss(self, arrays, *more, saying=""):
         write_npz(self.path("bad.npz"), arrays)

@@ -17,14 +17,21 @@ namespace {
 
 using Run = pde::RunResult (*)(Context&, const pde::NamedArrays&, const pde::RunOptions&);
 
-/// Nothing may be asked for that could not be written, and no input overwritten.
+/// Nothing may be asked for that could not be written, and no file overwritten that is another one's.
 void check_output(const PdeOptions& options) {
-  if (options.out.empty()) return;
-  if (options.gradients == "none")
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code unknown;
+    return std::filesystem::equivalent(a, b, unknown) ||
+           std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
+  };
+  for (const auto& [option, file] :
+       {std::pair{"--out", &options.out}, std::pair{"--residuals", &options.residuals}})
+    if (!file->empty() && same(*file, options.input))
+      throw InputError(fmt::format("{} is the input", *file), option, "another file");
+  if (!options.out.empty() && !options.residuals.empty() && same(options.out, options.residuals))
+    throw InputError(fmt::format("{} is --out too", options.residuals), "--residuals", "another file");
+  if (!options.out.empty() && options.gradients == "none")
     throw InputError("nothing to write with --gradients none", "--out", "other gradients, or no --out");
-  std::error_code unknown;
-  if (std::filesystem::equivalent(options.out, options.input, unknown))
-    throw InputError(fmt::format("{} is the input", options.out), "--out", "another file");
 }
 
 pde::NamedArrays read_arrays(const std::string& path) {
@@ -46,13 +53,15 @@ int run(const CommonOptions& common, const PdeOptions& options, Run work) {
   auto document = nlohmann::ordered_json::parse(to_json(result));
   std::string text = fmt::format("loss {:.9g}\n", result.loss);
   for (const auto& [name, value] : result.terms) text += fmt::format("  {} {:.9g}\n", name, value);
-  if (!options.out.empty()) {
-    session.host_stage("write", [&] {
-      io::write_npz(options.out, io::NpzArrays(result.gradients.begin(), result.gradients.end()));
-    });
-    document["out"] = options.out;
-    text += fmt::format("gradients: {}\n", options.out);
-  }
+  for (const auto& [name, slope] : result.by_number) text += fmt::format("  by {} {:.9g}\n", name, slope);
+  const auto write = [&](const std::string& file, const auto& named, const char* member, const char* what) {
+    if (file.empty()) return;
+    session.host_stage("write", [&] { io::write_npz(file, io::NpzArrays(named.begin(), named.end())); });
+    document[member] = file;
+    text += fmt::format("{}: {}\n", what, file);
+  };
+  write(options.out, result.gradients, "out", "gradients");
+  write(options.residuals, result.residuals, "residuals", "residual fields");
   session.finish(std::move(document), text);
   return 0;
 }
@@ -63,6 +72,8 @@ void add_run(CommandList& commands, CLI::App& parent, const std::string& name, c
   Command& command = add_command(commands, parent, name, help);
   auto options = std::make_shared<PdeOptions>();
   add_pde_options(*command.app, *options, kernels, gradients);
+  if (name == "loss")
+    add_file(*command.app, "--residuals", options->residuals, "where the residual fields go (.npz)");
   add_common(command, example);
   command.run = [&command, options, work] { return run(command.common, *options, work); };
 }
@@ -79,6 +90,11 @@ void add_pde(CommandList& commands, CLI::App& root) {
              "Boundaries: periodic, clamp, reflect_even, reflect_odd, free_slip, no_slip, dirichlet_face:b, "
              "ghost_zero, ghost:c,\n"
              "node_mirror, one_sided1, one_sided2; for all, by axis (x=…) or by side (x-=…, x+=…).\n"
+             "A value may be a name, dirichlet_face:@lid: of --parameters, or an array lid of the input: a "
+             "number (), a\n"
+             "profile (nz,ny) of a side of x, (nz,nx) of y, (ny,nx) of z; of a trajectory also one each "
+             "level, (T,) and (T,…).\n"
+             "Their derivatives go to d_lid of --out.\n"
              "Example:\n  lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
   add_run(commands, *pde.app, "loss", "loss and gradients of three time levels", pde::run_loss,
           {"auto", "fused", "two-sweep", "two-kernel", "reference"}, {"all", "t1", "t1t2", "none"},

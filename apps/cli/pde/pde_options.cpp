@@ -8,6 +8,19 @@
 
 namespace lockstep::cli {
 
+namespace {
+
+struct FieldOption {
+  const char *field, *option, *what;
+};
+constexpr FieldOption kFields[] = {{"sigma", "--boundary-sigma", "sigma"},
+                                   {"ux", "--boundary-ux", "the x component of u"},
+                                   {"uy", "--boundary-uy", "the y component of u"},
+                                   {"uz", "--boundary-uz", "the z component of u"},
+                                   {"p", "--boundary-p", "p"}};
+
+}  // namespace
+
 void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string>& kernels,
                      const std::vector<std::string>& gradients) {
   add_positional(app, "IN.npz", o.input, "arrays of the fields (see lockstep pde --help)", true);
@@ -17,6 +30,13 @@ void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string
   require(app, "--dt");
   add_text(app, "--boundary", o.boundary,
            "periodic (default), or x=clamp,y=no_slip,…, or x-=dirichlet_face:1,…", "SPEC");
+  for (const auto& [field, option, what] : kFields)
+    add_text(app, option, o.boundaries[field], fmt::format("of {} instead of --boundary", what), "SPEC");
+  add_text(app, "--parameters", o.parameters,
+           "numbers of sides with a name, lid=1,… for y+=dirichlet_face:@lid; names that are not here are "
+           "arrays of "
+           "IN.npz: a number (), or a profile over the side",
+           "LIST");
   add_choice(app, "--order", o.order, "order of central differences (default 2)", {"2", "4", "6", "8"});
   add_text(app, "--weights", o.weights, "weights of the sigma and the u term (default 1,1)", "WS,WU");
   add_text(app, "--terms", o.terms,
@@ -118,7 +138,16 @@ pde::RunOptions parse_run(const PdeOptions& options) {
   run.dt = options.dt;
   run.order = std::stoi(options.order);
   run.boundary = pde::Boundary::parse(options.boundary);
+  for (const auto& [field, spec] : options.boundaries)
+    if (!spec.empty()) run.boundaries.emplace(field, pde::Boundary::parse(spec));
+  for (const auto& [name, value] : assignments(options.parameters, "--parameters"))
+    run.parameters[name] = number_of(value, "--parameters");
   run.terms = parse_terms(options);
+  if (run.boundaries.count("p") && !run.terms.pressure)
+    throw InputError("a boundary of p without its term", "--boundary-p", "--terms with pressure");
+  if (run.boundaries.count("sigma") && !run.terms.sigma_transport)
+    throw InputError("a boundary of sigma without its term", "--boundary-sigma", "--terms with transport");
+  run.residuals = !options.residuals.empty();
   run.gradients = parse_gradients(options.gradients);
   run.reference = options.kernel == "reference";
   run.path = parse_path(options.kernel);

@@ -1,6 +1,7 @@
 // Options that the pde commands share.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace lockstep::cli {
 /// Options of the loss, as typed.
 struct PdeOptions {
   std::string input, spacing, boundary = "periodic", weights = "1,1", terms = "all", kernel = "auto", out;
+  std::map<std::string, std::string> boundaries;  // by field, as pde::RunOptions has them
+  std::string parameters, residuals;
   std::string order = "2", gradients = "all";
   double dt = 0;
 };

@@ -23,6 +23,13 @@ struct RunOptions {
   std::array<double, 3> spacing{1, 1, 1};  // of cells along x, y, z
   double dt = 1;
   Boundary boundary;
+  /// Of "sigma", "ux", "uy", "uz" or "p" instead of `boundary`.
+  std::map<std::string, Boundary> boundaries;
+  /// Numbers that boundaries name (`dirichlet_face:@lid`). Names that are not here are arrays: a number (), for a
+  /// trajectory one for each level (T,), or a profile with a number for each cell of the side, (nz, ny) for a side of
+  /// x, (nz, nx) of y, (ny, nx) of z, for a trajectory also (T, …).
+  std::map<std::string, double> parameters;
+  bool residuals = false;  // of run_loss: the residual fields too
   int order = 2;
   TransportOptions terms;
   Gradients gradients = Gradients::all;
@@ -36,7 +43,11 @@ struct RunResult {
   std::vector<std::pair<std::string, double>> terms;  // weighted losses by name
   double loss = 0;                                    // their sum
   std::vector<std::pair<std::string, Array>>
-      gradients;  // d_sigma0 … d_u2, or d_sigma and d_u of a trajectory
+      gradients;  // d_sigma0 … d_u2, or d_sigma and d_u of a trajectory; d_NAME of what boundaries name
+  /// r_sigma (nz, ny, nx), r_u (3, nz, ny, nx), r_divergence, r_speed, where they were asked for.
+  std::vector<std::pair<std::string, Array>> residuals;
+  /// Derivatives of the loss by single numbers: by name what boundaries name, and "viscosity".
+  std::vector<std::pair<std::string, double>> by_number;
   Mesh mesh;
   int64_t levels = 3;
   std::string kernel;        // the path taken, or "reference"

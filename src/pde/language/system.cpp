@@ -256,40 +256,4 @@ std::shared_ptr<const Plan> System::plan() const {
   return state_->finished;
 }
 
-System transport(int dimensions, const TransportOptions& o) {
-  System s(dimensions);
-  const Field sigma = s.field("sigma"), u = s.vector("u");
-  if (o.sigma_transport) {
-    Value r = s.dt(sigma) + s.advect(u, sigma, 0, o.upwind);
-    if (o.sigma_divergence) r = r + s.at(sigma) * s.div(u);
-    s.residual("sigma", r, o.weight_sigma);
-  }
-  if (o.momentum) {
-    std::optional<Field> p, force;
-    if (o.pressure) p = s.field("p");
-    if (o.forcing) force = s.vector("force");
-    for (int c = 0; c < dimensions; ++c) {
-      Value r = s.dt(u, c) + s.advect(u, u, c, o.upwind);
-      if (o.viscosity != 0) r = r - o.viscosity * s.laplacian(u, c);
-      if (p) r = r + s.d(*p, c);
-      if (force) r = r - s.at(*force, c);
-      s.residual("u", r, o.weight_u);
-    }
-  }
-  if (o.weight_divergence != 0) s.residual("divergence", s.div(u), o.weight_divergence);
-  if (o.weight_speed != 0)
-    for (int c = 0; c < dimensions; ++c) s.residual("speed", s.at(u, c), o.weight_speed);
-  return s;
-}
-
-System incompressible_flow(double weight_divergence) {
-  System s(3);
-  const Field u = s.vector("u"), p = s.field("p");
-  const Value nu = s.parameter("nu");
-  for (int c = 0; c < 3; ++c)
-    s.residual("momentum", s.dt(u, c) + s.advect(u, u, c) + s.d(p, c) - nu * s.laplacian(u, c));
-  s.residual("divergence", s.div(u), weight_divergence);
-  return s;
-}
-
 }  // namespace lockstep::pde

@@ -5,90 +5,11 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/pde/run.hpp"
-#include "pde/reference.hpp"
+#include "pde/run/run_parts.hpp"
+#include "pde/run/side_values.hpp"
 
 namespace lockstep::pde {
 namespace {
-
-/// The arrays of a run, checked one by one; the first one fixes element type and cells.
-class CheckedArrays {
- public:
-  CheckedArrays(const NamedArrays& arrays, const std::string& where) : arrays_(arrays), where_(where) {}
-
-  /// A field of shape (leading …, nz, ny, nx).
-  const Array& field(const std::string& name, const Sizes& leading) {
-    const Array& a = find(name);
-    if (a.storage() != Storage::f32 && a.storage() != Storage::f64)
-      throw InputError(fmt::format("array {} of type {}", name, lockstep::name(a.storage())), where_,
-                       "f32 or f64");
-    expect_shape(a, name, leading);
-    if (first_.empty()) {
-      first_ = name;
-      storage_ = a.storage();
-      const size_t r = a.shape().size();
-      cells_ = {a.shape()[r - 1], a.shape()[r - 2], a.shape()[r - 3]};
-    }
-    expect_cells(a, name);
-    if (a.storage() != storage_)
-      throw InputError(fmt::format("array {} of type {}", name, lockstep::name(a.storage())), where_,
-                       fmt::format("{} as {}", lockstep::name(storage_), first_));
-    if (const auto at = first_not_finite(a.packed()))
-      throw InputError(fmt::format("array {} is not finite at {}", name, index_text(a.shape(), *at)), where_,
-                       "finite numbers (a mask leaves cells out, but their values still enter differences)");
-    return a;
-  }
-  /// The mask as numbers of the fields' type, or nothing.
-  Array mask() {
-    if (!arrays_.count("mask")) return {};
-    const Array& a = find("mask");
-    expect_shape(a, "mask", {});
-    expect_cells(a, "mask");
-    const Array numbers = a.to(Storage::f64).packed();
-    const auto values = numbers.as<double>();
-    for (size_t k = 0; k < values.size(); ++k)
-      if (!(values[k] >= 0) || std::isinf(values[k]))
-        throw InputError(fmt::format("array mask is {} at {}", values[k], index_text(a.shape(), int64_t(k))),
-                         where_, "finite weights of 0 or more");
-    return a.to(storage_);
-  }
-  const std::array<int64_t, 3>& cells() const { return cells_; }
-  Storage storage() const { return storage_; }
-
- private:
-  const Array& find(const std::string& name) const {
-    const auto found = arrays_.find(name);
-    if (found != arrays_.end()) return found->second;
-    std::vector<std::string> present;
-    for (const auto& [other, array] : arrays_) present.push_back(other);
-    throw InputError(fmt::format("no array {} among {}", name, fmt::join(present, ", ")), where_, name);
-  }
-  void expect_shape(const Array& a, const std::string& name, const Sizes& leading) const {
-    bool fits = a.shape().size() == leading.size() + 3;
-    for (size_t k = 0; fits && k < a.shape().size(); ++k)
-      fits = a.shape()[k] > 0 && (k >= leading.size() || a.shape()[k] == leading[k]);
-    std::string expected = "(";
-    for (int64_t n : leading) expected += fmt::format("{}, ", n);
-    if (!fits)
-      throw InputError(fmt::format("array {} of shape {}", name, to_string(a.shape())), where_,
-                       expected + "nz, ny, nx)");
-  }
-  void expect_cells(const Array& a, const std::string& name) const {
-    const size_t r = a.shape().size();
-    if (std::array{a.shape()[r - 1], a.shape()[r - 2], a.shape()[r - 3]} != cells_)
-      throw InputError(fmt::format("array {} of shape {}", name, to_string(a.shape())), where_,
-                       fmt::format("the cells of {}, {} x {} x {}", first_, cells_[2], cells_[1], cells_[0]));
-  }
-
-  const NamedArrays& arrays_;
-  const std::string& where_;
-  std::string first_;
-  Storage storage_ = Storage::f32;
-  std::array<int64_t, 3> cells_{};
-};
-
-Mesh mesh_of(const RunOptions& o, const std::array<int64_t, 3>& cells) {
-  return {.cells = cells, .spacing = o.spacing, .dt = o.dt, .boundary = o.boundary, .order = o.order};
-}
 
 /// Binds with the wanted path. Where that cannot do the problem, two kernels take it and the result says so.
 template <class Bind>
@@ -109,71 +30,37 @@ void take_terms(RunResult& result, const BoundLoss& bound) {
   result.kernel = std::string(name(bound.path()));
 }
 
-void sum_terms(RunResult& result, const RunOptions& options) {
-  for (const auto& [name, value] : result.terms) result.loss += value;
-  if (!std::isfinite(result.loss))
-    throw InputError("the loss is not finite", options.where,
-                     "fields whose squares the type holds; f64 holds more");
+/// The stacked residuals (K, nz, ny, nx) by the terms' names.
+std::vector<std::pair<std::string, Array>> named_residuals(const Array& all, const TransportOptions& terms) {
+  std::vector<std::pair<std::string, Array>> named;
+  int64_t first = 0;
+  const auto take = [&](const char* name, bool present, int64_t count) {
+    if (!present) return;
+    named.push_back({name, (count == 1 ? all[first] : all.slice(0, first, count)).copy()});
+    first += count;
+  };
+  take("r_sigma", terms.sigma_transport, 1);
+  take("r_u", terms.momentum, 3);
+  take("r_divergence", terms.weight_divergence != 0, 1);
+  take("r_speed", terms.weight_speed != 0, 3);
+  return named;
 }
 
-bool wanted_level(Gradients gradients, int level) {
-  switch (gradients) {
-    case Gradients::none: return false;
-    case Gradients::t1: return level == 0;
-    case Gradients::t1t2: return level >= 0;
-    default: return true;
-  }
-}
-
-template <class T>
-RunResult evaluate_reference(const NamedArrays& arrays, const Array& mask, const RunOptions& options) {
-  reference::State<T> s;
-  const Array &sigma1 = arrays.at("sigma1"), &u1 = arrays.at("u1");
-  const auto n = std::ptrdiff_t(sigma1.elements());
-  for (size_t l = 0; l < 3; ++l) {
-    const Array sigma = arrays.at(fmt::format("sigma{}", l)).packed(),
-                u = arrays.at(fmt::format("u{}", l)).packed();
-    s.sigma[l].assign(sigma.as<T>().begin(), sigma.as<T>().end());
-    for (std::ptrdiff_t c = 0; c < 3; ++c)
-      s.u[l][size_t(c)].assign(u.as<T>().begin() + c * n, u.as<T>().begin() + (c + 1) * n);
-  }
-  std::vector<T> weights;
-  if (!mask.empty()) weights.assign(mask.as<T>().begin(), mask.as<T>().end());
-  RunResult result;
-  result.mesh = mesh_of(options, {sigma1.shape()[2], sigma1.shape()[1], sigma1.shape()[0]});
-  const Loss check(transport(3),
-                   result.mesh);  // what the kernels would check: sizes against stencils and rules
-  const auto r =
-      reference::evaluate<T>(result.mesh, s, weights, options.terms.weight_sigma, options.terms.weight_u);
-  result.kernel = "reference";
-  result.terms = {{"sigma", double(r.loss_sigma)}, {"u", double(r.loss_u)}};
-  for (size_t l = 0; l < 3; ++l) {
-    if (!wanted_level(options.gradients, int(l) - 1)) continue;
-    result.gradients.push_back({fmt::format("d_sigma{}", l), Array::of(r.gradient.sigma[l], sigma1.shape())});
-    std::vector<T> u;
-    for (const auto& c : r.gradient.u[l]) u.insert(u.end(), c.begin(), c.end());
-    result.gradients.push_back({fmt::format("d_u{}", l), Array::of(std::move(u), u1.shape())});
-  }
-  return result;
-}
-
-bool has_only_the_core_terms(const TransportOptions& t) {
-  return t.sigma_transport && t.sigma_divergence && t.momentum && !t.upwind && t.viscosity == 0 &&
-         !t.pressure && !t.forcing && t.weight_divergence == 0 && t.weight_speed == 0;
-}
-
-RunResult run_reference(Context& context, const NamedArrays& arrays, const Array& mask,
-                        const RunOptions& options) {
-  if (!has_only_the_core_terms(options.terms))
-    throw InputError("these terms with the reference", options.where,
-                     "transport, compression and momentum alone");
-  RunResult result;
-  context.run_stage_on_cpu("pde.reference", [&](const Device&) {
-    result = arrays.at("sigma1").storage() == Storage::f64 ? evaluate_reference<double>(arrays, mask, options)
-                                                           : evaluate_reference<float>(arrays, mask, options);
-  });
-  sum_terms(result, options);
-  return result;
+/// dL/dν. The momentum's residual is linear in ν with the slope −∇²u, so that it is 2 w / N Σ m R (−∇²u).
+double viscosity_slope(const Device& device, const Inputs& inputs, const Array& residuals, const Array& mask,
+                       const Mesh& mesh, const RunOptions& options, const SideValues& sides) {
+  const System s = sides.minus_laplacian(options);
+  Inputs of_u = inputs;
+  of_u.fields = {{"u", {Buffer(), inputs.fields.at("u")[1], Buffer()}}};
+  const Array slope = device.download(Loss(s, mesh).residuals(device, of_u)).to(Storage::f64).packed();
+  const int64_t first = options.terms.sigma_transport ? 1 : 0, n = mesh.count();
+  const Array r = residuals.slice(0, first, 3).to(Storage::f64).packed();
+  const Array weights = mask.empty() ? Array() : mask.to(Storage::f64).packed();
+  double sum = 0;
+  for (int64_t k = 0; k < 3 * n; ++k)
+    sum += (weights.empty() ? 1 : weights.as<double>()[size_t(k % n)]) * r.as<double>()[size_t(k)] *
+           slope.as<double>()[size_t(k)];
+  return 2 * options.terms.weight_u / double(n) * sum;
 }
 
 }  // namespace
@@ -191,7 +78,8 @@ RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions
   if (options.reference) return run_reference(context, arrays, mask, options);
 
   const Mesh mesh = mesh_of(options, checked.cells());
-  const Loss loss(transport(3, terms), mesh);
+  const SideValues sides(checked, options, 0);
+  const Loss loss(sides.system(options), mesh);
   RunResult result = context.stage("pde.loss", [&](const Device& device) {
     RunResult r;
     Inputs inputs;
@@ -204,6 +92,7 @@ RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions
     if (terms.pressure) inputs.fields["p"][1] = device.upload(arrays.at("p"));
     if (terms.forcing) inputs.fields["force"][1] = device.upload(arrays.at("force"));
     if (!mask.empty()) inputs.mask = device.upload(mask);
+    sides.set(device, inputs);
     LossOptions wanted;
     wanted.gradients = options.gradients;
     wanted.path = options.path;
@@ -220,6 +109,20 @@ RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions
         else if (leveled && wanted_level(options.gradients, l - 1))  // no term mentions it
           r.gradients.push_back({"d_" + source, Array(checked.storage(), arrays.at(source).shape())});
       }
+    const bool by_viscosity = terms.viscosity != 0 && options.gradients != Gradients::none;
+    const Array residuals =
+        options.residuals || by_viscosity ? device.download(loss.residuals(device, inputs)) : Array();
+    if (options.residuals) r.residuals = named_residuals(residuals, terms);
+    if (options.gradients == Gradients::none) return r;
+    if (!sides.empty()) {
+      SideValues derived = sides;
+      derived.add(loss.boundary_gradients(device, inputs));
+      derived.take(r);
+    }
+    if (by_viscosity) {
+      const double slope = viscosity_slope(device, inputs, residuals, mask, mesh, options, sides);
+      r.by_number.push_back({"viscosity", slope});
+    }
     return r;
   });
   result.mesh = mesh;
@@ -227,8 +130,30 @@ RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions
   return result;
 }
 
+namespace {
+
+/// Each inner level with its neighbours is a loss of its own, with the values of its level.
+void add_side_gradients(RunResult& result, const Device& device, const Loss& loss,
+                        const TrajectoryInputs& all, const SideValues& sides) {
+  SideValues derived = sides;
+  const size_t levels = all.fields.at("u").size();
+  for (size_t n = 1; n + 1 < levels; ++n) {
+    Inputs one;
+    for (const auto& [field, buffers] : all.fields)
+      one.fields[field] = {buffers[n - 1], buffers[n], buffers[n + 1]};
+    one.mask = all.mask;
+    sides.set(device, one, int64_t(n));
+    derived.add(loss.boundary_gradients(device, one), int64_t(n));
+  }
+  derived.take(result);
+}
+
+}  // namespace
+
 RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options) {
   const TransportOptions& terms = options.terms;
+  if (options.residuals)
+    throw InputError("residual fields of a trajectory", options.where, "of three levels");
   if (terms.pressure || terms.forcing)
     throw InputError("pressure or forcing in a trajectory", options.where, "terms of sigma and u");
   if (options.gradients != Gradients::all && options.gradients != Gradients::none)
@@ -243,7 +168,8 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
   const Array& u = checked.field("u", {levels, 3});
   const Array mask = checked.mask();
   const Mesh mesh = mesh_of(options, checked.cells());
-  const Loss loss(transport(3, terms), mesh);
+  const SideValues sides(checked, options, levels);
+  const Loss loss(sides.system(options), mesh);
   RunResult result = context.stage("pde.trajectory", [&](const Device& device) {
     RunResult r;
     TrajectoryInputs inputs;
@@ -252,6 +178,7 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
       inputs.fields["u"].push_back(device.upload(u[n]));
     }
     if (!mask.empty()) inputs.mask = device.upload(mask);
+    sides.set(device, inputs);
     LossOptions wanted;
     wanted.gradients = options.gradients;
     wanted.path = options.path;
@@ -270,6 +197,7 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
           device.read(g, bytes.data() + size_t(n) * step, int64_t(step));
       r.gradients.push_back({fmt::format("d_{}", field), std::move(all)});
     }
+    if (!sides.empty()) add_side_gradients(r, device, loss, inputs, sides);
     return r;
   });
   result.mesh = mesh;
@@ -281,6 +209,7 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
 std::string to_json(const RunResult& result) {
   nlohmann::ordered_json j{{"loss", result.loss}, {"loss_sigma", 0.0}, {"loss_u", 0.0}};
   for (const auto& [name, value] : result.terms) j["loss_" + name] = value;
+  for (const auto& [name, slope] : result.by_number) j["by_number"][name] = slope;
   j["kernel"] = result.kernel;
   if (!result.path_refused.empty()) j["path_refused"] = result.path_refused;
   j["cells"] = {result.mesh.cells[2], result.mesh.cells[1], result.mesh.cells[0]};

@@ -194,32 +194,6 @@ TEST(Batches, AFaultWhileKernelsAreCompiledAheadIsThrownByTheNextLaunch) {
   set_fault("");
 }
 
-TEST(CompileAhead, WorkIsDoneOnceAndItsErrorsArrive) {
-  CompileAhead ahead(3);
-  std::atomic<int> sum{0};
-  std::vector<CompileAhead::Handle> handles;
-  for (int k = 1; k <= 100; ++k) handles.push_back(ahead.add([&sum, k] { sum += k; }));
-  for (const auto& handle : handles) ahead.wait(handle);
-  EXPECT_EQ(sum, 5050);
-  const auto bad = ahead.add([] { throw InputError("a thing", "here", "another"); });
-  EXPECT_THROW(ahead.wait(bad), InputError);
-  ahead.check();
-  ahead.add([] { throw DeviceError(DeviceFault::launch, "gone"); });
-  ahead.wait_all();
-  EXPECT_THROW(ahead.check(), DeviceError);
-  ahead.check();
-}
-
-TEST(CompileAhead, WhatHasNotBegunIsDroppedAtTheEnd) {
-  std::atomic<int> done{0};
-  {
-    CompileAhead ahead(0);
-    for (int k = 0; k < 10; ++k) ahead.add([&] { ++done; });
-    ahead.wait(ahead.add([&] { done += 100; }));  // by this thread, before the others
-  }
-  EXPECT_EQ(done, 100);
-}
-
 TEST(CompileAhead, WithoutThreadsTheWaitingOneDoesTheWork) {
   std::atomic<int> done{0};
   CompileAhead ahead(0);
