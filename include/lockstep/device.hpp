@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,6 +96,7 @@ struct KernelReport {
 namespace device {
 class Backend;
 class BoundLaunch;
+struct GraphNumbers;
 class Memory;
 class Queue;
 class RecordedGraph;
@@ -151,21 +153,61 @@ class Buffer {
   int64_t offset_ = 0;                // elements
 };
 
-/// One argument of a launch: a buffer or a number, which is converted to the parameter's type. Integers (and,
-/// for an integer parameter, all numbers) must be held exactly: 16777217 to an f32 is refused. Floating-point
+/// A registered struct as an argument (kernel/structure.hpp).
+struct StructArgument {
+  const ir::StructType* type = nullptr;
+  std::shared_ptr<const void> data;
+};
+/// A number or struct of a recorded launch that replays may change by its name; elsewhere just the value.
+struct PerReplay {
+  std::string name;
+  std::variant<double, int64_t, uint64_t, bool, StructArgument> value;
+};
+
+/// One argument of a launch: a buffer, a number, which is converted to the parameter's type, or a struct. Integers
+/// (and, for an integer parameter, all numbers) must be held exactly: 16777217 to an f32 is refused. Floating-point
 /// numbers are rounded to the nearest: 0.1 to an f32 is 0.1f; those beyond the type's range are refused.
-using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool>;
+using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool, StructArgument, PerReplay>;
+
+namespace detail {
+/// A number as arguments hold it; a struct copied.
+template <class To, class A>
+To number_argument(const A& a) {
+  if constexpr (std::is_same_v<A, bool>)
+    return To(a);
+  else if constexpr (Structure<A>)
+    return To(StructArgument{&struct_type<A>(), std::make_shared<const A>(a)});
+  else if constexpr (std::is_floating_point_v<A>)
+    return To(double(a));
+  else if constexpr (std::is_unsigned_v<A>)
+    return To(uint64_t(a));
+  else
+    return To(int64_t(a));
+}
+}  // namespace detail
+
 template <class A>
 Argument to_argument(const A& a) {
-  if constexpr (std::is_same_v<A, Argument> || std::is_same_v<A, Buffer> || std::is_same_v<A, bool>)
+  if constexpr (std::is_same_v<A, Argument> || std::is_same_v<A, Buffer> || std::is_same_v<A, PerReplay>)
     return Argument(a);
-  else if constexpr (std::is_floating_point_v<A>)
-    return Argument(double(a));
-  else if constexpr (std::is_unsigned_v<A>)
-    return Argument(uint64_t(a));
   else
-    return Argument(int64_t(a));
+    return detail::number_argument<Argument>(a);
 }
+
+/// `value` for now; replays of the graph that records the launch may give the name another one. Several launches may
+/// share a name, which then stands for all of them.
+template <class A>
+PerReplay per_replay(std::string name, const A& value) {
+  return {std::move(name), detail::number_argument<decltype(PerReplay::value)>(value)};
+}
+
+/// A kernel and the line of its launch.
+struct LaunchedKernel {
+  LaunchedKernel(const Kernel& launched, std::source_location line = std::source_location::current())
+      : kernel(launched), where(line) {}
+  const Kernel& kernel;
+  std::source_location where;
+};
 
 /// Arguments by the names of a kernel's parameters (kernel/dynamic.hpp).
 class Arguments {
@@ -178,11 +220,14 @@ class Arguments {
   /// In the order of the kernel's parameters. Throws InputError, with the kernel and the parameter, for a name
   /// that is missing, unknown or given twice, a buffer of another element type or rank, a buffer for a number
   /// and a number for a buffer.
-  std::vector<Argument> bind(const Kernel& kernel) const;
+  std::vector<Argument> bind(const Kernel& kernel,
+                             const std::source_location& where = std::source_location::current()) const;
   /// The same of those that the kernel has parameters for; the others are left aside.
-  std::vector<Argument> bind_known(const Kernel& kernel) const;
+  std::vector<Argument> bind_known(const Kernel& kernel,
+                                   const std::source_location& where = std::source_location::current()) const;
 
  private:
+  friend class Device;
   std::vector<std::pair<std::string, Argument>> list_;
 };
 
@@ -211,6 +256,7 @@ class Graph {
   std::shared_ptr<device::DeviceState> owner_;
   std::shared_ptr<device::RecordedGraph> recorded_;
   std::vector<std::shared_ptr<device::Memory>> memory_;  // keeps what the launches touch
+  std::shared_ptr<device::GraphNumbers> numbers_;        // that replays may change; null: none
 };
 
 /// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several
@@ -289,25 +335,25 @@ class Device {
   /// in the order of the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
   /// A buffer that the kernel writes may share no element with its other buffers.
   template <class... A>
-  void launch(const Kernel& kernel, const Extent& extent, const A&... arguments) const {
-    const Argument list[] = {to_argument(arguments)..., Argument(false)};
-    launch_with(kernel, extent, std::span<const Argument>(list, sizeof...(A)), {});
+  void launch(const LaunchedKernel& kernel, const Extent& extent, const A&... arguments) const {
+    launch_on({}, kernel, extent, arguments...);
   }
   template <class... A>
-  void launch_on(const Stream& stream, const Kernel& kernel, const Extent& extent,
+  void launch_on(const Stream& stream, const LaunchedKernel& kernel, const Extent& extent,
                  const A&... arguments) const {
     const Argument list[] = {to_argument(arguments)..., Argument(false)};
-    launch_with(kernel, extent, std::span<const Argument>(list, sizeof...(A)), stream);
+    launch_with(kernel.kernel, extent, std::span<const Argument>(list, sizeof...(A)), stream, kernel.where);
   }
   void launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
-                   const Stream& stream) const;
+                   const Stream& stream,
+                   const std::source_location& where = std::source_location::current()) const;
   /// By the names of the kernel's parameters.
-  void launch(const Kernel& kernel, const Extent& extent, const Arguments& arguments) const {
-    launch_with(kernel, extent, arguments.bind(kernel), {});
+  void launch(const LaunchedKernel& kernel, const Extent& extent, const Arguments& arguments) const {
+    launch_on({}, kernel, extent, arguments);
   }
-  void launch_on(const Stream& stream, const Kernel& kernel, const Extent& extent,
+  void launch_on(const Stream& stream, const LaunchedKernel& kernel, const Extent& extent,
                  const Arguments& arguments) const {
-    launch_with(kernel, extent, arguments.bind(kernel), stream);
+    launch_with(kernel.kernel, extent, arguments.bind(kernel.kernel, kernel.where), stream, kernel.where);
   }
 
   Stream stream() const;
@@ -319,6 +365,10 @@ class Device {
   /// record and work on a stream of its own are refused (InputError). The graph keeps the memory it touches.
   Graph record(const std::function<void()>& work) const;
   void replay(const Graph& graph) const;
+  /// With new values of numbers and structs that were recorded by per_replay; a value stays until it is given anew.
+  /// Throws InputError, and changes nothing, for a name that no launch of the graph has, a value that its parameter
+  /// does not hold and a graph of another device.
+  void replay(const Graph& graph, const Arguments& values) const;
 
   /// Seconds that the device spent on `work` (device events where there are any), all work before it
   /// finished.

@@ -96,7 +96,7 @@ void launch(const OpenDevice& open, const Kernel& kernel, const std::vector<int6
   for (nb::handle a : arguments) list.push_back(argument_of(a));
   const Shape shape = shape_of(extent);
   const nb::gil_scoped_release free;
-  open.device().launch_with(kernel, shape, list, {});
+  open.device().launch_with(kernel, shape, list, {}, std::source_location());
 }
 
 Buffer wrap(const OpenDevice& open, const std::string& dtype, const std::vector<int64_t>& shape,
@@ -233,7 +233,8 @@ void bind_devices(nb::module_& module) {
              const Shape shape = shape_of(extent);
              const nb::gil_scoped_release free;
              return d.device().seconds([&] {
-               for (int k = 0; k < repeats; ++k) d.device().launch_with(kernel, shape, list, {});
+               for (int k = 0; k < repeats; ++k)
+                 d.device().launch_with(kernel, shape, list, {}, std::source_location());
              });
            })
       .def("copy_gbps", [](const OpenDevice& d) { return measure_copy_gbps(d.device()); }, Free());

@@ -171,7 +171,7 @@ nb::object declare(ir::Builder& b, const Parameter& parameter) {
     throw InputError("a buffer of " + type, "kernel " + f.name,
                      "f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
   f.buffers.push_back({"b" + std::to_string(f.buffers.size()), storage, rank, access});
-  f.buffers.back().position = int(f.buffers.size() + f.scalars.size()) - 1;
+  f.buffers.back().position = int(f.buffers.size() + f.argument_numbers()) - 1;
   return nb::cast(TracedBuffer(uint32_t(f.buffers.size() - 1), storage, rank));
 }
 

@@ -67,6 +67,7 @@ struct Dispatch {
   std::array<int64_t, 3> count{1, 1, 1};   // of this dispatch: groups along each axis
   std::span<const Binding> buffers;
   std::span<const uint64_t> scalars;  // bits, as ir::Function::scalars
+  bool variable = false;              // recorded, and replays may change its scalars
 };
 
 /// How a kernel is to be compiled: one module per distinct value.
@@ -118,6 +119,8 @@ class Backend {
   /// A queue whose dispatches, copies and clears are recorded, not run, until end_record. Several may be open.
   virtual std::shared_ptr<Queue> begin_record() = 0;
   virtual std::shared_ptr<RecordedGraph> end_record(Queue& queue) = 0;
+  /// New scalars of a variable dispatch, numbered in the order of the recording, for replays from now on.
+  virtual void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) = 0;
   /// On the default queue.
   virtual void replay(RecordedGraph& graph) = 0;
 };

@@ -175,7 +175,11 @@ Graph Device::record(const std::function<void()>& work) const {
     throw InputError("a recording inside a recording", "Device::record", "one at a time in a thread");
   Graph graph;
   graph.owner_ = state_;
-  device::Recording recording{state_.get(), state_->backend->begin_record(), graph.memory_, {}};
+  device::Recording recording{state_.get(),
+                              state_->backend->begin_record(),
+                              graph.memory_,
+                              {},
+                              std::make_shared<device::GraphNumbers>()};
   device::own_recording = &recording;
   try {
     work();
@@ -188,11 +192,14 @@ Graph Device::record(const std::function<void()>& work) const {
   }
   device::own_recording = nullptr;
   graph.recorded_ = state_->backend->end_record(*recording.queue);
+  if (!recording.numbers->launches.empty()) graph.numbers_ = recording.numbers;
   if (!recording.reports.empty()) state_->keep_reports(graph.recorded_, std::move(recording.reports));
   return graph;
 }
 
-void Device::replay(const Graph& graph) const {
+void Device::replay(const Graph& graph) const { replay(graph, Arguments()); }
+
+void Device::replay(const Graph& graph, const Arguments& values) const {
   opened().refuse_recorded("Device::replay");
   if (graph.owner_ != state_)
     throw InputError(graph.owner_ ? fmt::format("a graph of {}", graph.owner_->info.name) : "an empty graph",
@@ -200,6 +207,10 @@ void Device::replay(const Graph& graph) const {
   state_->check_alive();
   device::check_fault(DeviceFault::launch);
   state_->queue_for({}, "Device::replay");
+  device::GraphNumbers none;
+  device::GraphNumbers& numbers = graph.numbers_ ? *graph.numbers_ : none;
+  const std::lock_guard lock(numbers.mutex);
+  if (!values.list_.empty()) numbers.set(values.list_, *state_->backend, *graph.recorded_);
   state_->backend->replay(*graph.recorded_);
   state_->count_launch();
   if (state_->graphs_report) state_->show_reports_of(*graph.recorded_);

@@ -1,6 +1,7 @@
 // Queues and graphs of the back ends that run everything at once: a graph is a list of steps.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@ namespace lockstep::device {
 
 struct HostGraph final : RecordedGraph {
   std::vector<std::function<void()>> steps;
+  std::vector<std::shared_ptr<uint64_t>> scalars;  // the first of each variable dispatch
 };
 
 struct HostQueue final : Queue {
@@ -24,6 +26,9 @@ inline std::shared_ptr<Queue> recording_queue() {
 }
 inline std::shared_ptr<RecordedGraph> recorded_by(Queue& queue) {
   return std::exchange(static_cast<HostQueue&>(queue).recording, nullptr);
+}
+inline void set_scalars_of(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) {
+  std::copy(scalars.begin(), scalars.end(), static_cast<HostGraph&>(graph).scalars.at(dispatch).get());
 }
 /// The graph that a queue records into, or null.
 inline HostGraph* recorder(Queue* queue) {

@@ -1,12 +1,10 @@
 // Launches: arguments checked and bound, domains split.
 #include <fmt/format.h>
 
-#include <bit>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "device/fault.hpp"
+#include "device/numbers.hpp"
 #include "device/overlap.hpp"
 #include "device/split.hpp"
 #include "device/state.hpp"
@@ -14,67 +12,21 @@
 namespace lockstep {
 
 namespace device {
+
 namespace {
-
-/// Bits of `v` as a T. Nothing where T does not hold it: whole numbers have to fit exactly, others are rounded
-/// to the nearest.
-template <class T, class V>
-std::optional<uint64_t> bits_as(V v) {
-  if constexpr (std::is_same_v<V, bool>) {
-    return bits_as<T>(int64_t(v));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (v != V(0) && v != V(1)) return {};
-    return uint64_t(v != V(0));
-  } else if constexpr (std::is_integral_v<T> && std::is_integral_v<V>) {
-    if (!std::in_range<T>(v)) return {};
-  } else if constexpr (std::is_integral_v<T>) {
-    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (!(v >= double(std::numeric_limits<T>::min()) && v < end) || std::trunc(v) != v) return {};
-  } else if constexpr (std::is_integral_v<V>) {
-    const uint64_t size = v < V(0) ? -uint64_t(v) : uint64_t(v);
-    if (size && std::bit_width(size >> std::countr_zero(size)) > std::numeric_limits<T>::digits) return {};
-  } else {
-    if (std::isinf(T(v)) && !std::isinf(v)) return {};
-  }
-  return detail::bits_of<T>(T(v));
+std::string given_text(const Argument& argument) {
+  const std::string text = text_of(argument);
+  return std::holds_alternative<StructArgument>(argument) ? text : "the number " + text;
 }
-
-template <class V>
-std::optional<uint64_t> bits_of_type(Type type, V v) {
-  switch (type) {
-    case Type::f32: return bits_as<float>(v);
-    case Type::f64: return bits_as<double>(v);
-    case Type::boolean: return bits_as<bool>(v);
-    case Type::i32: return bits_as<int32_t>(v);
-    case Type::u32: return bits_as<uint32_t>(v);
-    case Type::i64: return bits_as<int64_t>(v);
-    case Type::u64: return bits_as<uint64_t>(v);
-    case Type::none: break;
-  }
-  return {};
-}
-
-std::string text_of(const Argument& argument) {
-  return std::visit(
-      [](const auto& v) -> std::string {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, Buffer>)
-          return fmt::format("{}", v);
-        else if (!v)
-          return "an empty buffer";
-        else
-          return fmt::format("a buffer of {} {}", name(v.storage()), to_string(v.shape()));
-      },
-      argument);
-}
-
 }  // namespace
 
 /// A launch as the back ends take it. The arguments are bound in the order of the kernel's parameters.
 class BoundLaunch {
  public:
   BoundLaunch(DeviceState& device, const Kernel& kernel, const Extent& extent,
-              std::span<const Argument> arguments, const Buffer* reports)
+              std::span<const Argument> arguments, const Buffer* reports, const std::source_location& line)
       : device_(device),
+        line_(line),
         kernel_(kernel),
         function_(kernel.function()),
         extent_(extent),
@@ -90,14 +42,14 @@ class BoundLaunch {
       if (wants_buffer)
         bind_buffer(n, arguments[n], buffer);
       else
-        bind_scalar(n, arguments[n], buffer);
+        bind_scalar(n, arguments[n]);
     }
     if (reports) add(*reports);
     check_overlaps();
   }
 
   void run(const Stream& stream) {
-    if (extent_.elements() == 0) return;
+    if (extent_.elements() == 0 && named_.empty()) return;
     device_.check_alive();
     check_fault(DeviceFault::launch);
     try {
@@ -106,7 +58,10 @@ class BoundLaunch {
       Queue* const queue = device_.queue_for(stream, "Device::launch_on");
       if (Recording* recording = device_.recording())
         for (const std::shared_ptr<Memory>& memory : kept_) recording->memory.push_back(memory);
-      dispatch(*module, queue);
+      const int64_t dispatches = dispatch(*module, queue);
+      if (!named_.empty())
+        device_.recording()->numbers->launches.push_back(
+            {kernel_, {numbers_.begin(), numbers_.begin() + scalars_}, named_, line_, dispatches});
     } catch (const DeviceError& error) {
       if (error.fault() == DeviceFault::device_lost) device_.lost = true;
       throw;
@@ -114,17 +69,25 @@ class BoundLaunch {
   }
 
  private:
-  std::string where() const { return fmt::format("kernel {}", kernel_.name()); }
-  [[noreturn]] void bad_argument(size_t number, const std::string& parameter, const std::string& what,
-                                 const std::string& expected) const {
-    throw InputError(what, fmt::format("{}, argument {} ({})", where(), number + 1, parameter), expected);
+  std::string where() const { return fmt::format("kernel {}{}", kernel_.name(), launched()); }
+  std::string launched() const { return near_text(line_, ", launched near "); }
+  [[noreturn]] void bad_argument(size_t number, const std::string& parameter, ir::Place declared,
+                                 const Mismatch& mismatch) const {
+    const std::string line = ir::place_text(function_, declared);
+    throw InputError(mismatch.what,
+                     fmt::format("kernel {}, argument {} ({}{}){}", kernel_.name(), number + 1, parameter,
+                                 line.empty() ? "" : ", declared near " + line, launched()),
+                     mismatch.expected);
   }
 
   void check_counts(size_t arguments) const {
-    const size_t buffers = given_, scalars = function_.scalars.size();
-    if (arguments != buffers + scalars)
-      throw InputError(fmt::format("{} arguments", arguments), where(),
-                       fmt::format("{} buffers and {} numbers", buffers, scalars));
+    const size_t buffers = given_, scalars = function_.scalars.size(), structs = function_.structs.size();
+    const size_t numbers = function_.argument_numbers();
+    if (arguments != buffers + numbers)
+      throw InputError(
+          fmt::format("{} arguments", arguments), where(),
+          structs ? fmt::format("{} buffers, {} numbers and {} structs", buffers, numbers - structs, structs)
+                  : fmt::format("{} buffers and {} numbers", buffers, numbers));
     if (function_.buffers.size() > kMaxBuffers || scalars > kMaxScalars)
       throw InputError(fmt::format("{} buffers, {} numbers", buffers, scalars), where(),
                        fmt::format("at most {} and {}", kMaxBuffers, kMaxScalars));
@@ -136,32 +99,25 @@ class BoundLaunch {
         throw InputError(fmt::format("extent {}", to_string(extent_)), where(), "axes of 0 to 2^31 - 1");
   }
 
-  void bind_scalar(size_t n, const Argument& argument, const Buffer* buffer) {
-    const ir::ScalarParam& param = function_.scalars[scalars_];
-    if (buffer)
-      bad_argument(n, param.name, text_of(argument), fmt::format("a number of type {}", name(param.type)));
-    const auto bits = std::visit(
-        [&](const auto& v) -> std::optional<uint64_t> {
-          if constexpr (std::is_same_v<std::decay_t<decltype(v)>, Buffer>)
-            return {};
-          else
-            return bits_of_type(param.type, v);
-        },
-        argument);
-    if (!bits)
-      bad_argument(n, param.name, text_of(argument), fmt::format("a value that {} holds", name(param.type)));
-    numbers_[scalars_++] = *bits;
+  void bind_scalar(size_t n, const Argument& argument) {
+    const size_t count = function_.structs.empty() ? 1 : scalars_of(function_, scalars_);
+    if (scalars_ + count > kMaxScalars) check_counts(n + 1);  // throws
+    if (const auto mismatch = number_bits(function_, scalars_, argument, &numbers_[scalars_]))
+      bad_argument(n, number_name(function_, scalars_), function_.scalars[scalars_].place, *mismatch);
+    if (const auto* named = std::get_if<PerReplay>(&argument))
+      if (device_.recording()) named_.push_back({named->name, scalars_, n});
+    scalars_ += count;
   }
 
   void bind_buffer(size_t n, const Argument& argument, const Buffer* buffer) {
     const ir::BufferParam& param = function_.buffers[buffers_];
     const auto refuse = [&](const std::string& what, const std::string& expected) {
-      bad_argument(n, param.name, what, expected);
+      bad_argument(n, param.name, param.place, {what, expected});
     };
     const auto wanted = [&] {
       return fmt::format("a buffer of {}, rank {}", name(param.storage), param.rank);
     };
-    if (!buffer) refuse(fmt::format("the number {}", text_of(argument)), wanted());
+    if (!buffer) refuse(given_text(argument), wanted());
     if (!*buffer) refuse("an empty buffer", wanted());
     if (buffer->owner_.get() != &device_)
       refuse("a buffer of another device", fmt::format("a buffer of {}", device_.info.name));
@@ -210,8 +166,10 @@ class BoundLaunch {
     }
   }
 
-  void dispatch(const Module& module, Queue* queue) const {
+  int64_t dispatch(const Module& module, Queue* queue) const {
+    int64_t dispatches = 0;
     Dispatch dispatch;
+    dispatch.variable = !named_.empty();
     dispatch.module = &module;
     dispatch.queue = queue;
     dispatch.buffers = {room_.bindings.data(), buffers_};
@@ -230,10 +188,13 @@ class BoundLaunch {
       dispatch.count = piece.count;
       device_.backend->dispatch(dispatch);
       device_.count_launch();
+      ++dispatches;
     });
+    return dispatches;
   }
 
   DeviceState& device_;
+  const std::source_location& line_;
   const Kernel& kernel_;
   const ir::Function& function_;
   const Extent& extent_;
@@ -247,19 +208,20 @@ class BoundLaunch {
   size_t buffers_ = 0, scalars_ = 0;
   std::vector<int> windows_;
   std::vector<std::shared_ptr<Memory>> kept_;  // by a recording
+  std::vector<NamedNumber> named_;             // that replays may change
   Type index_ = Type::i32;
 };
 
 }  // namespace device
 
 void Device::launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
-                         const Stream& stream) const {
+                         const Stream& stream, const std::source_location& where) const {
   if (!kernel.function().reporting) {
-    device::BoundLaunch(opened(), kernel, extent, arguments, nullptr).run(stream);
+    device::BoundLaunch(opened(), kernel, extent, arguments, nullptr, where).run(stream);
     return;
   }
   const Buffer words = allocate(Storage::u32, {1 + ir::kReportSlots * ir::kReportWords});
-  device::BoundLaunch launch(opened(), kernel, extent, arguments, &words);
+  device::BoundLaunch launch(opened(), kernel, extent, arguments, &words, where);
   clear(words, stream);
   launch.run(stream);
   device::PendingReports reports{kernel, words.memory_};

@@ -8,6 +8,7 @@
 
 #include "core/platform/threads.hpp"
 #include "device/backend.hpp"
+#include "device/graph_numbers.hpp"
 #include "device/pool.hpp"
 #include "device/stage_scope.hpp"
 
@@ -25,6 +26,7 @@ struct Recording {
   std::shared_ptr<Queue> queue;                  // takes the commands
   std::vector<std::shared_ptr<Memory>>& memory;  // that the commands touch
   std::vector<PendingReports> reports;           // to be read after each replay
+  std::shared_ptr<GraphNumbers> numbers;
 };
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {

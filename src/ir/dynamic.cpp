@@ -210,11 +210,14 @@ void Parameters::check_name(const std::string& name) const {
   const auto same = [&](const auto& parameter) { return parameter.name == name; };
   const ir::Function& f = builder_.function();
   if (std::any_of(f.buffers.begin(), f.buffers.end(), same) ||
-      std::any_of(f.scalars.begin(), f.scalars.end(), same))
+      std::any_of(f.scalars.begin(), f.scalars.end(), same) ||
+      std::any_of(f.structs.begin(), f.structs.end(), same))
     throw InputError(fmt::format("two parameters named {}", name), place, "one");
 }
-uint32_t Parameters::declare(const std::string& name, Storage storage, int rank, ir::Access access) {
+uint32_t Parameters::declare(const std::string& name, Storage storage, int rank, ir::Access access,
+                             const Where& where) {
   check_name(name);
+  builder_.at(where);
   if (builder_.function().reporting)
     throw InputError(fmt::format("parameter {} after a check or a print_if", name), builder_.where(),
                      "all buffers before them");
@@ -226,12 +229,14 @@ uint32_t Parameters::declare(const std::string& name, Storage storage, int rank,
                      fmt::format("kernel {}, parameter {}", builder_.function().name, name),
                      "an element type that kernels load: f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
   builder_.function().buffers.push_back({name, storage, rank, access});
+  builder_.function().buffers.back().place = builder_.place();
   return uint32_t(builder_.function().buffers.size() - 1);
 }
-AnyVal Parameters::scalar(const std::string& name, Type type) {
+AnyVal Parameters::scalar(const std::string& name, Type type, const Where& where) {
   check_name(name);
+  builder_.at(where);
   ir::Function& f = builder_.function();
-  f.scalars.push_back({name, type});
+  f.scalars.push_back({name, type, builder_.place()});
   return any_value(builder_.emit(ir::Op::param, type, {}, f.scalars.size() - 1));
 }
 

@@ -32,6 +32,17 @@ int arity(Op op) { return row(op).arity; }
 bool is_elementary(Op op) { return row(op).elementary; }
 bool is_math(Op op) { return row(op).math; }
 
+size_t Function::argument_numbers() const {
+  size_t count = scalars.size() + structs.size();
+  for (const StructParam& s : structs) count -= s.type->fields.size();
+  return count;
+}
+const StructParam* Function::struct_at(size_t scalar) const {
+  for (const StructParam& s : structs)
+    if (scalar >= s.first && scalar < s.first + s.type->fields.size()) return &s;
+  return nullptr;
+}
+
 std::string place_text(const Function& function, Place place) {
   const size_t file = place >> kLineBits;
   const uint32_t line = place & ((Place(1) << kLineBits) - 1);

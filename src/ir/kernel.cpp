@@ -175,10 +175,15 @@ std::vector<KernelParameter> Kernel::parameters() const {
   for (size_t k = 0; k < f.argument_buffers(); ++k) {
     const ir::BufferParam& b = f.buffers[k];
     list.push_back({b.name, true, b.storage, b.rank, b.access != ir::Access::write,
-                    b.access != ir::Access::read, Type::none});
+                    b.access != ir::Access::read, Type::none, nullptr});
   }
-  for (const ir::ScalarParam& s : f.scalars)
-    list.push_back({s.name, false, Storage::f32, 0, true, false, s.type});
+  for (size_t k = 0; k < f.scalars.size();) {
+    const ir::StructParam* structure = f.struct_at(k);
+    const std::string& name = structure ? structure->name : f.scalars[k].name;
+    const Type type = structure ? Type::none : f.scalars[k].type;
+    list.push_back({name, false, Storage::f32, 0, true, false, type, structure ? structure->type : nullptr});
+    k += structure ? structure->type->fields.size() : 1;
+  }
   return list;
 }
 

@@ -355,6 +355,7 @@ void add_engine_cases(CaseRegistry& registry) {
   registry.add(buffer_case(false));
   registry.add(storage_case());
   cases::add_language_cases(registry);
+  cases::add_parameter_cases(registry);
 }
 
 }  // namespace lockstep

@@ -9,5 +9,7 @@ namespace lockstep::cases {
 void add_language_cases(CaseRegistry& registry);
 /// Its words: boundary rules, elements, atomic operations, groups, checks.
 void add_word_cases(CaseRegistry& registry);
+/// Structs and numbers that change between replays.
+void add_parameter_cases(CaseRegistry& registry);
 
 }  // namespace lockstep::cases

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <regex>
 #include <thread>
 
 #include "device/devices.hpp"
 #include "device/fault.hpp"
 #include "lockstep/context.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 
 namespace lockstep {
 namespace {
@@ -26,11 +28,17 @@ const Kernel& add_scalar() {
 }
 
 template <class F>
-std::string message(F launch) {
+std::string whole_message(F launch) {
   try {
     launch();
   } catch (const InputError& error) { return error.what(); }
   return "nothing thrown";
+}
+/// Without the lines of this file.
+template <class F>
+std::string message(F launch) {
+  return std::regex_replace(whole_message(launch),
+                            std::regex(", (declared|launched) near launch_test\\.cpp:[0-9]+"), "");
 }
 
 TEST_P(Launch, ComputesAndCounts) {
@@ -104,6 +112,30 @@ TEST_P(Launch, ArgumentsAreCheckedByName) {
   EXPECT_EQ(message([&] { device.launch(add_scalar(), {3}, in, in, 1); }),
             "buffers 2 and 1 overlap and one is written [kernel test.add]: expected separate memory, or one "
             "InOut parameter");
+}
+
+TEST_P(Launch, ErrorsNameTheLines) {
+  const int declared = __LINE__ + 1;
+  const Kernel k = kernel("test.lines", [](At<1> at, Param<i32> by, Out<i32, 1> out) { out[at] = by; });
+  const Buffer out = device.allocate<i32>({3});
+  const auto at = [](int line) { return "launch_test.cpp:" + std::to_string(line); };
+  int line = __LINE__ + 1;
+  const std::string wrong_number = whole_message([&] { device.launch(k, {3}, 0.5, out); });
+  EXPECT_EQ(wrong_number, "0.5 [kernel test.lines, argument 1 (p0, declared near " + at(declared) +
+                              "), launched near " + at(line) + "]: expected a value that i32 holds");
+  line = __LINE__ + 1;
+  const std::string too_few = whole_message([&] { device.launch_on(device.stream(), k, {3}, 1); });
+  EXPECT_EQ(too_few, "1 arguments [kernel test.lines, launched near " + at(line) +
+                         "]: expected 1 buffers and 1 numbers");
+  const Kernel named = kernel("test.named_lines", [](At<1> at, Parameters& p) {
+    const auto to = p.write<i32, 1>("to");
+    to[at] = 1;
+  });
+  const int to_line = __LINE__ - 3;
+  line = __LINE__ + 1;
+  const std::string missing = whole_message([&] { device.launch(named, {3}, Arguments()); });
+  EXPECT_EQ(missing, "no argument [kernel test.named_lines, parameter to, declared near " + at(to_line) +
+                         ", launched near " + at(line) + "]: expected a buffer of i32 of rank 1");
 }
 
 TEST_P(Launch, ArgumentsBindByPosition) {

@@ -11,12 +11,24 @@ HEAD = """#include "lockstep/emit.hpp"
 #include "lockstep/lockstep.hpp"
 using namespace lockstep;
 """
-FUNCTION = """void block_{number}(const Device& device, const std::vector<f32>& numbers, const Buffer& floats,
-                    const Buffer& few, const Buffer& table) {{
+FUNCTION = """
 #line {line} "{file}"
+{before}
+void block_{number}(const Device& device, const std::vector<f32>& numbers, const Buffer& floats,
+                    const Buffer& few, const Buffer& table) {{
+#line {code_line} "{file}"
 {code}
 }}
 """
+
+
+def parts(text, block):
+    """What stands outside of functions (to the last LOCKSTEP_STRUCT) and what stands inside, with their lines."""
+    code = block.group(1)
+    outside = list(re.finditer(r"^LOCKSTEP_STRUCT\(.*\n", code, re.M))
+    cut = outside[-1].end() if outside else 0
+    line = text.count("\n", 0, block.start(1)) + 1
+    return {"before": code[:cut], "line": line, "code": code[cut:], "code_line": line + code.count("\n", 0, cut)}
 
 
 def main():
@@ -28,7 +40,7 @@ def main():
     if len(blocks) < 6:
         sys.exit(f"{guide}: {len(blocks)} blocks of C++, expected 6 or more")
     program = HEAD + "".join(
-        FUNCTION.format(number=number, line=text.count("\n", 0, block.start(1)) + 1, file=guide, code=block.group(1))
+        FUNCTION.format(number=number, file=guide, **parts(text, block))
         for number, block in enumerate(blocks))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "blocks.cpp")

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include "lockstep/types.hpp"
@@ -113,10 +114,30 @@ struct BufferParam {
   bool by_point = false;  // indexed by the domain's own point: its shape must cover the extent
   bool atomic = false;
   int position = -1;  // among the arguments of a launch; -1: buffers and scalars bind in their own order
+  Place place = 0;    // of the declaration
 };
 struct ScalarParam {
   std::string name;
   Type type;
+  Place place = 0;
+};
+/// A host struct that may be a parameter (kernel/structure.hpp): its numbers, those of nested structs and arrays
+/// included.
+struct StructType {
+  struct Field {
+    std::string name;  // of nested ones with underscores: "wind_x", "weights_2"
+    Type type;
+    size_t offset;  // bytes
+  };
+  std::string name;
+  const std::type_info* identity;
+  std::vector<Field> fields;
+};
+/// One argument whose numbers are the scalars from `first` on.
+struct StructParam {
+  std::string name;
+  const StructType* type;
+  uint32_t first;
 };
 struct ArrayDecl {  // shared or local array
   std::string name;
@@ -151,6 +172,7 @@ struct Function {
   std::vector<Block> blocks{Block{}};
   std::vector<BufferParam> buffers;
   std::vector<ScalarParam> scalars;
+  std::vector<StructParam> structs;  // in the order of their scalars
   std::vector<ArrayDecl> shared;
   std::vector<ArrayDecl> locals;
   std::vector<Report> reports;     // of check and print_if
@@ -160,6 +182,10 @@ struct Function {
 
   /// Buffers that a launch gives.
   size_t argument_buffers() const { return buffers.size() - (reporting ? 1 : 0); }
+  /// Numbers and structs that a launch gives.
+  size_t argument_numbers() const;
+  /// The struct that the scalars from this one on belong to; null for a number of its own.
+  const StructParam* struct_at(size_t scalar) const;
   const Instruction& operator[](Id id) const { return instructions[id]; }
   Instruction& operator[](Id id) { return instructions[id]; }
   int group_lanes() const { return group[0] * group[1] * group[2]; }

@@ -374,37 +374,46 @@ class Parameters {
   explicit Parameters(ir::Builder& builder) : builder_(builder) {}
   Parameters(const Parameters&) = delete;
 
-  AnyGrid read(const std::string& name, Storage storage, int rank) {
-    return {declare(name, storage, rank, ir::Access::read), storage, rank};
+  using Where = std::source_location;
+  AnyGrid read(const std::string& name, Storage storage, int rank, const Where& where = Where::current()) {
+    return {declare(name, storage, rank, ir::Access::read, where), storage, rank};
   }
-  AnyGrid write(const std::string& name, Storage storage, int rank) {
-    return {declare(name, storage, rank, ir::Access::write), storage, rank};
+  AnyGrid write(const std::string& name, Storage storage, int rank, const Where& where = Where::current()) {
+    return {declare(name, storage, rank, ir::Access::write, where), storage, rank};
   }
-  AnyGrid read_write(const std::string& name, Storage storage, int rank) {
-    return {declare(name, storage, rank, ir::Access::read_write), storage, rank};
+  AnyGrid read_write(const std::string& name, Storage storage, int rank,
+                     const Where& where = Where::current()) {
+    return {declare(name, storage, rank, ir::Access::read_write, where), storage, rank};
   }
-  AnyVal scalar(const std::string& name, Type type);
+  AnyVal scalar(const std::string& name, Type type, const Where& where = Where::current());
 
   /// Typed ones.
   template <detail::Stored E, int R>
-  Grid<E, R> read(const std::string& name) {
-    return Grid<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::read));
+  Grid<E, R> read(const std::string& name, const Where& where = Where::current()) {
+    return Grid<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::read, where));
   }
   template <detail::Stored E, int R>
-  Out<E, R> write(const std::string& name) {
-    return Out<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::write));
+  Out<E, R> write(const std::string& name, const Where& where = Where::current()) {
+    return Out<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::write, where));
   }
   template <detail::Stored E, int R>
-  InOut<E, R> read_write(const std::string& name) {
-    return InOut<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::read_write));
+  InOut<E, R> read_write(const std::string& name, const Where& where = Where::current()) {
+    return InOut<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::read_write, where));
   }
   template <class T>
-  Val<T> scalar(const std::string& name) {
-    return scalar(name, detail::kType<T>).template as<T>();
+  Val<T> scalar(const std::string& name, const Where& where = Where::current()) {
+    return scalar(name, detail::kType<T>, where).template as<T>();
+  }
+  /// A registered struct (structure.hpp).
+  template <detail::Structure S>
+  Param<S> structure(const std::string& name, const Where& where = Where::current()) {
+    check_name(name);
+    builder_.at(where);
+    return Param<S>(detail::bind_struct<S>(builder_, name));
   }
 
  private:
-  uint32_t declare(const std::string& name, Storage storage, int rank, ir::Access access);
+  uint32_t declare(const std::string& name, Storage storage, int rank, ir::Access access, const Where& where);
   void check_name(const std::string& name) const;
   ir::Builder& builder_;
 };

@@ -10,7 +10,7 @@
 //   Group<N>     or first: one lane per member of a group; shared arrays and barriers; the extent counts groups
 //   Grid<E, R>   a read-only buffer of rank R (1 to 4) and element type E
 //   Out, InOut   a written buffer, a read and written one
-//   Param<T>     a number
+//   Param<T>     a number, or a registered struct of numbers (structure.hpp)
 // The lambda runs once, inside kernel(): it may capture by reference. Axes: extents, shapes and coordinates
 // of buffers stand slowest first; At, Group and their axes count from x, the fastest.
 // Kernels whose parameters are known at run time only: dynamic.hpp.
@@ -28,6 +28,7 @@
 #include "lockstep/kernel/control.hpp"
 #include "lockstep/kernel/group.hpp"
 #include "lockstep/kernel/report.hpp"
+#include "lockstep/kernel/structure.hpp"
 
 namespace lockstep {
 
@@ -117,6 +118,13 @@ class Param {
 
  private:
   Val<T> value_;
+};
+/// A registered struct: its fields, as values.
+template <detail::Structure S>
+class Param<S> : public detail::StructOf<S>::Values {
+ public:
+  using Structure = S;
+  explicit Param(const typename detail::StructOf<S>::Values& values) : detail::StructOf<S>::Values(values) {}
 };
 
 namespace detail {
@@ -431,6 +439,7 @@ struct KernelParameter {
   int rank = 0;                    // of a buffer
   bool read = false, written = false;
   Type type = Type::none;  // of a number
+  const ir::StructType* structure = nullptr;
 };
 
 /// A traced kernel: a cheap handle to shared, immutable state. One that holds no kernel throws InputError
@@ -489,12 +498,15 @@ P bind(ir::Builder& b) {
     ir::Function& f = b.function();
     f.buffers.push_back(
         {"b" + std::to_string(f.buffers.size()), kStorage<typename P::Element>, P::kRank, P::kAccess});
-    f.buffers.back().position = int(f.buffers.size() + f.scalars.size()) - 1;
+    f.buffers.back().position = int(f.buffers.size() + f.argument_numbers()) - 1;
+    f.buffers.back().place = b.place();
     return P(uint32_t(f.buffers.size() - 1));
+  } else if constexpr (requires { typename P::Structure; }) {
+    return P(bind_struct<typename P::Structure>(b, "p" + std::to_string(b.function().argument_numbers())));
   } else {
     ir::Function& f = b.function();
     using T = typename P::value_type;
-    f.scalars.push_back({"p" + std::to_string(f.scalars.size()), kType<T>});
+    f.scalars.push_back({"p" + std::to_string(f.argument_numbers()), kType<T>, b.place()});
     return P(b.emit(ir::Op::param, kType<T>, {}, f.scalars.size() - 1));
   }
 }

@@ -180,6 +180,7 @@ class CpuBackend : public Backend {
     if (HostGraph* graph = recorder(d.queue)) {
       auto frame = std::make_shared<Frame>();
       fill(*frame, d);
+      if (d.variable) graph->scalars.emplace_back(frame, frame->scalars);
       graph->steps.push_back([this, &module, frame, box] { run(module, *frame, box); });
       return;
     }
@@ -203,6 +204,9 @@ class CpuBackend : public Backend {
 
   std::shared_ptr<Queue> begin_record() override { return recording_queue(); }
   std::shared_ptr<RecordedGraph> end_record(Queue& queue) override { return recorded_by(queue); }
+  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
+    set_scalars_of(graph, dispatch, scalars);
+  }
   void replay(RecordedGraph& graph) override {
     for (const auto& step : static_cast<HostGraph&>(graph).steps) step();
   }

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <thread>
+#include <utility>
 
 #include "compile/clike/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
@@ -20,10 +21,11 @@ namespace {
 
 class CudaGraph final : public RecordedGraph {
  public:
-  CudaGraph(std::shared_ptr<Core> core, GraphHandle graph) : core_(std::move(core)) {
+  CudaGraph(std::shared_ptr<Core> core, GraphHandle graph, std::vector<VariableNode> nodes)
+      : variables(std::move(nodes)), core_(std::move(core)), graph_(graph) {
     const Driver& d = core_->driver();
     const Result result = d.graph_instantiate(&exec, graph, 0);
-    d.graph_destroy(graph);
+    if (result != kSuccess || variables.empty()) d.graph_destroy(std::exchange(graph_, nullptr));
     core_->check(result, DeviceFault::launch, "making a graph");
     core_->check(d.graph_upload(exec, core_->main_stream()), DeviceFault::launch, "making a graph");
   }
@@ -31,11 +33,14 @@ class CudaGraph final : public RecordedGraph {
     if (!exec || !core_->try_enter()) return;
     core_->driver().stream_synchronize(core_->main_stream());
     core_->driver().graph_exec_destroy(exec);
+    if (graph_) core_->driver().graph_destroy(graph_);
   }
   GraphExecHandle exec = nullptr;
+  std::vector<VariableNode> variables;
 
  private:
   std::shared_ptr<Core> core_;
+  GraphHandle graph_;  // kept where its nodes are changed
 };
 
 DeviceInfo describe(const Driver& d, int number, DeviceNumber device) {
@@ -130,7 +135,11 @@ class CudaBackend final : public Backend {
 
   void dispatch(const Dispatch& dispatch) override {
     core_->enter();
-    static_cast<const CudaModule&>(*dispatch.module).launch(dispatch, stream_of(*core_, dispatch.queue));
+    const auto& module = static_cast<const CudaModule&>(*dispatch.module);
+    const StreamHandle stream = stream_of(*core_, dispatch.queue);
+    module.launch(dispatch, stream);
+    if (dispatch.variable)
+      static_cast<CudaQueue*>(dispatch.queue)->variables.push_back(module.captured(dispatch, stream));
   }
 
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<CudaQueue>(core_); }
@@ -159,7 +168,12 @@ class CudaBackend final : public Backend {
     GraphHandle graph = nullptr;
     core_->check(core_->driver().end_capture(stream_of(*core_, &queue), &graph), DeviceFault::launch,
                  "recording");
-    return std::make_shared<CudaGraph>(core_, graph);
+    return std::make_shared<CudaGraph>(core_, graph, std::move(static_cast<CudaQueue&>(queue).variables));
+  }
+  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
+    core_->enter();
+    auto& recorded = static_cast<CudaGraph&>(graph);
+    recorded.variables.at(dispatch).set(*core_, recorded.exec, scalars);
   }
   void replay(RecordedGraph& graph) override {
     const nvtx::Range range("graph");

@@ -13,6 +13,7 @@
 
 #include "device/backend.hpp"
 #include "device/cuda/driver.hpp"
+#include "device/cuda/graph_node.hpp"
 
 namespace lockstep::device::cuda {
 
@@ -132,6 +133,7 @@ class CudaQueue final : public Queue {
   ~CudaQueue() override;
   StreamHandle stream() const { return stream_->handle; }
   Transfers& transfers();
+  std::vector<VariableNode> variables;  // that a capture took
 
  private:
   CudaQueue(std::shared_ptr<Core> core, std::shared_ptr<OwnedStream> stream);

@@ -21,6 +21,7 @@ using FunctionHandle = struct FunctionTag*;
 using PoolHandle = struct PoolTag*;
 using GraphHandle = struct GraphTag*;
 using GraphExecHandle = struct GraphExecTag*;
+using NodeHandle = struct NodeTag*;
 
 inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kDeinitialized = 4,
                         kNotReady = 600;
@@ -62,6 +63,14 @@ struct PoolProperties {
   unsigned char reserved[54] = {};
 };
 static_assert(sizeof(PoolProperties) == 88);
+/// A launch in a graph.
+struct KernelNode {
+  FunctionHandle function = nullptr;
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+};
+static_assert(sizeof(KernelNode) == 56);
 
 // name in Driver, symbol, parameters
 #define LOCKSTEP_CUDA_DRIVER(F)                                                                          \
@@ -102,6 +111,9 @@ static_assert(sizeof(PoolProperties) == 88);
   F(begin_capture, cuStreamBeginCapture_v2, (StreamHandle, int))                                         \
   F(end_capture, cuStreamEndCapture, (StreamHandle, GraphHandle*))                                       \
   F(graph_instantiate, cuGraphInstantiateWithFlags, (GraphExecHandle*, GraphHandle, unsigned long long)) \
+  F(capture_info, cuStreamGetCaptureInfo_v2,                                                             \
+    (StreamHandle, int*, unsigned long long*, GraphHandle*, const NodeHandle**, size_t*))                \
+  F(graph_set_kernel, cuGraphExecKernelNodeSetParams, (GraphExecHandle, NodeHandle, const KernelNode*))  \
   F(graph_upload, cuGraphUpload, (GraphExecHandle, StreamHandle))                                        \
   F(graph_launch, cuGraphLaunch, (GraphExecHandle, StreamHandle))                                        \
   F(graph_destroy, cuGraphDestroy, (GraphHandle))                                                        \

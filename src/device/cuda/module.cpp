@@ -148,23 +148,50 @@ void CudaModule::pack(const Dispatch& dispatch, std::byte* to) const {
   }
 }
 
+KernelNode CudaModule::node_of(const Dispatch& dispatch) const {
+  KernelNode node;
+  std::array<int64_t, 3> groups = dispatch.count;
+  groups[0] *= cluster_;
+  node.function = function_;
+  if (fine_function_ && groups[0] * groups[1] * groups[2] < core_->multiprocessors() * kFineGroups) {
+    node.function = fine_function_;
+    groups[size_t(points_.axis)] *= points_.points;
+  }
+  for (size_t a = 0; a < 3; ++a) {
+    node.grid[a] = unsigned(groups[a]);
+    node.block[a] = unsigned(block_[a]);
+  }
+  node.shared_bytes = dynamic_shared_bytes_;
+  return node;
+}
+
 void CudaModule::launch(const Dispatch& dispatch, StreamHandle stream) const {
   alignas(16) std::byte arguments[kMaxArgumentBytes];
   pack(dispatch, arguments);
   // As one buffer: the driver then need not look at each parameter.
   size_t bytes = arguments_.bytes;
   void* buffer[] = {kLaunchBuffer, arguments, kLaunchBufferSize, &bytes, nullptr};
-  std::array<int64_t, 3> groups = dispatch.count;
-  groups[0] *= cluster_;
-  FunctionHandle function = function_;
-  if (fine_function_ && groups[0] * groups[1] * groups[2] < core_->multiprocessors() * kFineGroups) {
-    function = fine_function_;
-    groups[size_t(points_.axis)] *= points_.points;
-  }
-  const Result result = core_->driver().launch(
-      function, unsigned(groups[0]), unsigned(groups[1]), unsigned(groups[2]), unsigned(block_[0]),
-      unsigned(block_[1]), unsigned(block_[2]), dynamic_shared_bytes_, stream, nullptr, buffer);
+  const KernelNode n = node_of(dispatch);
+  const Result result =
+      core_->driver().launch(n.function, n.grid[0], n.grid[1], n.grid[2], n.block[0], n.block[1], n.block[2],
+                             n.shared_bytes, stream, nullptr, buffer);
   core_->check(result, DeviceFault::launch, "launching a kernel");
+}
+
+VariableNode CudaModule::captured(const Dispatch& dispatch, StreamHandle stream) const {
+  const Driver& d = core_->driver();
+  int status = 0;
+  const NodeHandle* last = nullptr;
+  size_t count = 0;
+  core_->check(d.capture_info(stream, &status, nullptr, nullptr, &last, &count), DeviceFault::launch,
+               "recording a launch");
+  if (count != 1)
+    throw DeviceError(DeviceFault::launch, fmt::format("recording a launch: {} last nodes", count));
+  VariableNode variable{last[0], node_of(dispatch), std::vector<std::byte>(arguments_.bytes), {}};
+  pack(dispatch, variable.arguments.data());
+  for (const ArgumentField& field : arguments_.fields)
+    if (field.kind == ArgumentKind::scalar) variable.scalars.push_back(field);
+  return variable;
 }
 
 }  // namespace lockstep::device::cuda

@@ -17,11 +17,14 @@ class CudaModule final : public Module {
   ~CudaModule() override;
 
   void launch(const Dispatch& dispatch, StreamHandle stream) const;
+  /// The launch that `stream` captured last.
+  VariableNode captured(const Dispatch& dispatch, StreamHandle stream) const;
   void describe(KernelReport& report) const override;
 
  private:
   /// Puts the arguments into `to`, which has room for kMaxArgumentBytes.
   void pack(const Dispatch& dispatch, std::byte* to) const;
+  KernelNode node_of(const Dispatch& dispatch) const;
 
   std::shared_ptr<Core> core_;
   ModuleHandle module_ = nullptr;

@@ -97,11 +97,12 @@ class InterpBackend final : public Backend {
   }
   void dispatch(const Dispatch& d) override {
     const std::vector<Binding> buffers(d.buffers.begin(), d.buffers.end());
-    const std::vector<uint64_t> scalars(d.scalars.begin(), d.scalars.end());
+    const auto scalars = std::make_shared<std::vector<uint64_t>>(d.scalars.begin(), d.scalars.end());
+    if (d.variable) recorder(d.queue)->scalars.emplace_back(scalars, scalars->data());
     run(d.queue, [this, d, buffers, scalars] {
       Dispatch own = d;
       own.buffers = buffers;
-      own.scalars = scalars;
+      own.scalars = *scalars;
       dispatch_now(own);
     });
   }
@@ -118,6 +119,9 @@ class InterpBackend final : public Backend {
 
   std::shared_ptr<Queue> begin_record() override { return recording_queue(); }
   std::shared_ptr<RecordedGraph> end_record(Queue& queue) override { return recorded_by(queue); }
+  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
+    set_scalars_of(graph, dispatch, scalars);
+  }
   void replay(RecordedGraph& graph) override {
     for (const auto& step : static_cast<HostGraph&>(graph).steps) {
       std::lock_guard lock(mutex_);

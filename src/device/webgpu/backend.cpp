@@ -148,6 +148,7 @@ void WebgpuBackend::dispatch(const Dispatch& whole) {
   const Prepared ready = prepare(module, d, window_bytes_, info_.limits.bindings, core_->loop_flag());
   if (!ready.ranges.empty() && core_->loop_flag() && ready.ranges.back().buffer == core_->loop_flag())
     core_->mark_loops();
+  if (d.variable) note_scalars(d.queue, ready.variant->source);
   const WGPUBindGroup group = core_->bind_group(ready.variant->pipeline.layout, ready.ranges);
   run(d.queue, ready.variant->pipeline, group, ready.words,
       {uint32_t(d.count[0]), uint32_t(d.count[1]), uint32_t(d.count[2])});

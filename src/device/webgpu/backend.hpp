@@ -28,6 +28,11 @@ struct RecordedCommands final : RecordedGraph {
   std::shared_ptr<Core> core;
   std::vector<Command> commands;
   std::vector<uint32_t> arguments;  // of all dispatches, until they are uploaded
+  struct Word {
+    uint32_t scalar;
+    uint64_t offset;  // bytes, in the argument buffer
+  };
+  std::vector<std::vector<Word>> variables;  // of each variable dispatch
   WGPUBuffer argument_buffer = nullptr;
   WGPUBindGroup argument_group = nullptr;
 };
@@ -65,6 +70,7 @@ class WebgpuBackend final : public Backend {
 
   std::shared_ptr<Queue> begin_record() override;
   std::shared_ptr<RecordedGraph> end_record(Queue& queue) override;
+  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override;
   void replay(RecordedGraph& graph) override;
 
   /// For tests: compiles a shader without bindings.
@@ -77,6 +83,7 @@ class WebgpuBackend final : public Backend {
            const std::array<uint32_t, 3>& groups);
   void move_bytes(Queue* queue, const WebgpuMemory* from, int64_t from_offset, const WebgpuMemory& to,
                   int64_t to_offset, int64_t bytes);
+  void note_scalars(Queue* queue, const clike::WgslSource& source);
   void copy_words(Queue* queue, WGPUBuffer from, int64_t from_offset, WGPUBuffer to, int64_t to_offset,
                   int64_t bytes);
   void clear_words(Queue* queue, WGPUBuffer buffer, int64_t offset, int64_t bytes);

@@ -37,6 +37,14 @@ void WebgpuBackend::run(Queue* queue, const Pipeline& pipeline, WGPUBindGroup gr
   recording->commands.push_back(command);
 }
 
+void WebgpuBackend::note_scalars(Queue* queue, const clike::WgslSource& source) {
+  RecordedCommands& recording = *recorder(queue);
+  std::vector<RecordedCommands::Word>& words = recording.variables.emplace_back();
+  for (size_t k = 0; k < source.words.size(); ++k)
+    if (source.words[k].kind == clike::WgslWord::Kind::scalar)
+      words.push_back({uint32_t(source.words[k].index), (recording.arguments.size() + k) * 4});
+}
+
 void WebgpuBackend::copy_words(Queue* queue, WGPUBuffer from, int64_t from_offset, WGPUBuffer to,
                                int64_t to_offset, int64_t bytes) {
   RecordedCommands* const recording = recorder(queue);
@@ -81,6 +89,16 @@ std::shared_ptr<RecordedGraph> WebgpuBackend::end_record(Queue& queue) {
     core_->check(DeviceFault::allocation, "recording");
   }
   return recorded;
+}
+
+void WebgpuBackend::set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) {
+  std::lock_guard lock(core_->mutex);
+  core_->check_alive();
+  const auto& recorded = static_cast<const RecordedCommands&>(graph);
+  for (const RecordedCommands::Word& word : recorded.variables.at(dispatch)) {
+    const uint32_t bits = uint32_t(scalars[word.scalar]);
+    core_->write(recorded.argument_buffer, word.offset, &bits, sizeof bits);
+  }
 }
 
 void WebgpuBackend::replay(RecordedGraph& graph) {

@@ -39,7 +39,11 @@ uint64_t order = 0, records = 0;
 std::set<uint64_t> reached{0};
 std::map<uintptr_t, std::deque<Work>> queues;
 std::map<uintptr_t, uint64_t> events;  // the last record of each
-std::map<uintptr_t, std::vector<std::function<void()>>> graphs;
+struct Node {
+  uintptr_t handle;
+  std::function<void()> run;
+};
+std::map<uintptr_t, std::vector<Node>> graphs;
 std::map<size_t, std::vector<unsigned long long>>
     pool;  // freed in the order of a stream: given again at once
 void (*kernel)(const FakeLaunch*) = nullptr;
@@ -48,7 +52,7 @@ uintptr_t number(const void* handle) { return reinterpret_cast<uintptr_t>(handle
 
 void enqueue(void* stream, std::function<void()> run) {
   if (capturing.contains(number(stream)))
-    graphs[number(stream)].push_back(std::move(run));
+    graphs[number(stream)].push_back({next_handle++, std::move(run)});
   else if (order)
     queues[number(stream)].push_back({std::move(run)});
   else
@@ -88,6 +92,23 @@ int result_of(const char* function) {
   }
   return sticky;
 }
+
+/// The arguments and their size, as the API lets a caller give them in one buffer.
+bool arguments_of(void** buffer, FakeLaunch& launch) {
+  if (!buffer || buffer[0] != reinterpret_cast<void*>(1) || buffer[2] != reinterpret_cast<void*>(2) ||
+      buffer[4])
+    return false;
+  const size_t bytes = *static_cast<const size_t*>(buffer[3]);
+  std::memcpy(launch.arguments, buffer[1], std::min(bytes, sizeof launch.arguments));
+  return true;
+}
+
+struct FakeKernelNode {
+  void* function;
+  unsigned grid[3], block[3], shared_bytes;
+  void** parameters;
+  void** extra;
+};
 
 int allocate(unsigned long long* to, size_t bytes, const char* function) {
   if (const int code = result_of(function)) return code;
@@ -302,13 +323,45 @@ API cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
   graphs[next_handle] = graphs[number(graph)];
   return *exec = reinterpret_cast<void*>(next_handle++), 0;
 }
+API cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long*, void**, void* const** last,
+                              size_t* count) {
+  CHECKED;
+  static void* node = nullptr;
+  const auto found = graphs.find(number(stream));
+  *status = capturing.contains(number(stream));
+  *count = found != graphs.end() && !found->second.empty();
+  if (*count) node = reinterpret_cast<void*>(found->second.back().handle);
+  return *last = &node, 0;
+}
+API cuGraphExecKernelNodeSetParams(void* exec, void* handle, const FakeKernelNode* to) {
+  CHECKED;
+  int graphs_with_it = 0;  // the recorded one has to live
+  for (const auto& [graph, nodes] : graphs)
+    graphs_with_it +=
+        std::any_of(nodes.begin(), nodes.end(), [&](auto& n) { return n.handle == number(handle); });
+  if (graphs_with_it < 2) return 400;
+  for (Node& node : graphs[number(exec)])
+    if (node.handle == number(handle)) {
+      FakeLaunch launch{};
+      if (!arguments_of(to->extra, launch)) return 1;
+      std::copy_n(to->grid, 3, launch.grid);
+      std::copy_n(to->block, 3, launch.block);
+      launch.shared_bytes = to->shared_bytes;
+      launch.context = reinterpret_cast<uintptr_t>(current_context);
+      node.run = [launch] {
+        if (kernel) kernel(&launch);
+      };
+      return 0;
+    }
+  return 400;
+}
 API cuGraphUpload(void*, void*) {
   CHECKED;
   return 0;
 }
 API cuGraphLaunch(void* exec, void* stream) {
   CHECKED;
-  for (const auto& run : graphs[number(exec)]) enqueue(stream, run);
+  for (const Node& node : graphs[number(exec)]) enqueue(stream, node.run);
   return 0;
 }
 API cuGraphDestroy(void* graph) {
@@ -370,18 +423,13 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, void*, int lanes, s
 API cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void* stream, void**, void** buffer) {
   CHECKED;
-  // The arguments and their size, as the API lets a caller give them in one buffer.
-  if (!buffer || buffer[0] != reinterpret_cast<void*>(1) || buffer[2] != reinterpret_cast<void*>(2) ||
-      buffer[4])
-    return 1;
-  const size_t bytes = *static_cast<const size_t*>(buffer[3]);
   FakeLaunch launch{{gx, gy, gz},
                     {bx, by, bz},
                     shared,
                     reinterpret_cast<uintptr_t>(stream),
                     reinterpret_cast<uintptr_t>(current_context),
                     {}};
-  std::memcpy(launch.arguments, buffer[1], std::min(bytes, sizeof launch.arguments));
+  if (!arguments_of(buffer, launch)) return 1;
   launches.push_back(launch);
   enqueue(stream, [launch] {
     if (kernel) kernel(&launch);

@@ -337,6 +337,59 @@ TEST_F(FakeCuda, ALossWhileOthersAskForTheDevice) {
   EXPECT_EQ(runs, 2);
 }
 
+/// What scale() does, its arguments where the printer put them.
+std::vector<clike::ArgumentField> scale_fields;
+void run_scale(const FakeLaunch* launch) {
+  const f32* a = nullptr;
+  f32 *b = nullptr, by = 0;
+  int buffer = 0;
+  for (const clike::ArgumentField& field : scale_fields) {
+    const unsigned char* at = launch->arguments + field.offset;
+    if (field.kind == clike::ArgumentKind::buffer && buffer++ == 0)
+      std::memcpy(&a, at, sizeof a);
+    else if (field.kind == clike::ArgumentKind::buffer)
+      std::memcpy(&b, at, sizeof b);
+    else if (field.kind == clike::ArgumentKind::scalar)
+      std::memcpy(&by, at, sizeof by);
+  }
+  for (int k = 0; k < 64; ++k) b[k] = a[k] * by;
+}
+
+TEST_F(FakeCuda, NumbersOfAGraphChange) {
+  const FakeState before = state();
+  {
+    scale_fields =
+        clike::print_cuda(compile::lower(scale().function(), {compile::Target::cuda, Numerics::exact}),
+                          {Numerics::exact, 90})
+            .arguments.fields;
+    driver_function<decltype(fake_kernel)>("fake_kernel")(run_scale);
+    const Extent all{1, 1, 64};
+    const Buffer a = device_.upload(std::vector<f32>(64, 2.0f)).reshape(all), b = device_.allocate<f32>(all),
+                 c = device_.allocate<f32>(all);
+    const Graph graph = device_.record([&] {
+      device_.launch(scale(), all, a, b, per_replay("first", 3.0f));
+      device_.clear(c);
+      device_.launch(scale(), all, b, c, 5.0f);
+      device_.launch(scale(), all, c, a, per_replay("last", 1.0f));
+    });
+    device_.replay(graph);
+    EXPECT_EQ(device_.download<f32>(a), std::vector<f32>(64, 30.0f));
+    device_.replay(graph, Arguments().set("last", 0.5f));
+    EXPECT_EQ(device_.download<f32>(a), std::vector<f32>(64, 225.0f));
+    device_.replay(graph, Arguments().set("first", 1.0f));
+    EXPECT_EQ(device_.download<f32>(a), std::vector<f32>(64, 562.5f));
+    fail("cuGraphExecKernelNodeSetParams", 1);
+    EXPECT_EQ(fault_of([&] { device_.replay(graph, Arguments().set("first", 2.0f)); }), DeviceFault::launch);
+    fail("cuStreamGetCaptureInfo_v2", 1);
+    EXPECT_EQ(fault_of([&] {
+                device_.record([&] { device_.launch(scale(), all, a, b, per_replay("first", 3.0f)); });
+              }),
+              DeviceFault::launch);
+    driver_function<decltype(fake_kernel)>("fake_kernel")(nullptr);
+  }
+  EXPECT_EQ(state().live_graphs, before.live_graphs);
+}
+
 TEST_F(FakeCuda, NothingIsLeftBehind) {
   const FakeState before = state();
   {
