@@ -252,33 +252,42 @@ void Flow::random_kick(Spectrum& w) const {
 }
 
 void Flow::step() {
-  const auto f = [&](const Spectrum& w) { return right_hand_side(w); };
   if (stepping_.cfl > 0) {
     dt_ = 1;
     dt_ = std::min(stepping_.dt, stepping_.cfl / courant());
   }
   const double h = dt_;
+  // Right-hand side and nonlinear part of a stage, whose time is `share` of the step from its start.
+  const auto sourced = [&](Spectrum slope, double share) {
+    if (!source_) return slope;
+    const Spectrum source = source_(time_ + share * h);
+    return combined(std::move(slope), {{1, &source}});
+  };
+  const auto f = [&](const Spectrum& w, double share) { return sourced(right_hand_side(w), share); };
+  const auto n = [&](const Spectrum& w, double share) {
+    return sourced(nonlinear(w, model_.closure), share);
+  };
   const Spectrum start = w_;
   switch (stepping_.integrator) {
     case Integrator::rk2: {
-      const Spectrum a = f(start), b = f(combined(start, {{h, &a}}));
+      const Spectrum a = f(start, 0), b = f(combined(start, {{h, &a}}), 1);
       w_ = combined(start, {{h / 2, &a}, {h / 2, &b}});
       break;
     }
     case Integrator::ssprk3: {
-      const Spectrum a = f(start), b = f(combined(start, {{h, &a}}));
-      const Spectrum c = f(combined(start, {{h / 4, &a}, {h / 4, &b}}));
+      const Spectrum a = f(start, 0), b = f(combined(start, {{h, &a}}), 1);
+      const Spectrum c = f(combined(start, {{h / 4, &a}, {h / 4, &b}}), 0.5);
       w_ = combined(start, {{h / 6, &a}, {h / 6, &b}, {2 * h / 3, &c}});
       break;
     }
     case Integrator::rk4: {
-      const Spectrum a = f(start), b = f(combined(start, {{h / 2, &a}}));
-      const Spectrum c = f(combined(start, {{h / 2, &b}})), d = f(combined(start, {{h, &c}}));
+      const Spectrum a = f(start, 0), b = f(combined(start, {{h / 2, &a}}), 0.5);
+      const Spectrum c = f(combined(start, {{h / 2, &b}}), 0.5), d = f(combined(start, {{h, &c}}), 1);
       w_ = combined(start, {{h / 6, &a}, {h / 3, &b}, {h / 3, &c}, {h / 6, &d}});
       break;
     }
     case Integrator::ab3: {
-      const Spectrum a = f(start);
+      const Spectrum a = f(start, 0);
       if (history_.empty())
         w_ = combined(start, {{h, &a}});
       else if (history_.size() == 1)
@@ -298,15 +307,15 @@ void Flow::step() {
         for (size_t k = 0; k < r.size(); ++k) r[k] = times(a[k], b[k]);
         return r;
       };
-      const auto n = [&](const Spectrum& w) { return nonlinear(w, model_.closure); };
       const Spectrum half = weight(&EtdWeights::half), whole = weight(&EtdWeights::whole),
                      stage = weight(&EtdWeights::stage);
       const auto staged = [&](const Spectrum& from, const Spectrum& slope) {
         const Spectrum turned = pointwise(stage, slope);
         return combined(pointwise(half, from), {{h, &turned}});
       };
-      const Spectrum n0 = n(start), a = staged(start, n0), na = n(a), b = staged(start, na), nb = n(b);
-      const Spectrum c = staged(a, combined(Spectrum(n0.size()), {{2, &nb}, {-1, &n0}})), nc = n(c);
+      const Spectrum n0 = n(start, 0), a = staged(start, n0), na = n(a, 0.5), b = staged(start, na),
+                     nb = n(b, 0.5);
+      const Spectrum c = staged(a, combined(Spectrum(n0.size()), {{2, &nb}, {-1, &n0}})), nc = n(c, 1);
       const Spectrum first = pointwise(weight(&EtdWeights::first), n0),
                      middle = pointwise(weight(&EtdWeights::middle), combined(na, {{1, &nb}})),
                      last = pointwise(weight(&EtdWeights::last), nc);

@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,8 @@ class Flow {
   Field vorticity() const;
   void set_spectrum(Spectrum w) { w_ = std::move(w); }
   const Spectrum& spectrum() const { return w_; }
+  /// A source of vorticity at each time, beside the model's forcing.
+  void set_source(std::function<Spectrum(double time)> source) { source_ = std::move(source); }
 
   /// Time derivative but for stochastic forcing.
   Spectrum right_hand_side(const Spectrum& w) const;
@@ -85,6 +88,7 @@ class Flow {
   Modes modes_;
   Transform transform_;
   Spectrum w_;
+  std::function<Spectrum(double)> source_;
   std::deque<Spectrum> history_;  // ab3: derivatives before, latest first
   double time_ = 0, dt_ = 0, width_ = 0;
   int64_t steps_ = 0;

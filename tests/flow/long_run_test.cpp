@@ -1,5 +1,5 @@
 // Runs of many steps: equal bits on CPU and interpreter, and what decaying turbulence must do.
-// LOCKSTEP_FLOW_STEPS sets the steps whose bits are compared (40).
+// LOCKSTEP_FLOW_STEPS sets the steps whose bits are compared (1000).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,7 +22,7 @@ Array spectrum_after(const Device& device, const Model& model, const Stepping& s
 // Every integrator, and every closure, on grids of whole transforms (8, 10) and of fused kernels (16).
 TEST(FlowLongRuns, CpuAndInterpreterKeepTheSameBits) {
   const char* wanted = std::getenv("LOCKSTEP_FLOW_STEPS");
-  const int64_t steps = wanted ? std::atoll(wanted) : 40;
+  const int64_t steps = wanted ? std::atoll(wanted) : 1000;
   const Device cpu = Device::open("cpu"), interp = Device::open("interp");
   struct Run {
     int64_t n;
@@ -37,6 +37,8 @@ TEST(FlowLongRuns, CpuAndInterpreterKeepTheSameBits) {
   const Run runs[] = {
       {16, Integrator::rk2, Closure::smagorinsky, kDivergence, kGlobal, Storage::f32},
       {16, Integrator::ssprk3, Closure::none, kDivergence, kGlobal, Storage::f64},
+      {16, Integrator::ab3, Closure::none, kDivergence, kGlobal, Storage::f32},
+      {16, Integrator::etdrk4, Closure::none, kDivergence, kGlobal, Storage::f32},
       {8, Integrator::rk4, Closure::leith, kDivergence, kGlobal, Storage::f32},
       {8, Integrator::ab3, Closure::smagorinsky, ClosureForm::simple, kGlobal, Storage::f64},
       {10, Integrator::etdrk4, Closure::dynamic_smagorinsky, kDivergence, kGlobal, Storage::f64},
