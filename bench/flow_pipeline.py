@@ -1,11 +1,11 @@
 """The table of `flow pipeline`: where the stages run, sizes, strides and precisions; errors, drifts, seconds by stage.
 
     python3 bench/flow_pipeline.py build/bin/lockstep --out DIR [--device cuda:0] [--places cpu,mixed,device]
-        [--sizes 256,512,1024] [--strides 1,5,10] [--precisions f32,f64] [--steps 200]
+        [--sizes 256,512,1024] [--strides 1,5,10] [--precisions f32,f64] [--steps 100]
 
-One process for each size, precision and place, whose metrics lie in DIR; those that are there already are not run again, so
-that a table can be made in several goes and on several machines. Writes DIR/table.json and DIR/table.md. The flow is
-McWilliams' with Smagorinsky's closure, Heun's method and one time step for all sizes.
+One process for each size, whose metrics lie in DIR/<size>_<places>; those that are there already are not run again, so that a
+table can be made in several goes and on several machines. Writes DIR/table.json and DIR/table.md of all that lie there. The
+flow is McWilliams' with Smagorinsky's closure, Heun's method and one time step for all sizes.
 """
 import argparse
 import json
@@ -21,18 +21,25 @@ def settings(dt, steps):
             "--rank", "0.99"]
 
 
-def cell(program, out, device, n, precision, place, strides, flow):
-    folder = os.path.join(out, f"{n}_{precision}_{place}")
-    metrics = os.path.join(folder, "metrics.json")
-    if not os.path.exists(metrics):
-        command = [program, "flow", "pipeline", "--device", "cpu" if place == "cpu" else device, "--sizes", str(n),
-                   "--strides", strides, "--precisions", precision, "--places", place, "--quiet", "--out", folder]
-        done = subprocess.run(command + flow, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            print(f"{n} {precision} {place}: {done.stderr.strip()}", file=sys.stderr)
-            return []
-    with open(metrics) as file:
-        return json.load(file)["runs"]
+def run_size(a, n):
+    folder = os.path.join(a.out, f"{n}_{a.places.replace(',', '_')}")
+    if os.path.exists(os.path.join(folder, "metrics.json")):
+        return
+    command = [a.program, "flow", "pipeline", "--device", a.device, "--sizes", n, "--strides", a.strides, "--precisions",
+               a.precisions, "--places", a.places, "--quiet", "--out", folder] + settings(a.dt, a.steps)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        print(f"{n}: {done.stderr.strip()}", file=sys.stderr)
+
+
+def rows_of(out):
+    rows = []
+    for folder in sorted(os.listdir(out)):
+        metrics = os.path.join(out, folder, "metrics.json")
+        if os.path.exists(metrics):
+            with open(metrics) as file:
+                rows += [row(run) for run in json.load(file)["runs"]]
+    return sorted(rows, key=lambda r: (r["n"], r["stride"], r["precision"], r["place"]))
 
 
 def row(run):
@@ -71,17 +78,13 @@ def main():
     parser.add_argument("--sizes", default="256,512,1024")
     parser.add_argument("--strides", default="1,5,10")
     parser.add_argument("--precisions", default="f32,f64")
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--dt", type=float, default=4e-4)
     a = parser.parse_args()
     os.makedirs(a.out, exist_ok=True)
-    rows = []
     for n in a.sizes.split(","):
-        for precision in a.precisions.split(","):
-            for place in a.places.split(","):
-                rows += [row(run) for run in cell(a.program, a.out, a.device, n, precision, place, a.strides,
-                                                  settings(a.dt, a.steps))]
-    rows.sort(key=lambda r: (r["n"], r["stride"], r["precision"], r["place"]))
+        run_size(a, n)
+    rows = rows_of(a.out)
     with open(os.path.join(a.out, "table.json"), "w") as file:
         json.dump({"settings": settings(a.dt, a.steps), "rows": rows}, file, indent=1)
     with open(os.path.join(a.out, "table.md"), "w") as file:

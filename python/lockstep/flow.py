@@ -54,7 +54,7 @@ def _host(values):
 
 
 def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
-    """Vorticity (ny, nx), f64, zero mean: mcwilliams, vortices, noise, taylor-green or shear. n: points along each axis, even,
+    """Vorticity (ny, nx), f64, zero mean: mcwilliams, vortices, noise, taylor-green or shear. n: points along each axis,
     or (ny, nx); box: length, or (lx, ly)."""
     return _core.flow_initial({**_box(n, box), "initial": initial, "seed": int(seed)})
 
@@ -62,7 +62,7 @@ def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
 class Simulation:
     """Flows of one model on a device, advanced together; a member has the same bits as by itself.
 
-    n: points along each axis, even, or (ny, nx). box: length, or (lx, ly). members, precision ("f32", "f64"). Options:
+    n: points along each axis, or (ny, nx). box: length, or (lx, ly). members, precision ("f32", "f64"). Options:
     viscosity, closure (none, smagorinsky, leith, dynamic-smagorinsky, dynamic-leith), constant, closure_form (divergence,
     simple), averaging (global, local), forcing (none, kolmogorov, stochastic) with forcing_wavenumber, forcing_amount and
     forcing_seed, drag, beta, hyper_viscosity, hyper_power, hypo_viscosity, hypo_power, dealias (two-thirds, padded,

@@ -57,8 +57,8 @@ void expect_not_negative(double value, const char* where) {
 
 void check_grid(const BoxGrid& grid) {
   for (const int64_t n : {grid.nx, grid.ny})
-    expect(n >= 4 && n % 2 == 0 && n <= 1 << 16, fmt::format("{} x {} points", grid.ny, grid.nx), "flow grid",
-           "even numbers from 4 to 65536");
+    expect(n >= 4 && n <= 1 << 16, fmt::format("{} x {} points", grid.ny, grid.nx), "flow grid",
+           "whole numbers from 4 to 65536");
   expect_positive(grid.lx, "flow box");
   expect_positive(grid.ly, "flow box");
 }

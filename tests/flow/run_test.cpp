@@ -61,6 +61,7 @@ TEST(FlowRun, WritesFieldsAndSeries) {
   EXPECT_LT(energy.at<double>(2, 0), energy.at<double>(0, 0));
   EXPECT_EQ(io::find_array(arrays, "energy_flux", "").rank(), 3);
   EXPECT_TRUE(fs::exists(folder.path() / "omega_000002.png"));
+  EXPECT_TRUE(fs::exists(folder.path() / "spectra.png"));
   EXPECT_FALSE(fs::exists(folder.path() / "fields"));
   EXPECT_EQ(r.steps[0], 20);
   const auto stages = context.stages();

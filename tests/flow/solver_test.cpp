@@ -6,7 +6,7 @@
 #include "flow/les/fused.hpp"
 #include "flows.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/flow.hpp"
+#include "lockstep/flow/memory.hpp"
 
 namespace lockstep::flow {
 namespace {
@@ -215,6 +215,60 @@ TEST(FlowSolver, MomentsAreThoseOfTheRun) {
       EXPECT_NEAR((last[m].energy - first[m].energy) / 2e-5 / middle[m].energy.all, 1, 1e-6);
       EXPECT_NEAR((last[m].enstrophy - first[m].enstrophy) / 2e-5 / middle[m].enstrophy.all, 1, 1e-6);
     }
+  }
+}
+
+TEST(FlowSolver, MemoryIsForetold) {
+  struct Run {
+    BoxGrid grid;
+    Integrator integrator;
+    Closure closure;
+    Averaging averaging;
+    Dealias dealias;
+    Storage storage;
+    int64_t members;
+  };
+  const Run runs[] = {
+      {{64, 32}, Integrator::rk2, Closure::smagorinsky, {}, Dealias::two_thirds, Storage::f32, 3},
+      {{32, 128}, Integrator::etdrk4, Closure::none, {}, Dealias::none, Storage::f64, 1},
+      {{48, 60}, Integrator::ab3, Closure::leith, {}, Dealias::padded, Storage::f32, 2},
+      {{40, 36}, Integrator::rk4, Closure::dynamic_smagorinsky, {}, Dealias::filter, Storage::f64, 1},
+      {{36, 32},
+       Integrator::rk4,
+       Closure::dynamic_leith,
+       Averaging::local,
+       Dealias::two_thirds,
+       Storage::f64,
+       2},
+  };
+  for (const Run& r : runs) {
+    const Model model{.grid = r.grid, .closure = r.closure, .averaging = r.averaging, .dealias = r.dealias};
+    const Stepping stepping{r.integrator, 1e-3};
+    const Device device = Device::open("cpu");
+    const int64_t before = device.counters().allocated_bytes;
+    Solver solver(device, model, stepping, r.storage, r.members);
+    Device(device).reset_peak();
+    solver.set_vorticity(initial_field(r.grid, Initial::noise));
+    const auto taken = double(device.counters().peak_bytes - before);
+    EXPECT_NEAR(double(memory_bytes(model, stepping, r.storage, r.members, device.info())) / taken, 1, 0.01)
+        << name(r.closure) << ' ' << r.grid.nx;
+  }
+}
+
+// Lengths of any kind, odd ones too.
+TEST(FlowSolver, OddNumbersOfPoints) {
+  for (const BoxGrid& grid : {BoxGrid{21, 15}, BoxGrid{22, 13}}) {
+    const Model model{.grid = grid,
+                      .viscosity = 1e-2,
+                      .closure = Closure::smagorinsky,
+                      .dealias = grid.nx == 21 ? Dealias::two_thirds : Dealias::padded};
+    const Array field = initial_field(grid, Initial::noise, 1);
+    Solver solver(cpu(), model, {Integrator::rk4, 5e-3});
+    solver.set_vorticity(field);
+    solver.advance(5);
+    auto flow = test::started(model, {Integrator::rk4, 5e-3}, field.as<double>());
+    test::run(flow, 5);
+    EXPECT_LT(test::relative_l2(solver.vorticity().as<double>(), flow.vorticity()), 1e-12);
   }
 }
 

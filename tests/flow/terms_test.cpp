@@ -195,6 +195,84 @@ TEST(Terms, DynamicCoefficientHasNoUnits) {
     }
 }
 
+/// A linear operator on the modes |k| <= 5 of 12 x 12 points, as sums over pairs of points: `symbol` is even and real, or
+/// odd and imaginary.
+Field by_points(const Field& f, const std::function<Complex(double, double)>& symbol) {
+  constexpr int kPoints = 12, kMost = 5;
+  Field weights(kPoints * kPoints), result(f.size());
+  for (int y = 0; y < kPoints; ++y)
+    for (int x = 0; x < kPoints; ++x)
+      for (int ky = -kMost; ky <= kMost; ++ky)
+        for (int kx = -kMost; kx <= kMost; ++kx)
+          weights[size_t(y * kPoints + x)] +=
+              (symbol(kx, ky) * std::polar(1.0, 2 * kPi * (kx * x + ky * y) / kPoints)).real() /
+              (kPoints * kPoints);
+  for (int p = 0; p < kPoints * kPoints; ++p)
+    for (int q = 0; q < kPoints * kPoints; ++q) {
+      const int y = (p / kPoints - q / kPoints + kPoints) % kPoints,
+                x = (p % kPoints - q % kPoints + kPoints) % kPoints;
+      result[size_t(p)] += weights[size_t(y * kPoints + x)] * f[size_t(q)];
+    }
+  return result;
+}
+
+/// <h . M> / <M . M> of Germano's identity as docs/flow.md has it.
+double germano_coefficient(const Field& w, bool leith) {
+  const double width = 2 * kPi / 12, power = leith ? 3 : 2;
+  const auto over = [](double x, double y) { return x == 0 && y == 0 ? 0 : 1 / (x * x + y * y); };
+  const auto filtered = [&](const Field& f) {
+    return by_points(f, [&](double x, double y) { return std::exp(-(x * x + y * y) * width * width / 6); });
+  };
+  const auto product = [](Field a, const Field& b) {
+    for (size_t k = 0; k < a.size(); ++k) a[k] *= b[k];
+    return a;
+  };
+  const auto length = [](const Field& a, const Field& b, double factor) {
+    Field r(a.size());
+    for (size_t k = 0; k < r.size(); ++k) r[k] = factor * std::hypot(a[k], b[k]);
+    return r;
+  };
+  const Field u = by_points(w, [&](double x, double y) { return Complex(0, y * over(x, y)); });
+  const Field v = by_points(w, [&](double x, double y) { return Complex(0, -x * over(x, y)); });
+  const Field s11 = by_points(w, [&](double x, double y) { return -x * y * over(x, y); });
+  const Field s12 = by_points(w, [&](double x, double y) { return (x * x - y * y) / 2 * over(x, y); });
+  const Field wx = by_points(w, [](double x, double) { return Complex(0, x); });
+  const Field wy = by_points(w, [](double, double y) { return Complex(0, y); });
+  const Field rate = leith ? length(wx, wy, 1) : length(s11, s12, 2);
+  const Field test_rate =
+      leith ? length(filtered(wx), filtered(wy), 1) : length(filtered(s11), filtered(s12), 2);
+  double lm = 0, mm = 0;
+  for (const auto& [velocity, gradient] : {std::pair{&u, &wx}, {&v, &wy}}) {
+    const Field flux = filtered(product(*velocity, w)), resolved = product(filtered(*velocity), filtered(w)),
+                own = filtered(product(rate, *gradient)), test = product(test_rate, filtered(*gradient));
+    for (size_t k = 0; k < w.size(); ++k) {
+      const double m = std::pow(width, power) * own[k] - std::pow(2 * width, power) * test[k];
+      lm += (flux[k] - resolved[k]) * m;
+      mm += m * m;
+    }
+  }
+  return lm / mm;
+}
+
+TEST(Terms, DynamicCoefficientIsGermanos) {
+  for (const bool leith : {false, true}) {
+    const Model model{.grid = {12, 12},
+                      .viscosity = 0,
+                      .closure = leith ? Closure::dynamic_leith : Closure::dynamic_smagorinsky,
+                      .dealias = Dealias::none};
+    auto w = test::sampled(model.grid, [](double x, double y) {
+      return std::sin(x) * std::cos(2 * y) + 0.7 * std::cos(2 * x + y) + 0.3 * std::sin(3 * x - 2 * y + 1);
+    });
+    const double c = germano_coefficient(w, leith);
+    if (c < 0)
+      for (double& value : w) value = -value;  // the coefficient's sign follows
+    const auto flow = test::started(model, {}, w);
+    flow.right_hand_side(flow.spectrum());
+    EXPECT_GT(std::abs(c), 1e-4);
+    EXPECT_NEAR(flow.dynamic_coefficient() / std::abs(c), 1, 1e-11) << leith;
+  }
+}
+
 TEST(Terms, KolmogorovForcing) {
   const Model model{
       .grid = {32, 32, 2 * kPi, kPi}, .viscosity = 0, .forcing = {ForcingKind::kolmogorov, 3, 0.5}};

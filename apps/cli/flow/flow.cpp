@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "flow_options.hpp"
 #include "flow_surrogate.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/flow/memory.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
@@ -37,8 +39,28 @@ std::string watch_text(const flow::Moment& m, int64_t steps, double speed) {
       speed);
 }
 
-int run_flow(const CommonOptions& common, const FlowArguments& arguments, bool watch) {
+/// What a run takes on the device; the run is not made.
+int foretell_memory(const CommonOptions& common, flow::RunOptions options) {
+  Session session(common);
+  if (!options.grid_given && std::filesystem::exists(options.initial)) flow::load_initial(options);
+  const DeviceInfo& device = session.context().device().info();
+  const int64_t bytes =
+      flow::memory_bytes(options.model, options.stepping, options.precision, options.members, device);
+  const flow::BoxGrid& grid = options.model.grid;
+  nlohmann::ordered_json result;
+  result["n"] = {grid.ny, grid.nx};
+  result["members"] = options.members;
+  result["precision"] = name(options.precision);
+  result["predicted_device_bytes"] = bytes;
+  session.finish(std::move(result),
+                 fmt::format("{} x {}, {} members, {}: {} bytes on {}\n", grid.ny, grid.nx, options.members,
+                             name(options.precision), bytes, device.name));
+  return 0;
+}
+
+int run_flow(const CommonOptions& common, const FlowArguments& arguments, bool watch, bool memory) {
   flow::RunOptions options = flow_run_options(arguments);
+  if (memory) return foretell_memory(common, std::move(options));
   Session session(common);
   if (watch) {
     // In a terminal the line is drawn anew; else they stand one below the other.
@@ -87,10 +109,12 @@ void add_flow(CommandList& commands, CLI::App& root) {
   add_flow_options(*run.app, *arguments);
   const auto watch = std::make_shared<bool>(false);
   add_flag(*run.app, "--watch", *watch, "energy, enstrophy and speed on stderr while it runs");
+  const auto memory = std::make_shared<bool>(false);
+  add_flag(*run.app, "--memory", *memory, "only say what the run needs on the device");
   add_common(run,
              "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
              "--save-every 200 --pictures --out out");
-  run.run = [&run, arguments, watch] { return run_flow(run.common, *arguments, *watch); };
+  run.run = [&run, arguments, watch, memory] { return run_flow(run.common, *arguments, *watch, *memory); };
 
   Command& both = add_command(commands, *flow.app, "compare", "how two saved runs differ");
   auto files = std::make_shared<std::vector<std::string>>();

@@ -120,7 +120,7 @@ void take_steps(const FlowArguments& a, flow::RunOptions& o) {
 }  // namespace
 
 void add_flow_options(CLI::App& app, FlowArguments& a) {
-  add_text(app, "--n", a.n, "points along each axis, even; NYxNX for others (default 256, or the file's)",
+  add_text(app, "--n", a.n, "points along each axis; NYxNX for others (default 256, or the file's)",
            "N");
   add_text(app, "--ic", a.initial,
            "mcwilliams, vortices, noise, taylor-green, shear, or a file: .npz or .nc with omega, .npy, .mat "
@@ -165,7 +165,7 @@ void add_flow_options(CLI::App& app, FlowArguments& a) {
   add_integer(app, "--history-every", a.history_every,
               "steps between rows of energy, enstrophy, speeds and budgets in the result (default: none)",
               "N", 1, INT64_MAX / 2);
-  add_flag(app, "--pictures", a.pictures, "a PNG of each saved field");
+  add_flag(app, "--pictures", a.pictures, "a PNG of each saved field, and of the last spectra");
   add_text(app, "--video", a.video, "a film of the saved fields", "FILE.mp4");
   add_text(app, "--checkpoint", a.checkpoint,
            "written with each saved field; a run that finds it goes on from there with the same bits",

@@ -301,7 +301,9 @@ class Pipeline {
     double range = 0;
     const double time = double(o_.run.steps) * o_.run.stepping.dt;
     const auto draw = [&](const char* file, const Buffer& fields, int64_t at) {
-      io::write_png(o_.run.folder / file, picture_of(fetched(device, fields, at), time, range));
+      const Array field = fetched(device, fields, at);
+      if (range == 0) range = color_range(field);
+      io::write_png(o_.run.folder / file, picture_of(field, time, range));
       r_.files.push_back(o_.run.folder / file);
     };
     draw("omega_simulated.png", frames_, frame_count_ - 1);
@@ -331,18 +333,11 @@ class Pipeline {
   }
 
   void film_frames(const Device& device) {
-    double range = 0;
-    std::unique_ptr<io::VideoWriter> writer;
     const int64_t held = frame_count_ - train_;
-    for (int64_t k = 0; k < held; ++k) {
-      const double time = double((train_ + k) * o_.stride) * o_.run.stepping.dt;
-      const io::Image picture = picture_of(fetched(device, decoded_, k), time, range);
-      if (!writer)
-        writer = std::make_unique<io::VideoWriter>(o_.run.video, picture.width, picture.height,
-                                                   std::clamp(double(held) / 10, 2.0, 25.0));
-      writer->add(picture);
-    }
-    writer->commit();
+    FilmWriter writer(o_.run.video, held);
+    for (int64_t k = 0; k < held; ++k)
+      writer.add(fetched(device, decoded_, k), double((train_ + k) * o_.stride) * o_.run.stepping.dt);
+    writer.commit();
     r_.files.push_back(o_.run.video);
   }
 

@@ -198,12 +198,14 @@ class Runner {
     });
     series_->add(moment, omega);
     if (options_.pictures)
-      result_.files.push_back(
-          draw_vorticity(options_.folder, omega, series_->size() - 1, times_.front(), range_));
-    if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, settings_, state_, *series_);
+      result_.files.push_back(pictures_.draw(options_.folder, omega, series_->size() - 1, times_.front()));
+    if (options_.checkpoint.empty()) return;
+    pictures_.finish();  // a run that goes on from there does not draw them again
+    write_checkpoint(options_.checkpoint, settings_, state_, *series_);
   }
 
   void finish() {
+    pictures_.finish();
     result_.grid = options_.model.grid;
     result_.precision = options_.precision;
     result_.budget = series_->last().budget;
@@ -211,6 +213,9 @@ class Runner {
     result_.steps = steps_;
     result_.frames = series_->size();
     result_.files.insert(result_.files.begin(), series_->write_result(options_.format));
+    if (options_.pictures)
+      result_.files.push_back(
+          draw_spectra(options_.folder, result_.grid, series_->last().spectra.front(), times_.front()));
     if (!options_.video.empty()) result_.files.push_back(film(*series_, options_.video));
     if (options_.checkpoint.empty()) series_->remove_fields();
   }
@@ -227,7 +232,8 @@ class Runner {
   int64_t watched_ = 10;  // steps between two looks
   std::vector<double> times_;
   std::vector<int64_t> steps_;
-  double step_seconds_ = 0, range_ = 0;
+  double step_seconds_ = 0;
+  PictureWriter pictures_;
   RunResult result_;
 };
 
