@@ -229,7 +229,7 @@ TEST(FlowSolver, MemoryIsForetold) {
     int64_t members;
   };
   const Run runs[] = {
-      {{64, 32}, Integrator::rk2, Closure::smagorinsky, {}, Dealias::two_thirds, Storage::f32, 3},
+      {{128, 64}, Integrator::rk2, Closure::smagorinsky, {}, Dealias::two_thirds, Storage::f32, 3},
       {{32, 128}, Integrator::etdrk4, Closure::none, {}, Dealias::none, Storage::f64, 1},
       {{48, 60}, Integrator::ab3, Closure::leith, {}, Dealias::padded, Storage::f32, 2},
       {{40, 36}, Integrator::rk4, Closure::dynamic_smagorinsky, {}, Dealias::filter, Storage::f64, 1},

@@ -261,7 +261,8 @@ TEST(Terms, DynamicCoefficientIsGermanos) {
                       .closure = leith ? Closure::dynamic_leith : Closure::dynamic_smagorinsky,
                       .dealias = Dealias::none};
     auto w = test::sampled(model.grid, [](double x, double y) {
-      return std::sin(x) * std::cos(2 * y) + 0.7 * std::cos(2 * x + y) + 0.3 * std::sin(3 * x - 2 * y + 1);
+      return std::sin(x + 2 * y) + 0.7 * std::cos(2 * x + y + 0.4) + 0.5 * std::cos(3 * x + 3 * y + 1.1) +
+             0.3 * std::sin(3 * x - 2 * y + 1) + 0.4 * std::cos(x - y + 0.3);
     });
     const double c = germano_coefficient(w, leith);
     if (c < 0)
