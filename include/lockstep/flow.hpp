@@ -107,7 +107,7 @@ struct Stepping {
 /// linear terms (infinity for etdrk4).
 double cfl_limit(const Model& model, Integrator integrator);
 double linear_dt_limit(const Model& model, Integrator integrator);
-/// Throws InputError for fewer than 4 points along an axis, odd ones, lengths and dt not above 0, negative
+/// Throws InputError for fewer than 4 points along an axis, lengths and dt not above 0, negative
 /// or non-finite coefficients, a linear term that `dt` makes unstable, cfl beyond the limit and cfl with ab3
 /// or etdrk4.
 void check(const Model& model, const Stepping& stepping);
