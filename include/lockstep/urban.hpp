@@ -11,28 +11,32 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lockstep/array.hpp"
 #include "lockstep/context.hpp"
 
 namespace lockstep::urban {
 
-/// A grid of `rows` × `cols` values, row by row from the north-west corner.
-/// `nodata`: the value that marks a missing pixel; NaN and infinities are always missing.
+/// An array with the mark of its missing pixels.
 struct Raster {
-  int64_t rows = 0;
-  int64_t cols = 0;
-  std::vector<float> values;
-  std::optional<float> nodata;
+  Array values;                 ///< f32 (rows, cols), row by row from the north-west corner
+  std::optional<float> nodata;  ///< marks a missing pixel; NaN and infinities always do
 
-  Raster() = default;
-  Raster(int64_t r, int64_t c, float value = 0.0f)
-      : rows(r), cols(c), values(static_cast<size_t>(r) * static_cast<size_t>(c), value) {}
+  Raster() : Raster(0, 0) {}
+  Raster(int64_t rows, int64_t cols, float value = 0.0f);
+  explicit Raster(Array grid) : values(std::move(grid)) {}
   bool empty() const { return values.empty(); }
-  float& at(int64_t row, int64_t col) { return values[static_cast<size_t>(row * cols + col)]; }
-  float at(int64_t row, int64_t col) const { return values[static_cast<size_t>(row * cols + col)]; }
+  int64_t rows() const { return values.size(0); }
+  int64_t cols() const { return values.size(1); }
+  std::span<const float> pixels() const { return values.as<float>(); }
+  std::span<float> pixels() { return values.mutate<float>(); }
+  float at(int64_t row, int64_t col) const { return values.at<float>(row, col); }
+  float& at(int64_t row, int64_t col) { return pixels()[static_cast<size_t>(row * cols() + col)]; }
 };
 
 /// How canopy and trunk heights are given: above the ground (0 = no plant), or as absolute heights like the

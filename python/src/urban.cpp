@@ -11,20 +11,18 @@ using namespace lockstep::urban;
 using Grid2 = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 Raster raster_of(const std::optional<Grid2>& grid, std::optional<float> nodata) {
-  Raster raster;
-  if (!grid) return raster;
-  raster.rows = int64_t(grid->shape(0));
-  raster.cols = int64_t(grid->shape(1));
-  raster.values.assign(grid->data(), grid->data() + grid->shape(0) * grid->shape(1));
+  if (!grid) return {};
+  const int64_t rows = int64_t(grid->shape(0)), cols = int64_t(grid->shape(1));
+  Raster raster(Array::of(std::span(grid->data(), size_t(rows * cols)), {rows, cols}));
   raster.nodata = nodata;
   return raster;
 }
 
 nb::object to_numpy(Raster raster) {
-  auto* const kept = new std::vector<float>(std::move(raster.values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
-  const size_t shape[] = {size_t(raster.rows), size_t(raster.cols)};
-  return nb::cast(nb::ndarray<nb::numpy, float>(kept->data(), 2, shape, owner));
+  auto* const kept = new Raster(std::move(raster));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Raster*>(p); });
+  const size_t shape[] = {size_t(kept->rows()), size_t(kept->cols())};
+  return nb::cast(nb::ndarray<nb::numpy, float>(kept->pixels().data(), 2, shape, owner));
 }
 
 /// The city of the keywords that every function takes.
@@ -58,14 +56,7 @@ nb::dict walls_of(Walls walls) {
   return d;
 }
 
-}  // namespace
-
-void bind_urban(nb::module_& module) {
-  nb::class_<CityInput>(module, "City");
-  module.def("city", &city_of, nb::arg("dsm").none(), nb::arg("dem").none(), nb::arg("cdsm").none(),
-             nb::arg("tdsm").none(), nb::arg("pixel_size"), nb::arg("canopy_absolute"),
-             nb::arg("dsm_above_ground"), nb::arg("trunk_ratio"), nb::arg("nodata").none());
-
+void bind_shadows(nb::module_& module) {
   module.def(
       "urban_shadows",
       [](OpenDevice& open, const CityInput& city, double azimuth, double altitude,
@@ -101,7 +92,9 @@ void bind_urban(nb::module_& module) {
       nb::arg("device"), nb::arg("city"), nb::arg("azimuth"), nb::arg("altitude"),
       nb::arg("wall_height").none(), nb::arg("wall_aspect").none(), nb::arg("max_reach"), nb::arg("tile"),
       nb::arg("workers"));
+}
 
+void bind_walls(nb::module_& module) {
   module.def("urban_walls",
              [](OpenDevice& open, const CityInput& city, double minimum_height, int64_t tile, int workers) {
                WallOptions options;
@@ -114,7 +107,9 @@ void bind_urban(nb::module_& module) {
                }
                return walls_of(std::move(walls));
              });
+}
 
+void bind_sky(nb::module_& module) {
   module.def(
       "urban_svf", [](OpenDevice& open, const CityInput& city, int patches, bool open_zenith,
                       bool solweig_edges, double max_reach, bool keep_states, int64_t tile, int workers) {
@@ -155,6 +150,18 @@ void bind_urban(nb::module_& module) {
                                        Observer{latitude, longitude, elevation});
     return std::pair(p.azimuth_deg, p.altitude_deg);
   });
+}
+
+}  // namespace
+
+void bind_urban(nb::module_& module) {
+  nb::class_<CityInput>(module, "City");
+  module.def("city", &city_of, nb::arg("dsm").none(), nb::arg("dem").none(), nb::arg("cdsm").none(),
+             nb::arg("tdsm").none(), nb::arg("pixel_size"), nb::arg("canopy_absolute"),
+             nb::arg("dsm_above_ground"), nb::arg("trunk_ratio"), nb::arg("nodata").none());
+  bind_shadows(module);
+  bind_walls(module);
+  bind_sky(module);
 }
 
 }  // namespace lockstep::python

@@ -37,15 +37,10 @@ fs::path goteborg_file(const std::string& name) {
 }
 bool has_goteborg() { return !goteborg_file("DSM_KRbig").empty() && !goteborg_file("CDSM_KRbig").empty(); }
 
-urban::Raster read_grid(const fs::path& file) {
+Raster read_grid(const fs::path& file) {
   io::RasterReadOptions options;
   options.pixel_size = 1.0;
-  io::Raster from = io::read_raster(file, options);
-  urban::Raster to;
-  to.rows = from.rows;
-  to.cols = from.cols;
-  to.values.assign(from.values.as<float>().begin(), from.values.as<float>().end());
-  return to;
+  return Raster(io::read_raster(file, options).values);
 }
 
 CityInput city_of(const std::string& size, uint64_t seed, bool plants) {
@@ -106,7 +101,7 @@ std::vector<float> bits(const std::vector<SkyState>& states, bool (*bit)(SkyStat
 /// Shade height and depth of missing pixels are what the kernel starts from: their own (no) height, and 0.
 std::vector<float> own_where_missing(const City& city, std::vector<float> values) {
   for (size_t p = 0; p < values.size(); ++p)
-    if (city.dsm[p] == kNoHeight) values[p] = kNoHeight;
+    if (city.is_missing(static_cast<int64_t>(p))) values[p] = kNoHeight;
   return values;
 }
 
@@ -158,7 +153,8 @@ Case maxima_case() {
     CaseProblem p;
     p.bytes = static_cast<double>(shape.elements()) * 4.0 * 5;
     p.reference = [=] {
-      const auto padded = [&](const std::vector<float>& grid) {
+      const auto padded = [&](const Array& heights) {
+        const std::span<const float> grid = heights.as<float>();
         std::vector<float> out(static_cast<size_t>(shape.elements()), kNoHeight);
         for (int64_t r = 0; r < city->rows; ++r)
           for (int64_t col = 0; col < city->cols; ++col)
@@ -222,7 +218,7 @@ Case sky_case(const std::string& name, SkyPart part, bool plants, SkyPatches pat
         return std::vector{Array::of(states.words, {plan->words(), city->rows, city->cols})};
       // The device computes missing pixels too, as open sky: the host masks them.
       City whole = *city;
-      for (float& h : whole.dsm)
+      for (float& h : whole.dsm.mutate<float>())
         if (h == kNoHeight) h = 0;
       auto all = reference::sky_view<float>(whole, plan->sky, states);
       std::vector<float> values;

@@ -71,7 +71,9 @@ struct Cast {
 /// grids empty.
 template <class Real>
 Cast<Real> cast(const City& city, const std::vector<RayStep>& steps, bool heights) {
-  const size_t pixels = city.dsm.size();
+  const std::span<const float> dsms = city.dsm.as<float>(), canopies = city.canopy.as<float>(),
+                               trunks = city.trunk.as<float>();
+  const size_t pixels = dsms.size();
   Cast<Real> out;
   out.state.assign(pixels, SkyState::sky);
   if (heights) {
@@ -82,19 +84,19 @@ Cast<Real> cast(const City& city, const std::vector<RayStep>& steps, bool height
   for (int64_t row = 0; row < city.rows; ++row)
     for (int64_t col = 0; col < city.cols; ++col) {
       const size_t p = static_cast<size_t>(row * city.cols + col);
-      if (city.dsm[p] == kNoHeight) continue;
-      const Real height = city.dsm[p];
+      if (dsms[p] == kNoHeight) continue;
+      const Real height = dsms[p];
       Ray<Real> ray(height, city.is_bush(static_cast<int64_t>(p)));
       Real shade = height;
-      Real crown = plants ? Real(city.canopy[p]) : Real(0);
+      Real crown = plants ? Real(canopies[p]) : Real(0);
       Real before = 0;
       for (const RayStep& step : steps) {
         const Real rise = static_cast<Real>(step.rise_m);
         const int64_t r = row + step.drow, c = col + step.dcol;
         if (r < 0 || r >= city.rows || c < 0 || c >= city.cols) break;  // a ray never comes back
         const size_t q = static_cast<size_t>(r * city.cols + c);
-        const Real dsm = city.dsm[q];
-        const Real canopy = plants ? city.canopy[q] : Real(0), trunk = plants ? city.trunk[q] : Real(0);
+        const Real dsm = dsms[q];
+        const Real canopy = plants ? canopies[q] : Real(0), trunk = plants ? trunks[q] : Real(0);
         ray.pass(dsm, canopy, trunk, rise, before);
         shade = std::max(shade, dsm - rise);
         crown = std::max(crown, canopy - rise);
@@ -113,14 +115,14 @@ Cast<Real> cast(const City& city, const std::vector<RayStep>& steps, bool height
 /// at the border.
 template <class Real>
 std::vector<Real> wall_height(const City& city, double minimum_m) {
-  std::vector<Real> walls(city.dsm.size(), Real(0));
+  const std::span<const float> dsm = city.dsm.as<float>();
+  std::vector<Real> walls(dsm.size(), Real(0));
   for (int64_t row = 1; row + 1 < city.rows; ++row)
     for (int64_t col = 1; col + 1 < city.cols; ++col) {
       const size_t p = static_cast<size_t>(row * city.cols + col), stride = static_cast<size_t>(city.cols);
-      if (city.dsm[p] == kNoHeight) continue;
-      const Real top =
-          std::max({city.dsm[p - stride], city.dsm[p + stride], city.dsm[p - 1], city.dsm[p + 1]});
-      const Real height = top - Real(city.dsm[p]);
+      if (dsm[p] == kNoHeight) continue;
+      const Real top = std::max({dsm[p - stride], dsm[p + stride], dsm[p - 1], dsm[p + 1]});
+      const Real height = top - Real(dsm[p]);
       if (height >= static_cast<Real>(minimum_m)) walls[p] = height;
     }
   return walls;
@@ -132,7 +134,7 @@ std::vector<Real> wall_height(const City& city, double minimum_m) {
 template <class Real>
 Real slope_aspect(const City& city, int64_t row, int64_t col) {
   const auto height = [&](int64_t r, int64_t c) {
-    const float h = city.dsm[static_cast<size_t>(r * city.cols + c)];
+    const float h = city.dsm.at<float>(r, c);
     return h == kNoHeight ? Real(0) : Real(h);
   };
   const auto rise = [&](int64_t low, int64_t at, int64_t last, auto value) {
@@ -153,6 +155,7 @@ Real slope_aspect(const City& city, int64_t row, int64_t col) {
 template <class Real>
 std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls,
                               const WallOptions& options = {}) {
+  const std::span<const float> dsm = city.dsm.as<float>();
   const WallTemplates templates = wall_templates(wall_template_side(city.pixel_size_m, options.filter));
   const bool middle = options.ties == WallTies::middle;
   const int n = templates.side, half = n / 2;
@@ -184,7 +187,7 @@ std::vector<Real> wall_aspect(const City& city, const std::vector<Real>& walls,
         for (size_t k = 0; k < area; ++k) {
           const int64_t dr = static_cast<int64_t>(k) / n - half, dc = static_cast<int64_t>(k) % n - half;
           const size_t q = static_cast<size_t>((row + dr) * city.cols + col + dc);
-          const double height = city.dsm[q] == kNoHeight ? 0.0 : city.dsm[q];
+          const double height = dsm[q] == kNoHeight ? 0.0 : dsm[q];
           const uint8_t side = templates.sides[static_cast<size_t>(angle) * area + k];
           if (side == 1) one += height;
           if (side == 2) two += height;
@@ -219,15 +222,16 @@ int faces_away(Real aspect_rad, bool wall, double azimuth_rad) {
 template <class Real>
 WallSun<Real> shade_walls(const City& city, const Cast<Real>& rays, const std::vector<Real>& walls,
                           const std::vector<Real>& aspect_deg, double azimuth_deg) {
+  const std::span<const float> dsm = city.dsm.as<float>();
   double azimuth = std::fmod(azimuth_deg, 360.0);
   if (azimuth < 0) azimuth += 360;
   azimuth *= std::numbers::pi / 180;
   WallSun<Real> out{std::vector<Real>(walls.size(), Real(0)), std::vector<Real>(walls.size(), Real(0))};
   for (size_t p = 0; p < walls.size(); ++p) {
-    if (city.dsm[p] == kNoHeight) continue;
+    if (dsm[p] == kNoHeight) continue;
     const Real wall = walls[p];
     const Real aspect = aspect_deg[p] * static_cast<Real>(std::numbers::pi / 180);
-    Real sun = std::max(Real(0), wall - (rays.shade_height[p] - Real(city.dsm[p])));
+    Real sun = std::max(Real(0), wall - (rays.shade_height[p] - Real(dsm[p])));
     if (faces_away(aspect, wall > 0, azimuth) == 1) sun = 0;
     const Real shadow = wall - sun;
     const Real leaves = std::min(std::max(rays.canopy_depth[p] - shadow, Real(0)), wall);
@@ -241,7 +245,7 @@ WallSun<Real> shade_walls(const City& city, const Cast<Real>& rays, const std::v
 template <class Real>
 PackedSky sky_states(const City& city, const SkyDivision& sky, const SkyOptions& options) {
   PackedSky packed{city.rows, city.cols, static_cast<int>(sky.patches.size()), {}};
-  const size_t pixels = city.dsm.size();
+  const auto pixels = static_cast<size_t>(city.pixels());
   packed.words.assign(pixels * static_cast<size_t>(packed.words_per_pixel()), 0u);
   const RayBounds bounds{city.rows, city.cols, city.pixel_size_m, city.relief_m(), options.rays.max_reach_m};
   for (size_t k = 0; k < sky.patches.size(); ++k) {
@@ -259,11 +263,12 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
                                                       const PackedSky& packed) {
   const std::vector<PatchWeight> weights = patch_weights(sky);
   std::array<std::vector<Real>, kSkyViewGrids> grids;
-  const size_t pixels = city.dsm.size();
+  const auto pixels = static_cast<size_t>(city.pixels());
+  const std::span<const float> trunk = city.trunk.as<float>();
   const bool plants = city.has_vegetation();
   for (auto& grid : grids) grid.assign(pixels, std::numeric_limits<Real>::quiet_NaN());
   for (size_t p = 0; p < pixels; ++p) {
-    if (city.dsm[p] == kNoHeight) continue;
+    if (city.is_missing(static_cast<int64_t>(p))) continue;
     const auto state = [&](int patch) {
       const size_t k = static_cast<size_t>(patch);
       return static_cast<SkyState>(packed.words[k / 16 * pixels + p] >> (2 * (k % 16)) & 3u);
@@ -294,7 +299,7 @@ std::array<std::vector<Real>, kSkyViewGrids> sky_view(const City& city, const Sk
     for (size_t g = 0; g < kSkyViewGrids; ++g) {
       const auto sector = static_cast<Sector>(g % kSectors);
       const bool corrected = (sector == Sector::south || sector == Sector::west) &&
-                             (g < kSectors || !plants || city.trunk[p] == 0.0f);
+                             (g < kSectors || !plants || trunk[p] == 0.0f);
       if (corrected) sums[g] += weighed(kSouthWestCorrection);
       Real factor = static_cast<Real>(sums[g]);
       if constexpr (std::is_same_v<Sum, uint32_t>) factor *= static_cast<Real>(kWeightUnit);

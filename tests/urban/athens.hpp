@@ -1,6 +1,7 @@
 // The published 400 × 400 arrays of Athens, where the test data is present.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -45,7 +46,7 @@ inline Raster athens_raster(const std::string& name) {
   Raster raster;
   if (const auto values = read_athens(name)) {
     raster = Raster(400, 400);
-    for (size_t k = 0; k < values->size(); ++k) raster.values[k] = static_cast<float>((*values)[k]);
+    std::ranges::transform(*values, raster.pixels().begin(), [](double v) { return static_cast<float>(v); });
   }
   return raster;
 }

@@ -16,9 +16,9 @@ using testing::read_athens;
 
 double worst(const Raster& ours, const std::string& name) {
   const auto golden = read_athens(name);
-  double apart = ours.values.size() == golden->size() ? 0 : 1e30;
+  double apart = ours.pixels().size() == golden->size() ? 0 : 1e30;
   for (size_t p = 0; p < golden->size() && apart < 1e30; ++p)
-    apart = std::max(apart, std::abs(static_cast<double>(ours.values[p]) - (*golden)[p]));
+    apart = std::max(apart, std::abs(static_cast<double>(ours.pixels()[p]) - (*golden)[p]));
   return apart;
 }
 
@@ -36,9 +36,7 @@ TEST(AthensStages, ReproducePublishedArrays) {
   const Walls walls = compute_walls(context, city, limit);
   EXPECT_EQ(worst(walls.height, "input_wall_ht"), 0);
   EXPECT_LE(worst(walls.aspect, "input_wall_asp"), 3e-4);
-  EXPECT_EQ(
-      std::count_if(walls.height.values.begin(), walls.height.values.end(), [](float w) { return w > 0; }),
-      16832);
+  EXPECT_EQ(std::ranges::count_if(walls.height.pixels(), [](float w) { return w > 0; }), 16832);
 
   const ShadowsWithWalls morning = compute_wall_shadows(context, city, walls, {90, 30});
   EXPECT_EQ(worst(morning.shadows.buildings, "shadow_morning_bldg_sh"), 0);

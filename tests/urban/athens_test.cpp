@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rasters.hpp"
 #include "urban/scenes.hpp"
 
 namespace lockstep::urban {
@@ -52,8 +53,8 @@ TEST_F(Athens, ShadowsOfMorningAndNoon) {
 
 TEST_F(Athens, WallsOfTheMorning) {
   const auto rays = cast_rays(city_, {90, 30});
-  const std::vector<float> walls = testing::athens_raster("input_wall_ht").values,
-                           aspect = testing::athens_raster("input_wall_asp").values;
+  const std::vector<float> walls = values_of(testing::athens_raster("input_wall_ht")),
+                           aspect = values_of(testing::athens_raster("input_wall_asp"));
   const auto shaded = reference::shade_walls<float>(city_, rays, walls, aspect, 90);
   EXPECT_LE(worst(shaded.sun, "shadow_morning_wall_sun"), 1e-4);
   EXPECT_LE(worst(shaded.shadow, "shadow_morning_wall_sh"), 1e-4);

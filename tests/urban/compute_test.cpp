@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "lockstep/error.hpp"
+#include "rasters.hpp"
 #include "urban/scenes.hpp"
 #include "urban/sky/sky_plan.hpp"
 
@@ -19,14 +20,14 @@ using testing::tiny_city;
 /// NaN equals NaN; else the same bits but for the sign of zero.
 void expect_same(const Raster& ours, const std::vector<float>& expected, const City& city,
                  const std::string& what) {
-  ASSERT_EQ(ours.values.size(), expected.size()) << what;
+  ASSERT_EQ(ours.pixels().size(), expected.size()) << what;
   int differing = 0;
   for (size_t p = 0; p < expected.size(); ++p) {
     const bool missing = city.is_missing(static_cast<int64_t>(p));
-    const bool same = missing ? std::isnan(ours.values[p]) : ours.values[p] == expected[p];
+    const bool same = missing ? std::isnan(ours.pixels()[p]) : ours.pixels()[p] == expected[p];
     if (!same && differing++ < 5)
       ADD_FAILURE() << what << " (" << p / static_cast<size_t>(city.cols) << ","
-                    << p % static_cast<size_t>(city.cols) << "): " << ours.values[p] << ", expected "
+                    << p % static_cast<size_t>(city.cols) << "): " << ours.pixels()[p] << ", expected "
                     << expected[p];
   }
   EXPECT_EQ(differing, 0) << what;
@@ -89,8 +90,8 @@ TEST_P(Compute, ShadowsOfRandomCities) {
 
 TEST_P(Compute, MissingPixels) {
   CityInput input = random_city(37, 41, 99);
-  for (size_t p = 0; p < input.dsm.values.size(); p += 7)
-    input.dsm.values[p] = p % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -9999.0f;
+  for (size_t p = 0; p < input.dsm.pixels().size(); p += 7)
+    input.dsm.pixels()[p] = p % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -9999.0f;
   input.dsm.nodata = -9999.0f;
   const City city = prepare_city(input);
   const Direction sun{130, 20};
@@ -115,17 +116,18 @@ TEST_P(Compute, WallsAndTheirShadows) {
     const auto heights = reference::wall_height<float>(city, 2);
     const auto aspects = reference::wall_aspect<float>(city, heights);
     expect_same(ours.height, heights, city, "wall height");
-    for (size_t p = 0; p < aspects.size(); ++p) ASSERT_NEAR(ours.aspect.values[p], aspects[p], 3e-4) << p;
+    for (size_t p = 0; p < aspects.size(); ++p) ASSERT_NEAR(ours.aspect.pixels()[p], aspects[p], 3e-4) << p;
     WallOptions published = limit;
     published.ties = WallTies::first;
     published.filter = WallFilter::pixels;
     const auto first = reference::wall_aspect<float>(city, heights, published);
     const Walls theirs = compute_walls(context(), input, published);
-    for (size_t p = 0; p < first.size(); ++p) ASSERT_NEAR(theirs.aspect.values[p], first[p], 3e-4) << p;
+    for (size_t p = 0; p < first.size(); ++p) ASSERT_NEAR(theirs.aspect.pixels()[p], first[p], 3e-4) << p;
     for (double azimuth : {40.0, 100.0, 180.0, 260.0, 340.0}) {
       const Direction sun{azimuth, 30};
       const auto rays = testing::cast_rays(city, sun);
-      const auto expected = reference::shade_walls<float>(city, rays, heights, ours.aspect.values, azimuth);
+      const auto expected =
+          reference::shade_walls<float>(city, rays, heights, values_of(ours.aspect), azimuth);
       const ShadowsWithWalls both = compute_wall_shadows(context(), input, ours, sun);
       expect_same(both.walls.sun, expected.sun, city, "wall sun");
       expect_same(both.walls.shadow, expected.shadow, city, "wall shadow");
@@ -181,14 +183,16 @@ TEST_P(Compute, TiledIsUntiled) {
       EXPECT_LE(report.queue_depth_peak, workers);
       EXPECT_EQ(static_cast<int64_t>(report.tile_seconds.size()), report.tiles);
       EXPECT_EQ(tiled.states.words, whole.states.words);
-      for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(tiled.grids[g].values, whole.grids[g].values) << g;
+      for (size_t g = 0; g < kSkyViewGrids; ++g)
+        EXPECT_EQ(values_of(tiled.grids[g]), values_of(whole.grids[g])) << g;
       const Shadows tiled_shadows = compute_shadows(context(), input, sun, {}, tiles);
-      EXPECT_EQ(tiled_shadows.buildings.values, shadows.buildings.values);
-      EXPECT_EQ(tiled_shadows.vegetation.values, shadows.vegetation.values);
-      EXPECT_EQ(tiled_shadows.vegetation_before_buildings.values, shadows.vegetation_before_buildings.values);
+      EXPECT_EQ(values_of(tiled_shadows.buildings), values_of(shadows.buildings));
+      EXPECT_EQ(values_of(tiled_shadows.vegetation), values_of(shadows.vegetation));
+      EXPECT_EQ(values_of(tiled_shadows.vegetation_before_buildings),
+                values_of(shadows.vegetation_before_buildings));
       const Walls tiled_walls = compute_walls(context(), input, limit, tiles);
-      EXPECT_EQ(tiled_walls.height.values, walls.height.values);
-      EXPECT_EQ(tiled_walls.aspect.values, walls.aspect.values);
+      EXPECT_EQ(values_of(tiled_walls.height), values_of(walls.height));
+      EXPECT_EQ(values_of(tiled_walls.aspect), values_of(walls.aspect));
     }
   }
 }
@@ -196,7 +200,7 @@ TEST_P(Compute, TiledIsUntiled) {
 /// Values by their bits, so that NaN equals NaN.
 std::vector<uint32_t> bits_of(const Raster& grid) {
   std::vector<uint32_t> bits;
-  for (float v : grid.values) bits.push_back(std::bit_cast<uint32_t>(v));
+  for (float v : grid.pixels()) bits.push_back(std::bit_cast<uint32_t>(v));
   return bits;
 }
 
@@ -265,7 +269,7 @@ TEST_P(Compute, ResumesFinishedTiles) {
   const SkyViewFactors again = compute_sky_view_factors(context(), input, options, tiles, &report);
   EXPECT_EQ(report.resumed, 2);
   EXPECT_EQ(report.tile_seconds.size(), 2u);
-  for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(again.grids[g].values, whole.grids[g].values);
+  for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(values_of(again.grids[g]), values_of(whole.grids[g]));
   // A damaged tile is computed again; other inputs take nothing over.
   std::filesystem::resize_file(folder / "0_32.tile", 100);
   {
@@ -275,7 +279,7 @@ TEST_P(Compute, ResumesFinishedTiles) {
   }
   const SkyViewFactors mended = compute_sky_view_factors(context(), input, options, tiles, &report);
   EXPECT_EQ(report.resumed, 2);
-  for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(mended.grids[g].values, whole.grids[g].values);
+  for (size_t g = 0; g < kSkyViewGrids; ++g) EXPECT_EQ(values_of(mended.grids[g]), values_of(whole.grids[g]));
   options.zenith = ZenithRule::open;
   compute_sky_view_factors(context(), input, options, tiles, &report);
   EXPECT_EQ(report.resumed, 0);

@@ -8,6 +8,7 @@
 #include "device/devices.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
+#include "rasters.hpp"
 #include "urban/scenes.hpp"
 
 namespace lockstep::urban {
@@ -33,7 +34,7 @@ std::vector<float> everything(Context& wall_context, Context& shadow_context, Co
   const SkyViewFactors factors = compute_sky_view_factors(sky_context, input, sky, tiles);
   std::vector<float> all;
   const auto append = [&](const Raster& grid) {
-    all.insert(all.end(), grid.values.begin(), grid.values.end());
+    all.insert(all.end(), grid.pixels().begin(), grid.pixels().end());
   };
   for (const Raster* grid : {&walls.height, &walls.aspect, &shadows.shadows.buildings,
                              &shadows.shadows.vegetation, &shadows.walls.sun, &shadows.walls.shadow})
@@ -145,7 +146,7 @@ TEST_P(UrbanOnGpu, OneTileOfManyFallsBack) {
   Context cpu(ContextOptions{.device = "cpu"});
   const SkyViewFactors right = compute_sky_view_factors(cpu, input, sky);
   for (size_t g = 0; g < kSkyViewGrids; ++g)
-    expect_close(GetParam(), mixed.grids[g].values, right.grids[g].values);
+    expect_close(GetParam(), values_of(mixed.grids[g]), values_of(right.grids[g]));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, UrbanOnGpu, ::testing::ValuesIn(gpus()),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "rasters.hpp"
 #include "urban/scenes.hpp"
 
 namespace lockstep::urban {
@@ -14,16 +15,16 @@ using testing::cast_rays;
 
 /// Quarter turn clockwise: what lay north lies east.
 Raster turned(const Raster& from) {
-  Raster to(from.cols, from.rows);
-  for (int64_t r = 0; r < from.rows; ++r)
-    for (int64_t c = 0; c < from.cols; ++c) to.at(c, from.rows - 1 - r) = from.at(r, c);
+  Raster to(from.cols(), from.rows());
+  for (int64_t r = 0; r < from.rows(); ++r)
+    for (int64_t c = 0; c < from.cols(); ++c) to.at(c, from.rows() - 1 - r) = from.at(r, c);
   if (from.empty()) to = Raster();
   return to;
 }
 Raster mirrored(const Raster& from) {
-  Raster to(from.rows, from.cols);
-  for (int64_t r = 0; r < from.rows; ++r)
-    for (int64_t c = 0; c < from.cols; ++c) to.at(r, from.cols - 1 - c) = from.at(r, c);
+  Raster to(from.rows(), from.cols());
+  for (int64_t r = 0; r < from.rows(); ++r)
+    for (int64_t c = 0; c < from.cols(); ++c) to.at(r, from.cols() - 1 - c) = from.at(r, c);
   return to;
 }
 template <class F>
@@ -37,7 +38,7 @@ Raster states(const CityInput& input, const Direction& direction) {
   const City city = prepare_city(input);
   const auto rays = cast_rays(city, direction);
   Raster out(city.rows, city.cols);
-  for (size_t p = 0; p < rays.state.size(); ++p) out.values[p] = static_cast<float>(rays.state[p]);
+  for (size_t p = 0; p < rays.state.size(); ++p) out.pixels()[p] = static_cast<float>(rays.state[p]);
   return out;
 }
 
@@ -48,8 +49,8 @@ TEST(Invariance, QuarterTurn) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     const CityInput city = random_city(53, 71, seed);
     for (double azimuth : kAzimuths)
-      EXPECT_EQ(turned(states(city, {azimuth, 25})).values,
-                states(mapped(city, turned), {azimuth + 90, 25}).values)
+      EXPECT_EQ(values_of(turned(states(city, {azimuth, 25}))),
+                values_of(states(mapped(city, turned), {azimuth + 90, 25})))
           << azimuth;
   }
 }
@@ -58,8 +59,8 @@ TEST(Invariance, Mirror) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     const CityInput city = random_city(53, 71, seed);
     for (double azimuth : kAzimuths)
-      EXPECT_EQ(mirrored(states(city, {azimuth, 25})).values,
-                states(mapped(city, mirrored), {360 - azimuth, 25}).values)
+      EXPECT_EQ(values_of(mirrored(states(city, {azimuth, 25}))),
+                values_of(states(mapped(city, mirrored), {360 - azimuth, 25})))
           << azimuth;
   }
 }
@@ -84,12 +85,12 @@ TEST(Invariance, HigherBuildingsShadeMore) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     const CityInput low = random_city(60, 60, seed, {.vegetation = false});
     CityInput high = low;
-    for (float& h : high.dsm.values)
+    for (float& h : high.dsm.pixels())
       if (h > 6) h += 4;  // roofs only: the ground that is judged stays
     for (double azimuth : kAzimuths) {
       const Raster a = states(low, {azimuth, 30}), b = states(high, {azimuth, 30});
-      for (size_t p = 0; p < a.values.size(); ++p)
-        ASSERT_TRUE(low.dsm.values[p] > 6 || b.values[p] >= a.values[p]);
+      for (size_t p = 0; p < a.pixels().size(); ++p)
+        ASSERT_TRUE(low.dsm.pixels()[p] > 6 || b.pixels()[p] >= a.pixels()[p]);
     }
   }
 }
@@ -102,7 +103,7 @@ TEST(Invariance, LowerSunShadesMoreOpenGround) {
   int64_t last = 0;
   for (double altitude : {80.0, 60.0, 40.0, 20.0, 10.0}) {
     const Raster s = states(city, {200, altitude});
-    const int64_t shaded = std::count_if(s.values.begin(), s.values.end(), [](float v) { return v != 0; });
+    const int64_t shaded = std::ranges::count_if(s.pixels(), [](float v) { return v != 0; });
     EXPECT_GE(shaded, last);
     last = shaded;
   }
@@ -126,8 +127,9 @@ TEST(Invariance, AnyShape) {
         const auto rays = cast_rays(city, {azimuth, altitude});
         ASSERT_EQ(rays.state.size(), static_cast<size_t>(rows * cols));
         for (size_t p = 0; p < rays.state.size(); ++p) {
-          EXPECT_GE(rays.shade_height[p], city.dsm[p]);
-          EXPECT_EQ(rays.shade_height[p] > city.dsm[p], !reference::sees_past_buildings(rays.state[p]));
+          EXPECT_GE(rays.shade_height[p], city.dsm.as<float>()[p]);
+          EXPECT_EQ(rays.shade_height[p] > city.dsm.as<float>()[p],
+                    !reference::sees_past_buildings(rays.state[p]));
         }
       }
     const auto walls = reference::wall_height<float>(city, 1.0);

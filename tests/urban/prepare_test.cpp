@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "lockstep/error.hpp"
+#include "rasters.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -14,8 +15,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 CityInput two_by_three(std::vector<float> dsm) {
   CityInput input;
-  input.dsm = Raster(2, 3);
-  input.dsm.values = std::move(dsm);
+  input.dsm = raster_of(2, 3, std::move(dsm));
   return input;
 }
 
@@ -24,7 +24,7 @@ TEST(PrepareCity, MissingPixels) {
   input.dsm.nodata = -9999.0f;
   const City city = prepare_city(input);
   EXPECT_EQ(city.missing, 3);
-  EXPECT_EQ(city.dsm, (std::vector<float>{1, kNoHeight, 3, kNoHeight, kNoHeight, 2}));
+  EXPECT_EQ(values_of(city.dsm), (std::vector<float>{1, kNoHeight, 3, kNoHeight, kNoHeight, 2}));
   EXPECT_EQ(city.shift, 0) << "a nodata value is no height";
   EXPECT_EQ(city.lowest, 1);
   EXPECT_EQ(city.highest, 3);
@@ -33,33 +33,30 @@ TEST(PrepareCity, MissingPixels) {
 TEST(PrepareCity, NegativeHeightsAreLifted) {
   CityInput input = two_by_three({-4, 0, 3, 1, 1, 2});
   input.dem = Raster(2, 3, -4.0f);
-  input.cdsm = Raster(2, 3);
-  input.cdsm.values = {0, 5, 0, 0, 0, 0};
+  input.cdsm = raster_of(2, 3, {0, 5, 0, 0, 0, 0});
   const City city = prepare_city(input);
   EXPECT_EQ(city.shift, 4);
-  EXPECT_EQ(city.dsm, (std::vector<float>{0, 4, 7, 5, 5, 6}));
-  EXPECT_EQ(city.dem, std::vector<float>(6, 0.0f));
-  EXPECT_EQ(city.canopy, (std::vector<float>{0, 9, 0, 0, 0, 0}));
+  EXPECT_EQ(values_of(city.dsm), (std::vector<float>{0, 4, 7, 5, 5, 6}));
+  EXPECT_EQ(values_of(city.dem), std::vector<float>(6, 0.0f));
+  EXPECT_EQ(values_of(city.canopy), (std::vector<float>{0, 9, 0, 0, 0, 0}));
   EXPECT_EQ(ground_mask(city), (std::vector<uint8_t>{1, 0, 0, 0, 0, 0}));
 }
 
 TEST(PrepareCity, RelativeAndAbsoluteCanopyAgree) {
   CityInput above = two_by_three({1, 2, 3, 4, 5, 6});
-  above.cdsm = Raster(2, 3);
-  above.cdsm.values = {0, 8, kNan, 4, 0, 2};
-  above.tdsm = Raster(2, 3);
-  above.tdsm.values = {0, 2, 0, 1, 0, 0};
+  above.cdsm = raster_of(2, 3, {0, 8, kNan, 4, 0, 2});
+  above.tdsm = raster_of(2, 3, {0, 2, 0, 1, 0, 0});
   CityInput absolute = above;
   absolute.canopy_heights = CanopyHeights::absolute;
   for (size_t p = 0; p < 6; ++p) {
-    if (above.cdsm.values[p] > 0) absolute.cdsm.values[p] += above.dsm.values[p];
-    if (above.tdsm.values[p] > 0) absolute.tdsm.values[p] += above.dsm.values[p];
+    if (above.cdsm.pixels()[p] > 0) absolute.cdsm.pixels()[p] += above.dsm.pixels()[p];
+    if (above.tdsm.pixels()[p] > 0) absolute.tdsm.pixels()[p] += above.dsm.pixels()[p];
   }
   const City a = prepare_city(above), b = prepare_city(absolute);
-  EXPECT_EQ(a.canopy, (std::vector<float>{0, 10, 0, 8, 0, 8}));
-  EXPECT_EQ(a.trunk, (std::vector<float>{0, 4, 0, 5, 0, 0}));
-  EXPECT_EQ(a.canopy, b.canopy);
-  EXPECT_EQ(a.trunk, b.trunk);
+  EXPECT_EQ(values_of(a.canopy), (std::vector<float>{0, 10, 0, 8, 0, 8}));
+  EXPECT_EQ(values_of(a.trunk), (std::vector<float>{0, 4, 0, 5, 0, 0}));
+  EXPECT_EQ(values_of(a.canopy), values_of(b.canopy));
+  EXPECT_EQ(values_of(a.trunk), values_of(b.trunk));
   EXPECT_FALSE(a.is_bush(1));
   EXPECT_TRUE(a.is_bush(5));
   EXPECT_EQ(a.highest, 10);
@@ -70,21 +67,20 @@ TEST(PrepareCity, AbsoluteCanopyOnTheGroundIsNone) {
   input.canopy_heights = CanopyHeights::absolute;
   input.cdsm = input.dsm;
   EXPECT_FALSE(prepare_city(input).has_vegetation());
-  input.cdsm.values[2] = 9;
+  input.cdsm.pixels()[2] = 9;
   const City city = prepare_city(input);
-  EXPECT_EQ(city.canopy, (std::vector<float>{0, 0, 9, 0, 0, 0}));
+  EXPECT_EQ(values_of(city.canopy), (std::vector<float>{0, 0, 9, 0, 0, 0}));
 }
 
 TEST(PrepareCity, TrunksFromTheRatio) {
   CityInput input = two_by_three({1, 1, 1, 1, 1, 1});
-  input.cdsm = Raster(2, 3);
-  input.cdsm.values = {0, 8, 0, 4, 0, 0};
-  EXPECT_EQ(prepare_city(input).trunk, (std::vector<float>{0, 3, 0, 2, 0, 0}));
+  input.cdsm = raster_of(2, 3, {0, 8, 0, 4, 0, 0});
+  EXPECT_EQ(values_of(prepare_city(input).trunk), (std::vector<float>{0, 3, 0, 2, 0, 0}));
   input.trunk_ratio = 0.5;
-  EXPECT_EQ(prepare_city(input).trunk, (std::vector<float>{0, 5, 0, 3, 0, 0}));
+  EXPECT_EQ(values_of(prepare_city(input).trunk), (std::vector<float>{0, 5, 0, 3, 0, 0}));
   input.trunk_ratio = 0;
   const City bushes = prepare_city(input);
-  EXPECT_EQ(bushes.trunk, std::vector<float>(6, 0.0f));
+  EXPECT_EQ(values_of(bushes.trunk), std::vector<float>(6, 0.0f));
   EXPECT_TRUE(bushes.is_bush(1));
 }
 
@@ -110,7 +106,7 @@ TEST(PrepareCity, RefusesBadInput) {
   input.trunk_ratio = 2;
   EXPECT_THROW(prepare_city(input), InputError);
   input.trunk_ratio = 0.25;
-  input.dsm.values.pop_back();
+  input.dsm.values = Array(Storage::f64, {2, 3});
   EXPECT_THROW(prepare_city(input), InputError);
 }
 

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "lockstep/error.hpp"
+#include "rasters.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/radiation/model.hpp"
 #include "urban/radiation/reference_step.hpp"
@@ -28,14 +29,15 @@ struct Site {
   std::vector<int32_t> codes;
 
   explicit Site(CityInput input) : city(prepare_city(std::move(input))) {
-    if (city.dem.empty()) city.dem.assign(city.dsm.size(), city.lowest);
-    walls = {Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
-    walls.height.values = reference::wall_height<float>(city, 1.0);
-    walls.aspect.values = reference::wall_aspect<float>(city, walls.height.values);
+    if (city.dem.empty()) city.dem = Raster(city.rows, city.cols, city.lowest).values;
+    const std::vector<float> heights = reference::wall_height<float>(city, 1.0);
+    walls = {raster_of(city.rows, city.cols, heights),
+             raster_of(city.rows, city.cols, reference::wall_aspect<float>(city, heights))};
   }
   void cover() {
     const auto table = standard_land_cover();
-    for (size_t p = 0; p < city.dsm.size(); ++p) codes.push_back(table[p / 3 % table.size()].code);
+    for (size_t p = 0; p < static_cast<size_t>(city.pixels()); ++p)
+      codes.push_back(table[p / 3 % table.size()].code);
   }
   RadiationScene scene() const { return scene(whole_tile(city)); }
   RadiationScene scene(const Tile& tile) const {
@@ -89,8 +91,8 @@ Planes sides_of(const RadiationModel& model) {
 /// Largest difference over pixels that are not missing.
 double apart(const Planes& got, const reference::StepPlanes& expected, const City& city, size_t plane) {
   double worst = 0;
-  for (size_t p = 0; p < city.dsm.size(); ++p)
-    if (city.dsm[p] != kNoHeight) {
+  for (size_t p = 0; p < static_cast<size_t>(city.pixels()); ++p)
+    if (city.dsm.as<float>()[p] != kNoHeight) {
       const double difference = std::abs(static_cast<double>(got[plane][p]) - expected[plane][p]);
       worst = std::max(worst, std::isnan(difference) ? 1e30 : difference);
     }
@@ -213,7 +215,7 @@ TEST(RadiationModel, SidesOfABoxAddUpToWhatItReceives) {
       places.step(hour(h));
       const Planes body = planes_of(everywhere), sides = sides_of(everywhere), few = sides_of(places);
       EXPECT_EQ(planes_of(places), body);
-      for (size_t p = 0; p < site.city.dsm.size(); ++p)
+      for (size_t p = 0; p < static_cast<size_t>(site.city.pixels()); ++p)
         for (size_t kind : {0u, 4u}) {
           const float sum = sides[kind][p] + sides[kind + 1][p] + sides[kind + 2][p] + sides[kind + 3][p];
           const auto mean = kind == 0 ? RadiationOutput::kside : RadiationOutput::lside;
@@ -262,8 +264,8 @@ TEST(RadiationModel, NothingIsNegativeAndNightIsDark) {
     for (int h : {7, 13, 23}) {
       model.step(hour(h));
       const Planes planes = planes_of(model);
-      for (size_t p = 0; p < site.city.dsm.size(); ++p) {
-        if (site.city.dsm[p] == kNoHeight) continue;
+      for (size_t p = 0; p < static_cast<size_t>(site.city.pixels()); ++p) {
+        if (site.city.dsm.as<float>()[p] == kNoHeight) continue;
         for (int k = 1; k < kRadiationOutputs; ++k) {
           EXPECT_GE(planes[static_cast<size_t>(k)][p], 0) << name(static_cast<RadiationOutput>(k));
           const bool dark = h == 23 && (k <= 3 || k >= 7);
@@ -335,7 +337,7 @@ TEST(RadiationModel, GivenSkyAndRestoredStateGiveTheSameBits) {
   int64_t differing = 0;
   for (size_t k = 0; k < got.size(); ++k)
     for (size_t p = 0; p < got[k].size(); ++p)
-      differing += site.city.dsm[p] != kNoHeight && got[k][p] != expected[k][p];
+      differing += site.city.dsm.as<float>()[p] != kNoHeight && got[k][p] != expected[k][p];
   EXPECT_EQ(differing, 0);
 
   RadiationModel other(cpu(), Site(flat(3)).scene(), {});
@@ -367,7 +369,7 @@ TEST(RadiationModel, RefusesWhatDoesNotFit) {
   site.codes.assign(15, 1);
   EXPECT_THROW(RadiationModel(cpu(), site.scene(), {}), InputError);
   site.codes.clear();
-  site.city.dem.clear();
+  site.city.dem = {};
   EXPECT_THROW(RadiationModel(cpu(), site.scene(), {}), InputError);
 }
 

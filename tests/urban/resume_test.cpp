@@ -53,9 +53,9 @@ struct Sky {
 void expect_equal(const SkyViewFactors& got, const SkyViewFactors& expected, const CityInput& city) {
   const City prepared = prepare_city(city);
   for (size_t g = 0; g < kSkyViewGrids; ++g)
-    for (size_t p = 0; p < got.grids[g].values.size(); ++p) {
+    for (size_t p = 0; p < got.grids[g].pixels().size(); ++p) {
       if (prepared.is_missing(static_cast<int64_t>(p))) continue;
-      ASSERT_EQ(got.grids[g].values[p], expected.grids[g].values[p]) << kSkyViewNames[g] << " at " << p;
+      ASSERT_EQ(got.grids[g].pixels()[p], expected.grids[g].pixels()[p]) << kSkyViewNames[g] << " at " << p;
     }
 }
 

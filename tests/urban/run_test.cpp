@@ -10,6 +10,7 @@
 #include "io/rasters/raster.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
+#include "rasters.hpp"
 #include "urban/run/report.hpp"
 #include "urban/scenes.hpp"
 
@@ -51,7 +52,7 @@ class Run : public ::testing::Test {
     CityInput input;
     for (auto [file, grid] : {std::pair{files_.dsm, &input.dsm}, {files_.cdsm, &input.cdsm}}) {
       *grid = Raster(60, 70);
-      io::RasterReader::open(file)->read(0, 0, 60, 70, grid->values.data());
+      io::RasterReader::open(file)->read(0, 0, 60, 70, grid->pixels().data());
     }
     return input;
   }
@@ -77,10 +78,10 @@ TEST_F(Run, Shadows) {
   const ShadowsWithWalls expected =
       compute_wall_shadows(context_, input, compute_walls(context_, input), {200, 30});
   ASSERT_EQ(result.outputs.size(), 5u);
-  EXPECT_EQ(read(result.outputs[0]), expected.shadows.buildings.values);
-  EXPECT_EQ(read(result.outputs[1]), expected.shadows.vegetation.values);
-  EXPECT_EQ(read(result.outputs[3]), expected.walls.sun.values);
-  EXPECT_EQ(read(result.outputs[4]), expected.walls.shadow.values);
+  EXPECT_EQ(read(result.outputs[0]), values_of(expected.shadows.buildings));
+  EXPECT_EQ(read(result.outputs[1]), values_of(expected.shadows.vegetation));
+  EXPECT_EQ(read(result.outputs[3]), values_of(expected.walls.sun));
+  EXPECT_EQ(read(result.outputs[4]), values_of(expected.walls.shadow));
   for (const OutputGrid& grid : result.outputs) EXPECT_TRUE(fs::exists(grid.picture)) << grid.name;
   std::vector<std::string> host;
   for (const StageRecord& stage : result.host_stages) host.push_back(stage.stage);
@@ -95,7 +96,7 @@ TEST_F(Run, WallsAndSky) {
   const WallRunResult found = run(context_, walls);
   EXPECT_EQ(members(to_json(found)),
             (std::vector<std::string>{"rows", "cols", "pixel_size", "tiles", "outputs"}));
-  EXPECT_EQ(read(found.outputs[1]), compute_walls(context_, input).aspect.values);
+  EXPECT_EQ(read(found.outputs[1]), values_of(compute_walls(context_, input).aspect));
 
   SkyRunOptions sky;
   sky.city = files_;
@@ -109,7 +110,7 @@ TEST_F(Run, WallsAndSky) {
   EXPECT_EQ(result.tiles.tiles, 6);
   const SkyViewFactors expected = compute_sky_view_factors(context_, input, sky.sky);
   for (size_t g = 0; g < kSkyViewGrids; ++g)
-    EXPECT_EQ(read(result.outputs[g]), expected.grids[g].values) << g;
+    EXPECT_EQ(read(result.outputs[g]), values_of(expected.grids[g])) << g;
   EXPECT_TRUE(fs::exists(result.states));
   EXPECT_FALSE(fs::exists(folder_ / "out/.tiles"));
   EXPECT_FALSE(fs::exists(folder_ / "out/.lockstep.lock"));
@@ -128,7 +129,7 @@ TEST_F(Run, ANightOfMissingPixelsAndWalls) {
   EXPECT_TRUE(to_json(result)["sun"]["night"]);
   for (const float v : read(result.outputs[0])) EXPECT_EQ(v, 0);
   const std::vector<float> dark = read(result.outputs[4]),
-                           walls = compute_walls(context_, city()).height.values;
+                           walls = values_of(compute_walls(context_, city()).height);
   EXPECT_EQ(dark, walls);
   EXPECT_GT(*std::max_element(walls.begin(), walls.end()), 3);
 }

@@ -20,8 +20,8 @@ City flat_city() {
   City city;
   city.rows = kRows;
   city.cols = kCols;
-  city.dsm.assign(size_t(kRows * kCols), 1.0f);
-  city.dsm[777] = kNoHeight;
+  city.dsm = Raster(kRows, kCols, 1.0f).values;
+  city.dsm.mutate<float>()[777] = kNoHeight;
   city.missing = 1;
   return city;
 }
@@ -61,9 +61,7 @@ struct Outcome {
 Outcome run(Context& context, const TileJob& job, const std::filesystem::path& folder) {
   const City city = flat_city();
   Outcome out;
-  out.whole.rows = kRows;
-  out.whole.cols = kCols;
-  out.whole.values.assign(size_t(kRows * kCols), -1);
+  out.whole = Raster(kRows, kCols, -1);
   TileOptions options;
   options.side = 64;
   options.workers = 4;
@@ -81,9 +79,9 @@ Outcome run(Context& context, const TileJob& job, const std::filesystem::path& f
 void expect_numbers(const Raster& whole) {
   for (int64_t k = 0; k < kRows * kCols; ++k) {
     if (k == 777)
-      EXPECT_TRUE(std::isnan(whole.values[777]));
+      EXPECT_TRUE(std::isnan(whole.pixels()[777]));
     else
-      ASSERT_EQ(whole.values[size_t(k)], float(k));
+      ASSERT_EQ(whole.pixels()[size_t(k)], float(k));
   }
 }
 

@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
+
+Raster::Raster(int64_t rows, int64_t cols, float value) : values(Storage::f32, {rows, cols}) {
+  if (value != 0.0f) std::ranges::fill(pixels(), value);
+}
+
 namespace {
 
 bool is_missing(const Raster& raster, float value) {
@@ -18,19 +24,20 @@ bool is_missing(const Raster& raster, float value) {
 
 void check_shape(const Raster& raster, const Raster& dsm, std::string_view name) {
   if (raster.empty()) return;
-  if (raster.rows != dsm.rows || raster.cols != dsm.cols)
-    throw InputError(fmt::format("grid of {} x {}", raster.rows, raster.cols), name,
-                     fmt::format("{} x {} as in the DSM", dsm.rows, dsm.cols));
+  if (raster.values.shape() != dsm.values.shape())
+    throw InputError(fmt::format("grid of {} x {}", raster.rows(), raster.cols()), name,
+                     fmt::format("{} x {} as in the DSM", dsm.rows(), dsm.cols()));
 }
 
 void check(const CityInput& input) {
   const Raster& dsm = input.dsm;
-  if (dsm.rows < 1 || dsm.cols < 1) throw InputError("empty grid", "dsm", "at least one pixel");
   for (const Raster* raster : {&input.dsm, &input.dem, &input.cdsm, &input.tdsm}) {
-    if (raster->values.size() != static_cast<size_t>(raster->rows * raster->cols))
-      throw InputError(fmt::format("{} values", raster->values.size()), "city",
-                       fmt::format("{} x {}", raster->rows, raster->cols));
+    if (raster->values.rank() != 2 || raster->values.storage() != Storage::f32)
+      throw InputError(fmt::format("an array of {} of shape {}", name(raster->values.storage()),
+                                   to_string(raster->values.shape())),
+                       "city", "f32 (rows, cols)");
   }
+  if (dsm.empty()) throw InputError("empty grid", "dsm", "at least one pixel");
   check_shape(input.dem, dsm, "dem");
   check_shape(input.cdsm, dsm, "cdsm");
   check_shape(input.tdsm, dsm, "tdsm");
@@ -47,16 +54,17 @@ void check(const CityInput& input) {
 /// Missing pixels become NaN, heights above ground absolute.
 void make_absolute(CityInput& input) {
   const bool add = input.dsm_heights == DsmHeights::above_ground;
-  for (size_t p = 0; p < input.dsm.values.size(); ++p) {
-    float& height = input.dsm.values[p];
-    if (is_missing(input.dsm, height) || (add && is_missing(input.dem, input.dem.values[p])))
-      height = std::numeric_limits<float>::quiet_NaN();
+  const std::span<float> heights = input.dsm.pixels();
+  const std::span<const float> ground = std::as_const(input.dem).pixels();
+  for (size_t p = 0; p < heights.size(); ++p) {
+    if (is_missing(input.dsm, heights[p]) || (add && is_missing(input.dem, ground[p])))
+      heights[p] = std::numeric_limits<float>::quiet_NaN();
     else if (add)
-      height += input.dem.values[p];
+      heights[p] += ground[p];
   }
 }
 
-float lowest_of(const std::vector<float>& values) {
+float lowest_of(std::span<const float> values) {
   float lowest = std::numeric_limits<float>::infinity();
   for (float value : values)
     if (!std::isnan(value)) lowest = std::min(lowest, value);
@@ -68,8 +76,9 @@ void add_vegetation(CityInput& input, City& city) {
   const bool absolute = input.canopy_heights == CanopyHeights::absolute;
   const bool trunks_given = !input.tdsm.empty();
   city.canopy = std::move(input.cdsm.values);
-  city.trunk = std::move(input.tdsm.values);
-  city.trunk.resize(city.canopy.size());
+  city.trunk = trunks_given ? std::move(input.tdsm.values) : Array(Storage::f32, {city.rows, city.cols});
+  const std::span<const float> grounds = city.dsm.as<float>();
+  const std::span<float> canopies = city.canopy.mutate<float>(), trunks = city.trunk.mutate<float>();
   const float ratio = static_cast<float>(input.trunk_ratio);
   const auto height = [&](const Raster& raster, float value, float ground) {
     if (is_missing(raster, value) || value == 0.0f) return 0.0f;
@@ -78,18 +87,18 @@ void add_vegetation(CityInput& input, City& city) {
     return top == ground ? 0.0f : std::max(top, 0.0f);
   };
   bool any = false;
-  for (size_t p = 0; p < city.canopy.size(); ++p) {
-    const float ground = city.dsm[p];
-    const float canopy = std::exchange(city.canopy[p], 0.0f), trunk = std::exchange(city.trunk[p], 0.0f);
+  for (size_t p = 0; p < canopies.size(); ++p) {
+    const float ground = grounds[p];
+    const float canopy = std::exchange(canopies[p], 0.0f), trunk = std::exchange(trunks[p], 0.0f);
     if (ground == kNoHeight) continue;
-    const float top = city.canopy[p] = height(input.cdsm, canopy, ground);
+    const float top = canopies[p] = height(input.cdsm, canopy, ground);
     if (top == 0.0f) continue;
     any = true;
     if (trunks_given) {
-      city.trunk[p] = std::min(height(input.tdsm, trunk, ground), top);
+      trunks[p] = std::min(height(input.tdsm, trunk, ground), top);
     } else {
       const float above = (absolute ? top - ground : canopy) * ratio;
-      city.trunk[p] = above > 0 ? std::min(above + ground, top) : 0.0f;
+      trunks[p] = above > 0 ? std::min(above + ground, top) : 0.0f;
     }
   }
   if (!any) city.canopy = city.trunk = {};
@@ -101,33 +110,35 @@ City prepare_city(CityInput input) {
   check(input);
   make_absolute(input);
   City city;
-  city.rows = input.dsm.rows;
-  city.cols = input.dsm.cols;
+  city.rows = input.dsm.rows();
+  city.cols = input.dsm.cols();
   city.pixel_size_m = input.pixel_size_m;
   city.dsm = std::move(input.dsm.values);
-  const float lowest = lowest_of(city.dsm);
+  const float lowest = lowest_of(city.dsm.as<float>());
   if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");
   city.shift = lowest < 0 ? -lowest : 0.0f;
-  for (float& height : city.dsm) {
+  for (float& height : city.dsm.mutate<float>()) {
     const bool missing = std::isnan(height);
     height = missing ? kNoHeight : height + city.shift;
     city.missing += missing;
   }
   city.dem = std::move(input.dem.values);
-  for (float& height : city.dem) height = is_missing(input.dem, height) ? kNoHeight : height + city.shift;
+  for (float& height : city.dem.mutate<float>())
+    height = is_missing(input.dem, height) ? kNoHeight : height + city.shift;
   if (!input.cdsm.empty()) add_vegetation(input, city);
   city.lowest = lowest + city.shift;
   city.highest = city.lowest;
-  for (const std::vector<float>* grid : {&city.dsm, &city.canopy, &city.trunk})
-    for (float value : *grid) city.highest = std::max(city.highest, value);
+  for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk})
+    for (const float value : grid->as<float>()) city.highest = std::max(city.highest, value);
   return city;
 }
 
 std::vector<uint8_t> ground_mask(const City& city) {
   if (city.dem.empty()) throw InputError("no DEM", "ground mask", "the height of the ground");
-  std::vector<uint8_t> ground(city.dsm.size());
+  const std::span<const float> dsm = city.dsm.as<float>(), dem = city.dem.as<float>();
+  std::vector<uint8_t> ground(dsm.size());
   for (size_t p = 0; p < ground.size(); ++p)
-    ground[p] = city.dsm[p] != kNoHeight && city.dem[p] != kNoHeight && city.dsm[p] - city.dem[p] < 2.0f;
+    ground[p] = dsm[p] != kNoHeight && dem[p] != kNoHeight && dsm[p] - dem[p] < 2.0f;
   return ground;
 }
 

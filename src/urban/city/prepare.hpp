@@ -12,27 +12,27 @@ namespace lockstep::urban {
 /// demands.
 inline constexpr float kNoHeight = -1e30f;
 
-/// Grids of rows × cols in one vertical datum without negative heights.
+/// Grids, f32 (rows, cols), in one vertical datum without negative heights.
 struct City {
   int64_t rows = 0;
   int64_t cols = 0;
   double pixel_size_m = 1.0;
-  std::vector<float> dsm;     ///< ground and buildings; kNoHeight where missing
-  std::vector<float> canopy;  ///< absolute top of plants, 0 = none; empty without vegetation
-  std::vector<float> trunk;  ///< absolute top of the trunk zone, at most the canopy, 0 = none; empty likewise
-  std::vector<float> dem;    ///< ground alone, or empty
-  float lowest = 0;          ///< lowest DSM
-  float highest = 0;         ///< highest of DSM, canopy and trunk
-  float shift = 0;           ///< what was added to absolute heights so that none is negative
-  int64_t missing = 0;       ///< missing pixels
+  Array dsm;            ///< ground and buildings; kNoHeight where missing
+  Array canopy;         ///< absolute top of plants, 0 = none; empty without vegetation
+  Array trunk;          ///< absolute top of the trunk zone, at most the canopy, 0 = none; empty likewise
+  Array dem;            ///< ground alone, or empty
+  float lowest = 0;     ///< lowest DSM
+  float highest = 0;    ///< highest of DSM, canopy and trunk
+  float shift = 0;      ///< what was added to absolute heights so that none is negative
+  int64_t missing = 0;  ///< missing pixels
 
   bool has_vegetation() const { return !canopy.empty(); }
   int64_t pixels() const { return rows * cols; }
-  bool is_missing(int64_t pixel) const { return dsm[static_cast<size_t>(pixel)] == kNoHeight; }
+  bool is_missing(int64_t pixel) const { return dsm.as<float>()[static_cast<size_t>(pixel)] == kNoHeight; }
   /// A plant without trunk zone, higher than 1 m absolute: stands in the sun's way on its own pixel.
   bool is_bush(int64_t pixel) const {
     const size_t p = static_cast<size_t>(pixel);
-    return has_vegetation() && trunk[p] == 0.0f && canopy[p] > 1.0f;
+    return has_vegetation() && trunk.as<float>()[p] == 0.0f && canopy.as<float>()[p] > 1.0f;
   }
   double relief_m() const { return static_cast<double>(highest) - static_cast<double>(lowest); }
 };

@@ -17,7 +17,7 @@ Raster mirrored(const Raster& from, int64_t rows, int64_t cols) {
     return place < size ? place : 2 * size - 1 - place;
   };
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) to.at(r, c) = from.at(source(r, from.rows), source(c, from.cols));
+    for (int64_t c = 0; c < cols; ++c) to.at(r, c) = from.at(source(r, from.rows()), source(c, from.cols()));
   return to;
 }
 
@@ -30,13 +30,15 @@ CityInput random_city(int64_t rows, int64_t cols, uint64_t seed, const RandomCit
     return static_cast<int64_t>(random.bits() % static_cast<uint64_t>(n));
   };
   const auto fill = [&](Raster& grid, int64_t row, int64_t col, int64_t h, int64_t w, float value) {
+    const std::span<float> pixels = grid.pixels();
     for (int64_t r = row; r < std::min(rows, row + h); ++r)
-      for (int64_t c = col; c < std::min(cols, col + w); ++c) grid.at(r, c) = value;
+      for (int64_t c = col; c < std::min(cols, col + w); ++c)
+        pixels[static_cast<size_t>(r * cols + c)] = value;
   };
   CityInput city;
   city.pixel_size_m = options.pixel_size_m;
   city.dsm = Raster(rows, cols);
-  for (float& h : city.dsm.values) h = height(5.0, 5.5);
+  for (float& h : city.dsm.pixels()) h = height(5.0, 5.5);
   for (int64_t block = 0; block < 1 + rows * cols / 400; ++block) {
     const int64_t row = below(rows), col = below(cols), h = 2 + below(12), w = 2 + below(12);
     fill(city.dsm, row, col, h, w, height(8, 30));
@@ -53,7 +55,7 @@ CityInput random_city(int64_t rows, int64_t cols, uint64_t seed, const RandomCit
     }
   }
   if (options.missing_share > 0)
-    for (float& h : city.dsm.values)
+    for (float& h : city.dsm.pixels())
       if (random.uniform(0, 1) < options.missing_share) h = std::numeric_limits<float>::quiet_NaN();
   return city;
 }

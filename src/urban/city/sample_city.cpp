@@ -286,7 +286,10 @@ CityInput make_sample_city(const SampleCityOptions& options,
   input.pixel_size_m = options.pixel_size_m;
   input.dsm = Raster(options.rows, options.cols);
   input.dem = input.cdsm = input.tdsm = input.dsm;
-  std::vector<uint8_t> built(input.dsm.values.size());
+  const std::span<float> dsm = input.dsm.pixels(), dem = input.dem.pixels(), cdsm = input.cdsm.pixels(),
+                         tdsm = input.tdsm.pixels();
+  const auto index = [&](int64_t row, int64_t col) { return static_cast<size_t>(row * options.cols + col); };
+  std::vector<uint8_t> built(dsm.size());
   std::mutex counting;
   int64_t done = 0;
   tbb::parallel_for(int64_t{0}, options.rows, [&](int64_t row) {
@@ -295,9 +298,9 @@ CityInput make_sample_city(const SampleCityOptions& options,
       const double ground = city.ground(p), building = city.building(p);
       // Heights are whole centimetres, as survey products have them.
       const auto centimetres = [](double h) { return static_cast<float>(std::round(h * 100) / 100); };
-      input.dem.at(row, col) = centimetres(ground);
-      input.dsm.at(row, col) = centimetres(ground + building);
-      built[static_cast<size_t>(row * options.cols + col)] = building > 0;
+      dem[index(row, col)] = centimetres(ground);
+      dsm[index(row, col)] = centimetres(ground + building);
+      built[index(row, col)] = building > 0;
     }
     const std::lock_guard lock(counting);
     if (on_progress) on_progress(++done, options.rows);
@@ -313,14 +316,14 @@ CityInput make_sample_city(const SampleCityOptions& options,
            ++col) {
         const Point p = point_of(row, col);
         const double share = std::hypot(p.u - tree.at.u, p.v - tree.at.v) / tree.crown_radius;
-        if (share > 1 || built[static_cast<size_t>(row * options.cols + col)]) continue;
+        if (share > 1 || built[index(row, col)]) continue;
         // The crown is the upper half of an ellipsoid above the trunk zone.
         const double top = tree.trunk_height +
                            (tree.height - tree.trunk_height) * (0.45 + 0.55 * std::sqrt(1 - share * share));
-        float& canopy = input.cdsm.at(row, col);
+        float& canopy = cdsm[index(row, col)];
         if (top <= static_cast<double>(canopy)) continue;
         canopy = static_cast<float>(std::round(top * 100) / 100);
-        input.tdsm.at(row, col) = static_cast<float>(std::round(tree.trunk_height * 100) / 100);
+        tdsm[index(row, col)] = static_cast<float>(std::round(tree.trunk_height * 100) / 100);
       }
     }
   }

@@ -13,12 +13,11 @@ Buffer allocate_window(const Device& device, const Tile& tile) {
                                  PaddedShape(tile.room_window_rows, tile.room_window_cols).elements());
 }
 
-Buffer upload_window(const Device& device, const Stream& stream, const City& city,
-                     const std::vector<float>& grid, const Tile& tile, const PaddedShape& shape) {
+Buffer upload_window(const Device& device, const Stream& stream, const City& city, const Array& grid,
+                     const Tile& tile, const PaddedShape& shape) {
   std::vector<float> padded(static_cast<size_t>(shape.elements()), kNoHeight);
   for (int64_t row = 0; row < shape.rows; ++row) {
-    const float* const from =
-        &grid[static_cast<size_t>((tile.window_row + row) * city.cols + tile.window_col)];
+    const float* const from = grid.as<float>().data() + (tile.window_row + row) * city.cols + tile.window_col;
     std::copy(from, from + shape.cols, &padded[static_cast<size_t>(shape.index(row, 0))]);
   }
   const Buffer buffer = allocate_window(device, tile);

@@ -53,8 +53,8 @@ Buffer upload_on(const Device& device, const Stream& stream, const std::vector<E
 }
 
 /// Copies the window with its pads to the device; pads hold kNoHeight.
-Buffer upload_window(const Device& device, const Stream& stream, const City& city,
-                     const std::vector<float>& grid, const Tile& tile, const PaddedShape& shape);
+Buffer upload_window(const Device& device, const Stream& stream, const City& city, const Array& grid,
+                     const Tile& tile, const PaddedShape& shape);
 
 /// Uploads what rays need. `build_maxima` must run before the first ray.
 Scene upload_scene(const Device& device, const Stream& stream, const City& city, const Tile& tile);

@@ -74,9 +74,9 @@ void begin(RunResult& result, const LoadedCity& city) {
   result.projection_scale = city.scale;
 }
 
-std::vector<float> relief_of(const LoadedCity& city, const OutputOptions& options) {
-  if (!options.pictures || !Outputs::drawable(city.grid)) return {};
-  return city.input.dsm.values;
+std::vector<float> relief_of(const Raster& dsm, const io::RasterGrid& grid, const OutputOptions& options) {
+  if (!options.pictures || !Outputs::drawable(grid)) return {};
+  return {dsm.pixels().begin(), dsm.pixels().end()};
 }
 
 void finish(RunResult& result, Outputs& outputs, const std::vector<std::string>& family,

@@ -21,7 +21,7 @@ std::vector<std::string> names_of(const std::vector<NamedLook>& looks);
 /// Size and place of the city.
 void begin(RunResult& result, const LoadedCity& city);
 /// The heights that pictures are drawn over; empty where none is drawn.
-std::vector<float> relief_of(const LoadedCity& city, const OutputOptions& options);
+std::vector<float> relief_of(const Raster& dsm, const io::RasterGrid& grid, const OutputOptions& options);
 /// Puts the results in place. `family`: every grid that a run of this kind may write.
 void finish(RunResult& result, Outputs& outputs, const std::vector<std::string>& family,
             const std::vector<float>& relief);

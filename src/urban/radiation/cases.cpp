@@ -26,10 +26,10 @@ struct Site {
 using SharedSite = std::shared_ptr<const Site>;
 
 Walls walls_of(const City& city) {
-  Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
-  walls.height.values = reference::wall_height<float>(city, 1.0);
-  walls.aspect.values = reference::wall_aspect<float>(city, walls.height.values);
-  return walls;
+  const Sizes shape{city.rows, city.cols};
+  const std::vector<float> heights = reference::wall_height<float>(city, 1.0);
+  return {Raster(Array::of(heights, shape)),
+          Raster(Array::of(reference::wall_aspect<float>(city, heights), shape))};
 }
 
 SharedSite site_of(const std::string& size, uint64_t seed, bool plants, bool covers) {
@@ -46,11 +46,11 @@ SharedSite site_of(const std::string& size, uint64_t seed, bool plants, bool cov
   } else {
     const double pixel = seed % 2 == 0 ? 2.0 : 1.0;
     site->city = prepare_city(random_city(shape[0], shape[1], seed, {plants, pixel, 0.02}));
-    site->city.dem.assign(site->city.dsm.size(), 5.0f);
+    site->city.dem = Raster(shape[0], shape[1], 5.0f).values;
     site->walls = walls_of(site->city);
   }
   const std::vector<SurfaceRow> table = standard_land_cover();
-  for (size_t p = 0; covers && p < site->city.dsm.size(); ++p)
+  for (size_t p = 0; covers && p < static_cast<size_t>(site->city.pixels()); ++p)
     site->codes.push_back(table[(p / 7 + seed) % table.size()].code);
   return site;
 }
@@ -82,7 +82,7 @@ Array planes_of(std::vector<std::vector<double>> planes, const City& city) {
   std::vector<float> values;
   for (const auto& plane : planes)
     for (size_t p = 0; p < plane.size(); ++p)
-      values.push_back(city.dsm[p] == kNoHeight ? 0.0f : static_cast<float>(plane[p]));
+      values.push_back(city.is_missing(static_cast<int64_t>(p)) ? 0.0f : static_cast<float>(plane[p]));
   return Array::of(std::move(values), {static_cast<int64_t>(planes.size()), city.rows, city.cols});
 }
 
@@ -189,6 +189,111 @@ Case sides_case(const std::string& name, const RadiationOptions& options, bool p
   return c;
 }
 
+/// Shade in stripes; every other wall is lit over its whole height.
+struct StripedShade {
+  std::vector<float> planes, lit, walls, aspect, ground;
+  std::vector<int32_t> cover;
+
+  StripedShade(const Site& site, const std::vector<SurfaceRow>& table) {
+    const std::vector<uint8_t> mask = ground_mask(site.city);
+    for (size_t p = 0; p < mask.size(); ++p) {
+      const float wall = mask[p] ? site.walls.height.pixels()[p] : 0.0f;
+      planes.push_back(p / 5 % 3 == 0 ? 0.0f : 1.0f);
+      walls.push_back(wall);
+      lit.push_back(p % 2 == 0 ? wall : 0.5f * wall);
+      aspect.push_back(site.walls.aspect.pixels()[p]);
+      ground.push_back(mask[p]);
+      for (size_t k = 0; k < table.size() && !site.codes.empty(); ++k)
+        if (table[k].code == site.codes[p]) cover.push_back(static_cast<int32_t>(k));
+    }
+  }
+};
+
+std::vector<Array> ground_planes(const City& city, const StripedShade& shade, const StepForcing& forcing,
+                                 const RadiationOptions& options) {
+  reference::StepGrids grids;
+  grids.rows = city.rows;
+  grids.cols = city.cols;
+  grids.pixel_size_m = city.pixel_size_m;
+  const auto reals = [](const std::vector<float>& v) { return reference::Reals(v.begin(), v.end()); };
+  grids.buildings = reals(shade.ground);
+  grids.wall_height = reals(shade.walls);
+  grids.wall_sun = reals(shade.lit);
+  grids.wall_aspect_deg = reals(shade.aspect);
+  grids.cover = shade.cover;
+  reference::StepState state;
+  const auto view = reference::ground_of_step(grids, forcing, options, reals(shade.planes), state);
+  std::vector<std::vector<double>> planes(view.lup.begin(), view.lup.end());
+  planes.insert(planes.end(), view.albedo.begin(), view.albedo.end());
+  planes.push_back(view.norm);
+  return {planes_of(planes, city)};
+}
+
+/// The words that the ground view reads of a city's walls and buildings.
+Buffer ground_words(const Device& device, const StripedShade& shade, const Shape& plane, const Buffer& walls,
+                    const Buffer& aspect, const Buffer& offsets, const GroundSteps& steps,
+                    const GroundReach& reach) {
+  const Shape padded{plane[0] + 2 * reach.far, plane[1] + 2 * reach.far};
+  const int64_t pitch = padded[1];
+  const Buffer geometry = device.allocate<u32>({kernels::kGroundWords, plane[0], plane[1]});
+  std::vector<float> grid(static_cast<size_t>(padded.elements()), -1.0f);
+  for (int64_t k = 0; k < plane.elements(); ++k)
+    grid[static_cast<size_t>((k / plane[1] + reach.far) * pitch + k % plane[1] + reach.far)] =
+        shade.ground[static_cast<size_t>(k)];
+  device.launch(kernels::ground_geometry(), plane, device.upload(grid), walls, aspect, offsets,
+                device.upload(steps.sides), geometry, reach.near, reach.far, pitch);
+  return geometry;
+}
+
+CaseRun bind_gvf(const Device& device, const SharedSite& site, const StripedShade& shade,
+                 const StepForcing& forcing, const RadiationOptions& options) {
+  const bool covers = !shade.cover.empty();
+  const GroundReach reach = ground_reach(options, site->city.pixel_size_m);
+  const Shape plane{site->city.rows, site->city.cols};
+  const Shape padded{plane[0] + 2 * reach.far, plane[1] + 2 * reach.far};
+  const int64_t pitch = padded[1];
+  const auto up = [&](const auto& data) { return device.upload(data); };
+  const Buffer planes = up(shade.planes).reshape({1, plane[0], plane[1]}),
+               lit = up(shade.lit).reshape({1, plane[0], plane[1]}), walls = up(shade.walls).reshape(plane),
+               aspect = up(shade.aspect).reshape(plane);
+  const GroundSteps steps = ground_steps(reach, pitch);
+  const Buffer offsets = up(steps.offsets),
+               table = up(step_table(forcing, options, covers, nullptr, reach, {})),
+               geometry = ground_words(device, shade, plane, walls, aspect, offsets, steps, reach);
+  const auto padded_grid = [&](Buffer grid) {
+    device.clear(grid);
+    return grid;
+  };
+  const Buffer light = padded_grid(device.allocate<u32>(padded));
+  const Buffer out = device.allocate<f32>({kernels::kGroundPlanes, plane[0], plane[1]});
+  const auto flat = [](const Buffer& b) { return b.reshape({b.elements()}); };
+  const auto inside = [=](const Buffer& b) { return b.window({reach.far, reach.far}, plane); };
+  const Kernel surface = kernels::ground_surface(false, covers), view = kernels::ground_view(covers);
+  const auto outputs = [=] {
+    const auto all = device.download<f32>(out);
+    std::vector<std::vector<double>> split;
+    for (auto at = all.begin(); at != all.end(); at += plane.elements())
+      split.emplace_back(at, at + plane.elements());
+    return std::vector{planes_of(split, site->city)};
+  };
+  if (!covers)
+    return CaseRun{[=] {
+                     device.launch(surface, plane, planes, lit, walls, table, inside(light));
+                     device.launch(view, plane, geometry, flat(light), offsets, table, out, reach.near,
+                                   reach.far, pitch, 1);
+                   },
+                   outputs};
+  const Buffer cover = up(shade.cover).reshape(plane), albedo = padded_grid(device.allocate<f32>(padded)),
+               lup = padded_grid(device.allocate<f32>(padded));
+  return CaseRun{[=] {
+                   device.launch(surface, plane, planes, lit, walls, cover, table, inside(light), inside(lup),
+                                 inside(albedo));
+                   device.launch(view, plane, geometry, flat(light), flat(lup), flat(albedo), cover, offsets,
+                                 table, out, reach.near, reach.far, pitch, 1);
+                 },
+                 outputs};
+}
+
 /// The ground view alone, from given shade: what the ground gives, and the sums over it.
 Case gvf_case(bool covers) {
   Case c;
@@ -201,103 +306,17 @@ Case gvf_case(bool covers) {
   };
   c.make = [=](const std::string& size, uint64_t seed) {
     const SharedSite site = site_of(size, seed, false, covers);
-    const City& city = site->city;
     const StepForcing forcing = noon(seed);
     const RadiationOptions options;
-    const GroundReach reach = ground_reach(options, city.pixel_size_m);
-    const double pixels = static_cast<double>(city.pixels());
-    // Shade in stripes; every other wall is lit over its whole height.
-    struct Shade {
-      std::vector<float> planes, lit, walls, aspect, ground;
-      std::vector<int32_t> cover;
-    };
-    const auto shade = std::make_shared<Shade>();
-    const std::vector<uint8_t> ground = ground_mask(city);
-    for (size_t p = 0; p < ground.size(); ++p) {
-      const float wall = ground[p] ? site->walls.height.values[p] : 0.0f;
-      shade->planes.push_back(p / 5 % 3 == 0 ? 0.0f : 1.0f);
-      shade->walls.push_back(wall);
-      shade->lit.push_back(p % 2 == 0 ? wall : 0.5f * wall);
-      shade->aspect.push_back(site->walls.aspect.values[p]);
-      shade->ground.push_back(ground[p]);
-      if (!covers) continue;
-      for (size_t k = 0; k < options.land_cover.size(); ++k)
-        if (options.land_cover[k].code == site->codes[p]) shade->cover.push_back(static_cast<int32_t>(k));
-    }
+    const auto shade = std::make_shared<const StripedShade>(*site, options.land_cover);
+    const double pixels = static_cast<double>(site->city.pixels());
     CaseProblem p;
     p.bytes = pixels * 4 *
               (3 + 2 * (covers ? 3 : 1) + (covers ? 2 : 0) + kernels::kGroundWords + kernels::kGroundPlanes);
-    p.flops = pixels * kGroundRays * reach.far * (covers ? 3.0 : 2.0);
-    p.reference = [=] {
-      reference::StepGrids grids;
-      grids.rows = site->city.rows;
-      grids.cols = site->city.cols;
-      grids.pixel_size_m = site->city.pixel_size_m;
-      const auto reals = [](const std::vector<float>& v) { return reference::Reals(v.begin(), v.end()); };
-      grids.buildings = reals(shade->ground);
-      grids.wall_height = reals(shade->walls);
-      grids.wall_sun = reals(shade->lit);
-      grids.wall_aspect_deg = reals(shade->aspect);
-      grids.cover = shade->cover;
-      reference::StepState state;
-      const auto view = reference::ground_of_step(grids, forcing, options, reals(shade->planes), state);
-      std::vector<std::vector<double>> planes(view.lup.begin(), view.lup.end());
-      planes.insert(planes.end(), view.albedo.begin(), view.albedo.end());
-      planes.push_back(view.norm);
-      return std::vector{planes_of(planes, site->city)};
-    };
-    p.bind = [=](const Device& device) {
-      const Shape plane{site->city.rows, site->city.cols};
-      const Shape padded{plane[0] + 2 * reach.far, plane[1] + 2 * reach.far};
-      const int64_t pitch = padded[1];
-      const auto up = [&](const auto& data) { return device.upload(data); };
-      const Buffer planes = up(shade->planes).reshape({1, plane[0], plane[1]}),
-                   lit = up(shade->lit).reshape({1, plane[0], plane[1]}),
-                   walls = up(shade->walls).reshape(plane), aspect = up(shade->aspect).reshape(plane);
-      const GroundSteps steps = ground_steps(reach, pitch);
-      const Buffer offsets = up(steps.offsets),
-                   table = up(step_table(forcing, options, covers, nullptr, reach, {}));
-      const Buffer geometry = device.allocate<u32>({kernels::kGroundWords, plane[0], plane[1]});
-      std::vector<float> ground_grid(static_cast<size_t>(padded.elements()), -1.0f);
-      for (int64_t k = 0; k < plane.elements(); ++k)
-        ground_grid[static_cast<size_t>((k / plane[1] + reach.far) * pitch + k % plane[1] + reach.far)] =
-            shade->ground[static_cast<size_t>(k)];
-      device.launch(kernels::ground_geometry(), plane, up(ground_grid), walls, aspect, offsets,
-                    up(steps.sides), geometry, reach.near, reach.far, pitch);
-      const auto padded_grid = [&](Buffer grid) {
-        device.clear(grid);
-        return grid;
-      };
-      const Buffer light = padded_grid(device.allocate<u32>(padded));
-      const Buffer out = device.allocate<f32>({kernels::kGroundPlanes, plane[0], plane[1]});
-      const auto flat = [](const Buffer& b) { return b.reshape({b.elements()}); };
-      const auto inside = [=](const Buffer& b) { return b.window({reach.far, reach.far}, plane); };
-      const Kernel surface = kernels::ground_surface(false, covers), view = kernels::ground_view(covers);
-      const auto outputs = [=] {
-        const auto all = device.download<f32>(out);
-        std::vector<std::vector<double>> split;
-        for (auto at = all.begin(); at != all.end(); at += plane.elements())
-          split.emplace_back(at, at + plane.elements());
-        return std::vector{planes_of(split, site->city)};
-      };
-      if (!covers)
-        return CaseRun{[=] {
-                         device.launch(surface, plane, planes, lit, walls, table, inside(light));
-                         device.launch(view, plane, geometry, flat(light), offsets, table, out, reach.near,
-                                       reach.far, pitch, 1);
-                       },
-                       outputs};
-      const Buffer cover = up(shade->cover).reshape(plane),
-                   albedo = padded_grid(device.allocate<f32>(padded)),
-                   lup = padded_grid(device.allocate<f32>(padded));
-      return CaseRun{[=] {
-                       device.launch(surface, plane, planes, lit, walls, cover, table, inside(light),
-                                     inside(lup), inside(albedo));
-                       device.launch(view, plane, geometry, flat(light), flat(lup), flat(albedo), cover,
-                                     offsets, table, out, reach.near, reach.far, pitch, 1);
-                     },
-                     outputs};
-    };
+    p.flops =
+        pixels * kGroundRays * ground_reach(options, site->city.pixel_size_m).far * (covers ? 3.0 : 2.0);
+    p.reference = [=] { return ground_planes(site->city, *shade, forcing, options); };
+    p.bind = [=](const Device& device) { return bind_gvf(device, site, *shade, forcing, options); };
     return p;
   };
   return c;

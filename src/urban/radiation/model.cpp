@@ -36,8 +36,8 @@ Tile ground_tile(const City& city, const Tile& tile, int far) {
 }
 
 /// The part of a whole grid under a tile's core.
-template <class To, class From>
-std::vector<To> crop(const std::vector<From>& whole, const City& city, const Tile& tile) {
+template <class To, class Values>
+std::vector<To> crop(const Values& whole, const City& city, const Tile& tile) {
   std::vector<To> part;
   part.reserve(static_cast<size_t>(tile.core_pixels()));
   for (int64_t row = tile.row; row < tile.row + tile.rows; ++row)
@@ -58,10 +58,10 @@ std::vector<uint8_t> ground_of(const RadiationScene& scene) {
   if (!city.dem.empty()) return ground_mask(city);
   if (!scene.land_cover || scene.land_cover->empty())
     throw InputError("neither a DEM nor a land cover", kWhere, "one of them, to tell buildings from ground");
-  std::vector<uint8_t> ground(city.dsm.size());
+  std::vector<uint8_t> ground(static_cast<size_t>(city.pixels()));
   for (size_t p = 0; p < ground.size(); ++p) {
     const int32_t code = (*scene.land_cover)[p];
-    ground[p] = city.dsm[p] != kNoHeight && code != kBuildingCode && code < 100;
+    ground[p] = !city.is_missing(static_cast<int64_t>(p)) && code != kBuildingCode && code < 100;
   }
   return ground;
 }
@@ -91,8 +91,8 @@ void check(const RadiationScene& scene, const RadiationOptions& options) {
   if (!scene.city || !scene.walls) throw InputError("no city or no walls", kWhere, "both");
   const City& city = *scene.city;
   for (const Raster* grid : {&scene.walls->height, &scene.walls->aspect})
-    if (grid->rows != city.rows || grid->cols != city.cols)
-      throw InputError(fmt::format("wall grid of {} x {}", grid->rows, grid->cols), kWhere,
+    if (grid->values.shape() != city.dsm.shape())
+      throw InputError(fmt::format("wall grid of {}", to_string(grid->values.shape())), kWhere,
                        fmt::format("{} x {} as the DSM", city.rows, city.cols));
   if (scene.land_cover && !scene.land_cover->empty() &&
       static_cast<int64_t>(scene.land_cover->size()) != city.pixels())
@@ -202,8 +202,8 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
   const City& whole = *from.city;
   const Tile& ground = scene.tile;
   const std::vector<uint8_t> mask = ground_of(from);
-  std::vector<float> heights = crop<float>(from.walls->height.values, whole, ground),
-                     aspects = crop<float>(from.walls->aspect.values, whole, ground);
+  std::vector<float> heights = crop<float>(from.walls->height.pixels(), whole, ground),
+                     aspects = crop<float>(from.walls->aspect.pixels(), whole, ground);
   const std::vector<uint8_t> is_ground = crop<uint8_t>(mask, whole, ground);
   for (size_t p = 0; p < heights.size(); ++p) {
     // A wall pixel is the ground beside a building; one on a building does not count.

@@ -61,98 +61,137 @@ struct GroundSums {
   bool wall_seen = false;
 };
 
+/// What the pixels and walls of a ray give.
+struct GroundGifts {
+  Reals excess_lup;   ///< of the ground over that of the air
+  Reals sunlit_wall;  ///< 1 = a wall pixel that counts as sunlit
+  double base = 0, wall_lup = 0;
+};
+inline GroundGifts ground_gifts(const GroundInput& in) {
+  const size_t pixels = static_cast<size_t>(in.rows * in.cols);
+  GroundGifts g;
+  g.base = power4(in.air_k);
+  g.wall_lup = in.sigma * in.wall_emissivity * (power4(in.wall_excess_k + in.air_k) - g.base);
+  g.excess_lup.resize(pixels);
+  g.sunlit_wall.resize(pixels);
+  for (size_t p = 0; p < pixels; ++p) {
+    g.excess_lup[p] = in.sigma * in.emissivity[p] * (power4(in.excess[p] * in.shadow[p] + in.air_k) - g.base);
+    const double share = in.wall_height[p] > 0 ? in.wall_sun[p] / in.wall_height[p] * in.buildings[p] : 0;
+    g.sunlit_wall[p] = in.sunlit_wall == SunlitWall::whole ? share == 1 : share > 0;
+  }
+  return g;
+}
+
+/// Rows and columns from a pixel to those of its ray.
+inline std::vector<std::pair<int64_t, int64_t>> ground_ray(double azimuth_deg, int far) {
+  const double a = azimuth_deg * kRadian, s = std::sin(a), c = std::cos(a), t = std::tan(a);
+  const bool east_west = (a >= kPi / 4 && a < 3 * kPi / 4) || (a >= 5 * kPi / 4 && a < 7 * kPi / 4);
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (int n = 0; n < far; ++n) {
+    const auto across = [&](double x) { return static_cast<int64_t>(std::abs(std::nearbyint(x))); };
+    steps.emplace_back((c > 0 ? -1 : 1) * (east_west ? across(n / t) : n),
+                       (s > 0 ? 1 : -1) * (east_west ? n : across(n * t)));
+  }
+  return steps;
+}
+
+/// Sums of a pixel's ray up to `near` and up to `far`.
+struct GroundRaySums {
+  GroundSums close, all;
+};
+inline GroundRaySums walk_ground(const GroundInput& in, const GroundGifts& gifts,
+                                 const std::vector<std::pair<int64_t, int64_t>>& steps, int64_t row,
+                                 int64_t col) {
+  GroundRaySums out;
+  GroundSums& sums = out.all;
+  double f = in.buildings[static_cast<size_t>(row * in.cols + col)], b = 0, l = 0, al = 0, sh = 0, all = 0,
+         wall = 0;
+  bool sun_seen = false;
+  for (size_t n = 0; n < steps.size(); ++n) {
+    const int64_t r = row + steps[n].first, q_col = col + steps[n].second;
+    if (r >= 0 && r < in.rows && q_col >= 0 && q_col < in.cols) {
+      const size_t q = static_cast<size_t>(r * in.cols + q_col);
+      b = in.buildings[q];
+      l = gifts.excess_lup[q];
+      al = in.albedo[q] * in.shadow[q];
+      sh = in.shadow[q];
+      all = in.albedo[q];
+      wall = gifts.sunlit_wall[q];
+    } else if (in.edge == RasterEdge::drop) {
+      l = al = sh = all = wall = 0;
+    }
+    f = std::min(f, b);
+    sums.lup += l * f;
+    sums.albedo += al * f;
+    sums.sun += sh * f;
+    sums.albedo_all += all * f;
+    sun_seen = sun_seen || wall * f > 0;
+    sums.wall_seen = sums.wall_seen || 1 - f > 0;
+    sums.wall_lup += sun_seen * gifts.wall_lup;
+    sums.wall_albedo += sun_seen * in.wall_albedo;
+    sums.wall_sun += sun_seen;
+    sums.wall_albedo_all += sums.wall_seen * in.wall_albedo;
+    if (static_cast<int>(n) + 1 <= in.near) out.close = sums;
+  }
+  return out;
+}
+
+/// Adds what a ray's ground gives to a pixel and to the sides that look there.
+inline void add_ground_ray(const GroundInput& in, const GroundGifts& gifts, double azimuth, size_t p,
+                           GroundRaySums ray, GroundView& out) {
+  const GroundSums& close = ray.close;
+  GroundSums& sums = ray.all;
+  const bool away = faces_away_from(in.wall_aspect_deg[p], in.wall_height[p] > 0, azimuth) > 0;
+  const bool own_wall = sums.wall_sun == in.far && !away;
+  const auto blend = [](double ground, double of_wall, bool seen, int count) {
+    return seen ? (of_wall + ground) / (count + 1) : ground / count;
+  };
+  const bool near_sun = close.wall_sun > 0, far_sun = sums.wall_sun > 0;
+  if (own_wall) sums.wall_lup = sums.wall_albedo = sums.wall_sun = 0;
+  const auto mean = [](double near, double far) { return (0.5 * near + 0.4 * far) / 0.9; };
+  const double roof = 1 - in.buildings[p];
+  const double lup = mean(blend(close.lup, close.wall_lup, near_sun, in.near),
+                          blend(sums.lup, sums.wall_lup, far_sun, in.far)) +
+                     gifts.excess_lup[p] * roof;
+  const double albedo = mean(blend(close.albedo, close.wall_albedo, near_sun, in.near),
+                             blend(sums.albedo, sums.wall_albedo, far_sun, in.far)) +
+                        in.albedo[p] * in.shadow[p] * roof;
+  const double far_all =
+      sums.wall_seen ? (sums.wall_albedo_all + sums.albedo_all) / in.far : sums.albedo_all / in.far;
+  const double all_albedo =
+      mean(blend(close.albedo_all, close.wall_albedo_all, close.wall_seen, in.near), far_all) *
+          in.buildings[p] +
+      in.albedo[p] * roof;
+  out.norm[p] += std::min(1.0, blend(sums.sun, sums.wall_sun, far_sun, in.far)) / kGroundRays;
+  const bool in_view[kViews] = {true, azimuth < 180, azimuth >= 90 && azimuth < 270, azimuth >= 180,
+                                azimuth >= 270 || azimuth < 90};
+  for (size_t v = 0; v < kViews; ++v) {
+    if (!in_view[v]) continue;
+    const double weight = 1.0 / (v == 0 ? kGroundRays : kGroundRays / 2);
+    out.lup[v][p] += lup * weight;
+    out.albedo[v][p] += albedo * weight;
+    out.albedo_no_shadow[v][p] += all_albedo * weight;
+  }
+}
+
 inline GroundView ground_view(const GroundInput& in) {
   const size_t pixels = static_cast<size_t>(in.rows * in.cols);
   GroundView out;
   for (Views* views : {&out.lup, &out.albedo, &out.albedo_no_shadow})
     for (Reals& grid : *views) grid.assign(pixels, 0.0);
   out.norm.assign(pixels, 0.0);
-  const double base = power4(in.air_k);
-  Reals excess_lup(pixels), sunlit_wall(pixels);
-  for (size_t p = 0; p < pixels; ++p) {
-    excess_lup[p] = in.sigma * in.emissivity[p] * (power4(in.excess[p] * in.shadow[p] + in.air_k) - base);
-    const double share = in.wall_height[p] > 0 ? in.wall_sun[p] / in.wall_height[p] * in.buildings[p] : 0;
-    sunlit_wall[p] = in.sunlit_wall == SunlitWall::whole ? share == 1 : share > 0;
-  }
-  const double wall_lup = in.sigma * in.wall_emissivity * (power4(in.wall_excess_k + in.air_k) - base);
+  const GroundGifts gifts = ground_gifts(in);
   for (int ray = 0; ray < kGroundRays; ++ray) {
-    const double azimuth = ground_azimuth_deg(ray), a = azimuth * kRadian;
-    const double s = std::sin(a), c = std::cos(a), t = std::tan(a);
-    const bool east_west = (a >= kPi / 4 && a < 3 * kPi / 4) || (a >= 5 * kPi / 4 && a < 7 * kPi / 4);
-    std::vector<std::pair<int64_t, int64_t>> steps;
-    for (int n = 0; n < in.far; ++n) {
-      const auto across = [&](double x) { return static_cast<int64_t>(std::abs(std::nearbyint(x))); };
-      steps.emplace_back((c > 0 ? -1 : 1) * (east_west ? across(n / t) : n),
-                         (s > 0 ? 1 : -1) * (east_west ? n : across(n * t)));
-    }
+    const double azimuth = ground_azimuth_deg(ray);
+    const auto steps = ground_ray(azimuth, in.far);
     for (int64_t row = 0; row < in.rows; ++row)
-      for (int64_t col = 0; col < in.cols; ++col) {
-        const size_t p = static_cast<size_t>(row * in.cols + col);
-        GroundSums sums, close;
-        double f = in.buildings[p], b = 0, l = 0, al = 0, sh = 0, all = 0, wall = 0;
-        bool sun_seen = false;
-        for (size_t n = 0; n < steps.size(); ++n) {
-          const int64_t r = row + steps[n].first, q_col = col + steps[n].second;
-          if (r >= 0 && r < in.rows && q_col >= 0 && q_col < in.cols) {
-            const size_t q = static_cast<size_t>(r * in.cols + q_col);
-            b = in.buildings[q];
-            l = excess_lup[q];
-            al = in.albedo[q] * in.shadow[q];
-            sh = in.shadow[q];
-            all = in.albedo[q];
-            wall = sunlit_wall[q];
-          } else if (in.edge == RasterEdge::drop) {
-            l = al = sh = all = wall = 0;
-          }
-          f = std::min(f, b);
-          sums.lup += l * f;
-          sums.albedo += al * f;
-          sums.sun += sh * f;
-          sums.albedo_all += all * f;
-          sun_seen = sun_seen || wall * f > 0;
-          sums.wall_seen = sums.wall_seen || 1 - f > 0;
-          sums.wall_lup += sun_seen * wall_lup;
-          sums.wall_albedo += sun_seen * in.wall_albedo;
-          sums.wall_sun += sun_seen;
-          sums.wall_albedo_all += sums.wall_seen * in.wall_albedo;
-          if (static_cast<int>(n) + 1 <= in.near) close = sums;
-        }
-        const bool away = faces_away_from(in.wall_aspect_deg[p], in.wall_height[p] > 0, azimuth) > 0;
-        const bool own_wall = sums.wall_sun == in.far && !away;
-        const auto blend = [](double ground, double of_wall, bool seen, int count) {
-          return seen ? (of_wall + ground) / (count + 1) : ground / count;
-        };
-        const bool near_sun = close.wall_sun > 0, far_sun = sums.wall_sun > 0;
-        if (own_wall) sums.wall_lup = sums.wall_albedo = sums.wall_sun = 0;
-        const auto mean = [](double near, double far) { return (0.5 * near + 0.4 * far) / 0.9; };
-        const double roof = 1 - in.buildings[p];
-        const double lup = mean(blend(close.lup, close.wall_lup, near_sun, in.near),
-                                blend(sums.lup, sums.wall_lup, far_sun, in.far)) +
-                           excess_lup[p] * roof;
-        const double albedo = mean(blend(close.albedo, close.wall_albedo, near_sun, in.near),
-                                   blend(sums.albedo, sums.wall_albedo, far_sun, in.far)) +
-                              in.albedo[p] * in.shadow[p] * roof;
-        const double far_all =
-            sums.wall_seen ? (sums.wall_albedo_all + sums.albedo_all) / in.far : sums.albedo_all / in.far;
-        const double all_albedo =
-            mean(blend(close.albedo_all, close.wall_albedo_all, close.wall_seen, in.near), far_all) *
-                in.buildings[p] +
-            in.albedo[p] * roof;
-        out.norm[p] += std::min(1.0, blend(sums.sun, sums.wall_sun, far_sun, in.far)) / kGroundRays;
-        const bool in_view[kViews] = {true, azimuth < 180, azimuth >= 90 && azimuth < 270, azimuth >= 180,
-                                      azimuth >= 270 || azimuth < 90};
-        for (size_t v = 0; v < kViews; ++v) {
-          if (!in_view[v]) continue;
-          const double weight = 1.0 / (v == 0 ? kGroundRays : kGroundRays / 2);
-          out.lup[v][p] += lup * weight;
-          out.albedo[v][p] += albedo * weight;
-          out.albedo_no_shadow[v][p] += all_albedo * weight;
-        }
-      }
+      for (int64_t col = 0; col < in.cols; ++col)
+        add_ground_ray(in, gifts, azimuth, static_cast<size_t>(row * in.cols + col),
+                       walk_ground(in, gifts, steps, row, col), out);
   }
   for (size_t p = 0; p < pixels; ++p) {
     if (in.buildings[p] == 0) out.norm[p] = 1;
-    for (Reals& grid : out.lup) grid[p] += in.sigma * in.emissivity[p] * base;
+    for (Reals& grid : out.lup) grid[p] += in.sigma * in.emissivity[p] * gifts.base;
   }
   return out;
 }

@@ -40,8 +40,8 @@ StepGrids step_grids(const City& city, const Walls& walls, const std::vector<int
   for (int32_t code : codes)
     for (size_t k = 0; k < options.land_cover.size(); ++k)
       if (options.land_cover[k].code == code) g.cover.push_back(static_cast<int32_t>(k));
-  g.wall_height.assign(walls.height.values.begin(), walls.height.values.end());
-  g.wall_aspect_deg.assign(walls.aspect.values.begin(), walls.aspect.values.end());
+  g.wall_height.assign(walls.height.pixels().begin(), walls.height.pixels().end());
+  g.wall_aspect_deg.assign(walls.aspect.pixels().begin(), walls.aspect.pixels().end());
   SkyOptions view = options.view;
   view.rays.max_reach_m = longest_ray_m(city, options);
   g.sky = sky_division(view.patches, view.edges);
@@ -53,8 +53,8 @@ StepGrids step_grids(const City& city, const Walls& walls, const std::vector<int
   if (!f.day()) return g;
   const RayBounds bounds{city.rows, city.cols, city.pixel_size_m, city.relief_m(), view.rays.max_reach_m};
   const auto rays = cast<Real>(city, ray_steps({f.sun_azimuth_deg, f.sun_altitude_deg}, bounds), true);
-  const std::vector<Real> heights(walls.height.values.begin(), walls.height.values.end()),
-      aspects(walls.aspect.values.begin(), walls.aspect.values.end());
+  const std::vector<Real> heights(walls.height.pixels().begin(), walls.height.pixels().end()),
+      aspects(walls.aspect.pixels().begin(), walls.aspect.pixels().end());
   const auto lit = shade_walls<Real>(city, rays, heights, aspects, f.sun_azimuth_deg);
   g.wall_sun.assign(lit.sun.begin(), lit.sun.end());
   for (size_t p = 0; p < g.pixels(); ++p) {
@@ -200,79 +200,131 @@ inline GroundView ground_of_step(const StepGrids& g, const StepForcing& f, const
   return view;
 }
 
+/// What all pixels of a step share.
+struct StepContext {
+  const StepGrids& g;
+  const StepForcing& f;
+  const RadiationOptions& o;
+  StepScalars s;
+  Reals shadow;  ///< 1 = sun, psi under a plant, 0 = shade
+  GroundView ground;
+  std::vector<double> luminance;  ///< of the patches
+  BodyFactors body;
+  double psi = 0, view_psi = 0;
+
+  StepContext(const StepGrids& grids, const StepForcing& forcing, const RadiationOptions& options,
+              StepState& state)
+      : g(grids), f(forcing), o(options), s(step_scalars(forcing, options)), shadow(grids.pixels(), 0.0) {
+    psi = f.canopy_transmissivity;
+    view_psi = o.constants.seasonal_canopy ? psi : o.constants.leaf_on;
+    for (size_t p = 0; p < g.pixels() && s.day; ++p) shadow[p] = g.sun[p] - (1 - g.vegetation[p]) * (1 - psi);
+    ground = ground_of_step(g, f, o, shadow, state);
+    luminance.assign(g.sky.patches.size(), 0.0);
+    if (s.day && anisotropic())
+      luminance = perez_luminance(
+          g.sky.patches, {f.sun_altitude_deg, f.sun_azimuth_deg, f.diffuse_w_m2, f.beam_w_m2, f.day_of_year},
+          o.constants.perez, o.constants.perez_guards);
+    body = body_factors(o.posture);
+    if (box()) body.curved = body.side;  // takes the sum over its faces
+  }
+  bool anisotropic() const { return o.sky == SkyModel::anisotropic; }
+  bool box() const { return o.body == Body::box; }
+  double air_k() const { return f.air_c + o.constants.kelvin; }
+};
+
+/// Shortwave that the surroundings of a pixel give: shares of sky and of walls, and what the ground reflects.
+struct Surroundings {
+  double open = 0;   ///< share of the sky past plants
+  double share = 0;  ///< of the walls in shadow
+  double mix = 0, walls = 0;
+  std::array<double, 5> kup{};
+};
+inline Surroundings surroundings(const StepContext& x, size_t p) {
+  const StepScalars& s = x.s;
+  const double svf = x.g.view[0][p], veg = x.g.view[5][p], diffuse = s.diffuse;
+  const double sine = std::sin(x.f.sun_altitude_deg * kRadian);
+  Surroundings out;
+  out.open = std::clamp(svf - (1 - veg) * (1 - x.view_psi), 0.0, 1.0);
+  const double alpha = std::asin(std::sqrt(1 - std::max(0.0, svf + veg - 1)));
+  out.share = s.wall_shadow_one ? 1.0 : 0.5;
+  if (s.day && !s.wall_shadow_one)
+    out.share = wall_shadow_share(kPi / 2 - x.f.sun_altitude_deg * kRadian, alpha);
+  out.mix = s.global * (1 - out.share) + diffuse * out.share;
+  out.walls = s.wall_albedo * (1 - out.open) * out.mix;
+  for (size_t v = 0; v < 5; ++v)
+    out.kup[v] = s.day ? x.ground.albedo[v][p] * s.beam * sine +
+                             (diffuse * out.open + out.walls) * x.ground.albedo_no_shadow[v][p]
+                       : 0;
+  return out;
+}
+
+/// The four sides of a body, and of vertical planes in `out`.
+inline void face_sides(const StepContext& x, const Surroundings& around, const PatchFluxes& patches, size_t p,
+                       BodyFluxes& b, StepPlanes& out) {
+  const StepScalars& s = x.s;
+  const Constants& c = x.o.constants;
+  for (size_t d = 0; d < 4; ++d) {
+    const double direct = x.shadow[p] * s.beam * s.face_beam[d];
+    const SideSky side{x.g.view[d + 1][p], x.g.view[d + 6][p], x.g.view[d + 11][p]};
+    const double normal = (90.0 + 90.0 * static_cast<double>(d)) * kRadian,
+                 facing = std::cos(x.f.sun_azimuth_deg * kRadian - normal);
+    const double on_plane =
+        x.shadow[p] * s.beam * std::cos(x.f.sun_altitude_deg * kRadian) * std::max(0.0, facing);
+    const auto set_side = [&](double shortwave, double longwave) {
+      out[kRadiationOutputs + d][p] = (s.day ? on_plane : 0) + shortwave;
+      out[kRadiationOutputs + 4 + d][p] = longwave;
+    };
+    if (x.anisotropic()) {
+      b.kside[d] = direct + 0.5 * around.kup[d + 1];
+      b.lside[d] = 0.5 * x.ground.lup[d + 1][p];
+      set_side(patches.kface[d] + 0.5 * around.kup[d + 1], patches.lface[d] + b.lside[d]);
+      continue;
+    }
+    b.kside[d] = shortwave_side(side, s.diffuse, s.wall_albedo, around.mix, x.psi, around.kup[d + 1], direct);
+    b.lside[d] =
+        longwave_side(side, {c.sigma, x.air_k(), s.side_emissivity, x.o.wall.emissivity, s.wall_excess_k,
+                             s.wall_sun[d], around.share, b.ldown, x.ground.lup[d + 1][p]});
+    set_side(b.kside[d] - direct, b.lside[d]);
+  }
+}
+
+/// Fluxes on the body at a pixel; the planes of the sides go to `out`.
+inline BodyFluxes body_fluxes(const StepContext& x, size_t p, StepPlanes& out) {
+  const StepScalars& s = x.s;
+  const double svf = x.g.view[0][p], veg = x.g.view[5][p], aveg = x.g.view[10][p];
+  const double sine = std::sin(x.f.sun_altitude_deg * kRadian), beam = s.beam, diffuse = s.diffuse;
+  const Surroundings around = surroundings(x, p);
+  const double lup = x.ground.lup[0][p];
+  const PatchFluxes patches =
+      x.anisotropic() ? patch_fluxes(x.g, p, x.f, x.o, x.luminance, lup) : PatchFluxes{};
+  BodyFluxes b{};
+  b.kdown = beam * x.shadow[p] * sine * s.day +
+            (x.anisotropic() ? diffuse * patches.luminance : diffuse * around.open) + around.walls;
+  b.kup = around.kup[0];
+  b.lup = lup;
+  b.ldown = x.anisotropic() ? patches.ldown
+                            : longwave_down(svf, veg, aveg, s.sky_emissivity, x.air_k(), s.wall_excess_k,
+                                            x.o.wall.emissivity, x.o.constants.sigma);
+  b.kside_curved = (x.box() ? 0 : x.shadow[p] * beam * s.cos_altitude) + patches.kside;
+  b.lside_curved = patches.lside;
+  face_sides(x, around, patches, p, b, out);
+  return b;
+}
+
 inline StepPlanes step(const StepGrids& g, const StepForcing& f, const RadiationOptions& o,
                        StepState& state) {
   const Constants& c = o.constants;
-  const StepScalars s = step_scalars(f, o);
-  const bool anisotropic = o.sky == SkyModel::anisotropic, box = o.body == Body::box;
-  const double psi = f.canopy_transmissivity, sine = std::sin(f.sun_altitude_deg * kRadian);
-  const double view_psi = c.seasonal_canopy ? psi : c.leaf_on;
-  const double beam = s.beam, diffuse = s.diffuse, air_k = f.air_c + c.kelvin;
+  const StepContext x(g, f, o, state);
   StepPlanes out;
   for (Reals& plane : out) plane.resize(g.pixels());
-  Reals shadow(g.pixels(), 0.0);
-  for (size_t p = 0; p < g.pixels() && s.day; ++p) shadow[p] = g.sun[p] - (1 - g.vegetation[p]) * (1 - psi);
-  const GroundView ground = ground_of_step(g, f, o, shadow, state);
-  std::vector<double> luminance(g.sky.patches.size(), 0.0);
-  if (s.day && anisotropic)
-    luminance = perez_luminance(
-        g.sky.patches, {f.sun_altitude_deg, f.sun_azimuth_deg, f.diffuse_w_m2, f.beam_w_m2, f.day_of_year},
-        c.perez, c.perez_guards);
-  BodyFactors body = body_factors(o.posture);
-  if (box) body.curved = body.side;  // takes the sum over its faces
   for (size_t p = 0; p < g.pixels(); ++p) {
-    const double svf = g.view[0][p], veg = g.view[5][p], aveg = g.view[10][p];
-    const double open = std::clamp(svf - (1 - veg) * (1 - view_psi), 0.0, 1.0);
-    const double alpha = std::asin(std::sqrt(1 - std::max(0.0, svf + veg - 1)));
-    double share = s.wall_shadow_one ? 1.0 : 0.5;
-    if (s.day && !s.wall_shadow_one) share = wall_shadow_share(kPi / 2 - f.sun_altitude_deg * kRadian, alpha);
-    const double mix = s.global * (1 - share) + diffuse * share;
-    const double walls = s.wall_albedo * (1 - open) * mix;
-    const double lup = ground.lup[0][p];
-    const PatchFluxes patches = anisotropic ? patch_fluxes(g, p, f, o, luminance, lup) : PatchFluxes{};
-    BodyFluxes b{};
-    b.kdown = beam * shadow[p] * sine * s.day + (anisotropic ? diffuse * patches.luminance : diffuse * open) +
-              walls;
-    std::array<double, 5> kup;
-    for (size_t v = 0; v < 5; ++v)
-      kup[v] =
-          s.day ? ground.albedo[v][p] * beam * sine + (diffuse * open + walls) * ground.albedo_no_shadow[v][p]
-                : 0;
-    b.kup = kup[0];
-    b.lup = lup;
-    b.ldown = anisotropic ? patches.ldown
-                          : longwave_down(svf, veg, aveg, s.sky_emissivity, air_k, s.wall_excess_k,
-                                          o.wall.emissivity, c.sigma);
-    b.kside_curved = (box ? 0 : shadow[p] * beam * s.cos_altitude) + patches.kside;
-    b.lside_curved = patches.lside;
-    for (size_t d = 0; d < 4; ++d) {
-      const double direct = shadow[p] * beam * s.face_beam[d];
-      const SideSky side{g.view[d + 1][p], g.view[d + 6][p], g.view[d + 11][p]};
-      const double normal = (90.0 + 90.0 * static_cast<double>(d)) * kRadian,
-                   facing = std::cos(f.sun_azimuth_deg * kRadian - normal);
-      const double on_plane =
-          shadow[p] * beam * std::cos(f.sun_altitude_deg * kRadian) * std::max(0.0, facing);
-      const auto set_side = [&](double shortwave, double longwave) {
-        out[kRadiationOutputs + d][p] = (s.day ? on_plane : 0) + shortwave;
-        out[kRadiationOutputs + 4 + d][p] = longwave;
-      };
-      if (anisotropic) {
-        b.kside[d] = direct + 0.5 * kup[d + 1];
-        b.lside[d] = 0.5 * ground.lup[d + 1][p];
-        set_side(patches.kface[d] + 0.5 * kup[d + 1], patches.lface[d] + b.lside[d]);
-        continue;
-      }
-      b.kside[d] = shortwave_side(side, diffuse, s.wall_albedo, mix, psi, kup[d + 1], direct);
-      b.lside[d] = longwave_side(side, {c.sigma, air_k, s.side_emissivity, o.wall.emissivity, s.wall_excess_k,
-                                        s.wall_sun[d], share, b.ldown, ground.lup[d + 1][p]});
-      set_side(b.kside[d] - direct, b.lside[d]);
-    }
+    const BodyFluxes b = body_fluxes(x, p, out);
     const auto mean_side = [&](double curved, const std::array<double, 4>& faces) {
-      return (curved * body.curved + (faces[0] + faces[1] + faces[2] + faces[3]) * body.side) /
-             (4 * body.side);
+      return (curved * x.body.curved + (faces[0] + faces[1] + faces[2] + faces[3]) * x.body.side) /
+             (4 * x.body.side);
     };
     const double tmrt =
-        mean_radiant_temperature(b, body, c.absorption_short, c.absorption_long, c.sigma, c.kelvin_tmrt);
+        mean_radiant_temperature(b, x.body, c.absorption_short, c.absorption_long, c.sigma, c.kelvin_tmrt);
     const double values[kRadiationOutputs] = {std::clamp(tmrt, c.tmrt_lowest_c, c.tmrt_highest_c),
                                               b.kdown,
                                               b.kup,
@@ -280,8 +332,8 @@ inline StepPlanes step(const StepGrids& g, const StepForcing& f, const Radiation
                                               b.ldown,
                                               b.lup,
                                               mean_side(b.lside_curved, b.lside),
-                                              shadow[p],
-                                              ground.norm[p]};
+                                              x.shadow[p],
+                                              x.ground.norm[p]};
     for (size_t k = 0; k < kRadiationOutputs; ++k) out[k][p] = values[k];
   }
   return out;

@@ -37,10 +37,8 @@ Layer read_checked(const std::filesystem::path& file, const CityFiles& files, st
     logging::warning("{} has {} bands: the first is taken", where, layer.grid.bands);
   io::require_memory(layer.grid, where);
   layer.raster = Raster(layer.grid.rows, layer.grid.cols);
-  reader->read(0, 0, layer.grid.rows, layer.grid.cols, layer.raster.values.data());
-  const Array heights =
-      Array::view(std::span<const float>(layer.raster.values), {layer.grid.rows, layer.grid.cols});
-  if (const std::string doubt = io::check_heights(heights, kind, where); !doubt.empty())
+  reader->read(0, 0, layer.grid.rows, layer.grid.cols, layer.raster.pixels().data());
+  if (const std::string doubt = io::check_heights(layer.raster.values, kind, where); !doubt.empty())
     logging::warning("{}", doubt);
   return layer;
 }

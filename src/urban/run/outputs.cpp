@@ -82,7 +82,7 @@ void Outputs::take(const Tile& tile, const TileResult& result) {
   });
 }
 
-void Outputs::take(size_t k, const std::vector<float>& values) {
+void Outputs::take(size_t k, std::span<const float> values) {
   writers_[k]->write(0, 0, grid_.rows, grid_.cols, values.data());
 }
 

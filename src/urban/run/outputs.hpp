@@ -42,7 +42,7 @@ class Outputs {
   /// Plane k of the result is grid k.
   void take(const Tile& tile, const TileResult& result);
   /// The whole of grid k.
-  void take(size_t k, const std::vector<float>& values);
+  void take(size_t k, std::span<const float> values);
   /// Time and sun for the pictures.
   void set_moment(const std::string& date, const io::MapSun& sun);
   /// Puts the grids in place, reads them back for their ranges and draws them over `relief` (m; empty: none).

@@ -25,8 +25,8 @@ SampleRunResult run(const SampleRunOptions& options) {
   Outputs outputs(options.output, grid, sample_looks());
   host_stage(result.host_stages, "write", [&] {
     const Raster* const grids[] = {&city.dsm, &city.dem, &city.cdsm, &city.tdsm};
-    for (size_t k = 0; k < std::size(grids); ++k) outputs.take(k, grids[k]->values);
-    finish(result, outputs, names_of(sample_looks()), city.dsm.values);
+    for (size_t k = 0; k < std::size(grids); ++k) outputs.take(k, grids[k]->pixels());
+    finish(result, outputs, names_of(sample_looks()), relief_of(city.dsm, grid, options.output));
   });
   return result;
 }

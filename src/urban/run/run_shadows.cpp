@@ -83,7 +83,7 @@ void shade_all(const City& city, const Walls* walls, Outputs& outputs) {
     for (int64_t k = 0; k < tile.core_pixels(); ++k) {
       const int64_t p = row * city.cols + k;
       const bool hole = city.is_missing(p);
-      const float wall = walls ? walls->height.values[static_cast<size_t>(p)] : 0.0f;
+      const float wall = walls ? walls->height.pixels()[static_cast<size_t>(p)] : 0.0f;
       const float values[] = {0, 1, 1, 0, std::isfinite(wall) ? wall : 0.0f};
       for (size_t plane = 0; plane < result.planes(); ++plane)
         result.plane(plane)[k] = hole ? missing : values[plane];
@@ -135,7 +135,7 @@ ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
   const bool with_walls = options.find_walls || !options.wall_height.empty();
   Outputs outputs(options.output, loaded.grid, shadow_looks(with_walls));
   outputs.set_moment(moment_of(options), {result.sun.azimuth_deg, result.sun.altitude_deg});
-  const std::vector<float> relief = relief_of(loaded, options.output);
+  const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   {
     const City city = prepare_city(std::move(loaded.input));
     const std::optional<Walls> walls = find_walls(context, options, loaded, city);

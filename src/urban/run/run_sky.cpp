@@ -50,7 +50,7 @@ SkyRunResult run(Context& context, const SkyRunOptions& options) {
   LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
   begin(result, loaded);
   Outputs outputs(options.output, loaded.grid, sky_looks());
-  const std::vector<float> relief = relief_of(loaded, options.output);
+  const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   std::optional<StateFile> states;
   const std::filesystem::path states_file = outputs.folder() / "sky_states.npz";
   if (options.sky.keep_states) states.emplace(states_file, result.patches, loaded.grid);

@@ -12,7 +12,7 @@ WallRunResult run(Context& context, const WallRunOptions& options) {
   LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
   begin(result, loaded);
   Outputs outputs(options.output, loaded.grid, wall_looks());
-  const std::vector<float> relief = relief_of(loaded, options.output);
+  const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   {
     const City city = prepare_city(std::move(loaded.input));
     result.tiles =

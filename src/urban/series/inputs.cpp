@@ -74,9 +74,9 @@ void set_ground(const SeriesOptions& o, LoadedCity& loaded, bool with_land_cover
   if (with_land_cover) return;
   const Raster& dsm = loaded.input.dsm;
   float lowest = std::numeric_limits<float>::infinity();
-  for (const float h : dsm.values)
+  for (const float h : dsm.pixels())
     if (std::isfinite(h) && !(dsm.nodata && h == *dsm.nodata)) lowest = std::min(lowest, h);
-  loaded.input.dem = Raster(dsm.rows, dsm.cols, lowest);
+  loaded.input.dem = Raster(dsm.rows(), dsm.cols(), lowest);
   logging::info(
       "no DEM and no land cover: the ground is taken as flat, at {:g} m; what rises 2 m above is a "
       "building (--dem gives the ground)",
@@ -207,7 +207,7 @@ SeriesInputs read_series_inputs(const SeriesOptions& o) {
   if (!o.svf_folder.empty()) inputs.sky = read_sky(o, loaded, inputs.radiation);
   OutputOptions pictures;
   pictures.pictures = o.pictures || o.video;
-  inputs.relief = relief_of(loaded, pictures);
+  inputs.relief = relief_of(loaded.input.dsm, loaded.grid, pictures);
   inputs.city = prepare_city(std::move(loaded.input));
   if (!cover.empty())
     inputs.land_cover = land_cover_codes(cover, inputs.parameters, inputs.city, o.land_cover.string());

@@ -77,6 +77,7 @@ std::vector<Toggle> toggles() {
 /// Ground of several kinds where a city tells none: roofs, grass under plants, a pond in its first corner, asphalt.
 std::vector<int32_t> some_land_cover(const City& city) {
   const std::vector<uint8_t> ground = ground_mask(city);
+  const std::span<const float> canopy = city.canopy.as<float>();
   std::vector<int32_t> codes(ground.size(), 1);
   for (size_t p = 0; p < codes.size(); ++p) {
     const int64_t row = static_cast<int64_t>(p) / city.cols, col = static_cast<int64_t>(p) % city.cols;
@@ -84,7 +85,7 @@ std::vector<int32_t> some_land_cover(const City& city) {
       codes[p] = kBuildingCode;
     else if (row < city.rows / 4 && col < city.cols / 4)
       codes[p] = kWaterCode;
-    else if (city.has_vegetation() && city.canopy[p] > 0)
+    else if (!canopy.empty() && canopy[p] > 0)
       codes[p] = 5;
   }
   return codes;

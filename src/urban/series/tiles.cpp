@@ -59,8 +59,8 @@ std::optional<int64_t> side_of(SeriesOutput output) {
   return side >= 0 ? std::optional(side) : std::nullopt;
 }
 
-template <class E>
-std::string hash_of(const std::vector<E>& values) {
+template <class Values>
+std::string hash_of(const Values& values) {
   return to_hex(hash128(std::as_bytes(std::span(values))));
 }
 
@@ -76,7 +76,7 @@ SkyPart cut_sky(const StoredSky& sky, const City& city, const Tile& tile) {
   for (size_t g = 0; g < kSkyViewGrids; ++g) {
     part.grids[g].reserve(pixels);
     for (int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
-      const float* const from = &sky.grids[g].values[static_cast<size_t>(row * city.cols + tile.col)];
+      const float* const from = &sky.grids[g].pixels()[static_cast<size_t>(row * city.cols + tile.col)];
       part.grids[g].insert(part.grids[g].end(), from, from + tile.cols);
     }
   }
@@ -125,7 +125,7 @@ StepMemory StepLayout::memory(float* step) const {
 }
 
 /// What comfort needs of each step.
-struct SeriesTiles::Comfort {
+struct ComfortSteps {
   std::vector<double> wind_10m, wind_1m1;
   std::vector<UtciStep> utci;  // empty where not wanted
   std::vector<PetStep> pet;
@@ -139,7 +139,7 @@ SeriesTiles::SeriesTiles(const SeriesInputs& inputs, const Walls& walls, std::ve
   const auto wanted = [&](SeriesOutput o) {
     return std::find(outputs_.begin(), outputs_.end(), o) != outputs_.end();
   };
-  auto comfort = std::make_shared<Comfort>();
+  auto comfort = std::make_shared<ComfortSteps>();
   const double height = inputs.parameters.wind_height_m;
   for (const WeatherStep& step : inputs.steps) {
     const double wind = step.forcing.wind_m_s;
@@ -185,8 +185,8 @@ TileJob SeriesTiles::job() const {
   text += fmt::format(
       "preset {} sky {} body {} posture {} patches {} reach {} walls {} {} ground {} cover {}",
       name(inputs_.preset), static_cast<int>(r.sky), static_cast<int>(r.body), static_cast<int>(r.posture),
-      patch_count(r.view.patches), r.view.rays.max_reach_m, hash_of(walls_.height.values),
-      hash_of(walls_.aspect.values), hash_of(inputs_.city.dem), hash_of(inputs_.land_cover));
+      patch_count(r.view.patches), r.view.rays.max_reach_m, hash_of(walls_.height.pixels()),
+      hash_of(walls_.aspect.pixels()), hash_of(inputs_.city.dem.as<float>()), hash_of(inputs_.land_cover));
   const Constants& c = r.constants;
   text += fmt::format(" body {} {} leaves {} {} {} wall {} {} {} {} {}", c.absorption_short,
                       c.absorption_long, c.leaf_on, c.leaf_first_day, c.leaf_last_day, r.wall.albedo,
@@ -206,7 +206,7 @@ TileJob SeriesTiles::job() const {
   }
   if (inputs_.sky) {
     text += " sky given";
-    for (const Raster& grid : inputs_.sky->grids) text += " " + hash_of(grid.values);
+    for (const Raster& grid : inputs_.sky->grids) text += " " + hash_of(grid.pixels());
     text += " " + hash_of(inputs_.sky->states);
   }
   for (const SeriesPoint& point : inputs_.points) text += fmt::format(" {},{}", point.row, point.col);
@@ -241,10 +241,12 @@ class TileRun {
 
   void read_plane(const Buffer& buffer, float* plane) const {
     device_.read(buffer, plane, buffer.bytes(), stream_);
-    if (inputs_.city.missing == 0) return;
+    const City& city = inputs_.city;
+    if (city.missing == 0) return;
+    const std::span<const float> heights = city.dsm.as<float>();
     for (int64_t row = 0; row < tile_.rows; ++row)
       for (int64_t col = 0; col < tile_.cols; ++col)
-        if (inputs_.city.is_missing((tile_.row + row) * inputs_.city.cols + tile_.col + col))
+        if (heights[static_cast<size_t>((tile_.row + row) * city.cols + tile_.col + col)] == kNoHeight)
           plane[row * tile_.cols + col] = kMissingValue;
   }
 
@@ -256,6 +258,42 @@ class TileRun {
     return row_[static_cast<size_t>(point.col - tile_.col)];
   }
 
+  /// Planes for the comfort indices that are asked for.
+  void allocate_comfort(const ComfortSteps& comfort) {
+    const auto plane = [&] {
+      return allocate_core<f32>(device_, 1, tile_).reshape({tile_.rows, tile_.cols});
+    };
+    if (!comfort.utci.empty()) utci_ = plane();
+    if (!comfort.pet.empty()) pet_ = plane();
+  }
+
+  /// Computes a step and hands its outputs to the sink. Returns the seconds of the copies.
+  double step(size_t k, const ComfortSteps& comfort, const std::vector<SeriesOutput>& outputs,
+              const StepSink& sink, device::PhaseClock& phases) {
+    const StepForcing& forcing = inputs_.steps[k].forcing;
+    model_.step(forcing, &phases);
+    const Buffer tmrt = model_.output(RadiationOutput::tmrt);
+    if (utci_) utci_grid(device_, stream_, comfort.utci[k], tmrt, utci_);
+    if (pet_) pet_grid(device_, stream_, comfort.pet[k], tmrt, pet_);
+    if (utci_ || pet_) phases.mark("comfort");
+    const StepMemory step = sink.begin(k);
+    const auto copying = StepClock::now();
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const auto plane = radiation_output(outputs[o]);
+      const auto side = side_of(outputs[o]);
+      read_plane(plane                              ? model_.output(*plane)
+                 : side                             ? plane_of_side(*side)
+                 : outputs[o] == SeriesOutput::utci ? utci_
+                                                    : pet_,
+                 step.planes[o]);
+    }
+    read_points(step.points, forcing, comfort.wind_10m[k], comfort.wind_1m1[k]);
+    const double copied = seconds_from(copying);
+    sink.end(k);
+    return copied;
+  }
+
+ private:
   void read_points(float* points, const StepForcing& f, double wind_10m, double wind_1m1) {
     if (!sides_.empty()) device_.read(model_.sides(), sides_.data(), model_.sides().bytes(), stream_);
     for (size_t k = 0; k < layout_.points().size(); ++k) {
@@ -282,7 +320,6 @@ class TileRun {
     }
   }
 
- private:
   void find_view(size_t number) {
     const Buffer grids = model_.sky_view();
     const bool plants = inputs_.city.has_vegetation();
@@ -298,6 +335,7 @@ class TileRun {
   const Tile& tile_;
   const StepLayout& layout_;
   std::vector<float> row_, sides_;
+  Buffer utci_, pet_;
   bool all_sides_ = false;
   std::vector<std::pair<float, float>> views_;
 };
@@ -355,34 +393,12 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
     RadiationModel model(device, scene, inputs_.radiation, stream);
     TileRun run(inputs_, device, stream, model, tile, step_layout);
     run.find_sides(outputs_);
+    run.allocate_comfort(*comfort_);
     device::PhaseClock phases(device, stream);
-    Buffer utci_plane, pet_plane;
-    if (!comfort_->utci.empty())
-      utci_plane = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
-    if (!comfort_->pet.empty())
-      pet_plane = allocate_core<f32>(device, 1, tile).reshape({tile.rows, tile.cols});
     for (size_t k = 0; k < inputs_.steps.size(); ++k) {
       const auto begin = StepClock::now();
       phases.begin();
-      model.step(inputs_.steps[k].forcing, &phases);
-      const Buffer tmrt = model.output(RadiationOutput::tmrt);
-      if (!comfort_->utci.empty()) utci_grid(device, stream, comfort_->utci[k], tmrt, utci_plane);
-      if (!comfort_->pet.empty()) pet_grid(device, stream, comfort_->pet[k], tmrt, pet_plane);
-      if (utci_plane || pet_plane) phases.mark("comfort");
-      const StepMemory step = sink.begin(k);
-      const auto copying = StepClock::now();
-      for (size_t o = 0; o < outputs_.size(); ++o) {
-        const auto plane = radiation_output(outputs_[o]);
-        const auto side = side_of(outputs_[o]);
-        run.read_plane(plane                               ? model.output(*plane)
-                       : side                              ? run.plane_of_side(*side)
-                       : outputs_[o] == SeriesOutput::utci ? utci_plane
-                                                           : pet_plane,
-                       step.planes[o]);
-      }
-      run.read_points(step.points, inputs_.steps[k].forcing, comfort_->wind_10m[k], comfort_->wind_1m1[k]);
-      const double copied = seconds_from(copying);
-      sink.end(k);
+      const double copied = run.step(k, *comfort_, outputs_, sink, phases);
       ++counted;
       advance(1);
       device::PhaseSeconds taken;

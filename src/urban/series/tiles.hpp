@@ -76,6 +76,8 @@ struct SeriesClock {
   void add(const Device& device, const device::PhaseSeconds& seconds);
 };
 
+struct ComfortSteps;  // what the comfort indices take of each step
+
 class SeriesTiles {
  public:
   SeriesTiles(const SeriesInputs& inputs, const Walls& walls, std::vector<SeriesOutput> outputs);
@@ -87,12 +89,11 @@ class SeriesTiles {
                const std::function<void(int steps)>& advance, SeriesClock& clock) const;
 
  private:
-  struct Comfort;
   const SeriesInputs& inputs_;
   const Walls& walls_;
   const std::vector<SeriesOutput> outputs_;
   SkyPlan plan_;
-  std::shared_ptr<const Comfort> comfort_;
+  std::shared_ptr<const ComfortSteps> comfort_;
 };
 
 }  // namespace lockstep::urban

@@ -59,7 +59,7 @@ Buffer upload_core(const Device& device, const Stream& stream, const Raster& ras
   std::vector<float> core;
   core.reserve(static_cast<size_t>(tile.core_pixels()));
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const float* const from = &raster.values[static_cast<size_t>((tile.row + row) * raster.cols + tile.col)];
+    const auto from = raster.pixels().begin() + (tile.row + row) * raster.cols() + tile.col;
     core.insert(core.end(), from, from + tile.cols);
   }
   for (float& v : core)
@@ -95,16 +95,14 @@ void compute_tile(const Device& device, const Stream& stream, const City& city, 
 
 void check(const City& city, const Walls& walls) {
   for (const Raster* grid : {&walls.height, &walls.aspect})
-    if (grid->rows != city.rows || grid->cols != city.cols ||
-        static_cast<int64_t>(grid->values.size()) != city.pixels())
-      throw InputError(fmt::format("wall grid of {} x {}", grid->rows, grid->cols), "walls",
+    if (grid->values.shape() != city.dsm.shape())
+      throw InputError(fmt::format("wall grid of {}", to_string(grid->values.shape())), "walls",
                        fmt::format("{} x {} as the DSM", city.rows, city.cols));
 }
 
 std::string key_of(const Walls& walls) {
   std::string text;
-  for (const Raster* grid : {&walls.height, &walls.aspect})
-    text += " " + to_hex(hash128(std::as_bytes(std::span(grid->values))));
+  for (const Raster* grid : {&walls.height, &walls.aspect}) text += " " + to_hex(hash128(grid->values.raw()));
   return text;
 }
 

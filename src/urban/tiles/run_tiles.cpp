@@ -74,9 +74,10 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
 
 void mask_missing(const City& city, const Tile& tile, const TileResult& result) {
   if (city.missing == 0) return;
+  const std::span<const float> heights = city.dsm.as<float>();
   for (int64_t row = 0; row < tile.rows; ++row)
     for (int64_t col = 0; col < tile.cols; ++col) {
-      if (!city.is_missing((tile.row + row) * city.cols + tile.col + col)) continue;
+      if (heights[static_cast<size_t>((tile.row + row) * city.cols + tile.col + col)] != kNoHeight) continue;
       for (size_t k = 0; k < result.planes(); ++k)
         result.plane(k)[row * tile.cols + col] = std::numeric_limits<float>::quiet_NaN();
     }
@@ -127,8 +128,7 @@ std::string tile_key(const Context& context, const City& city, const TileJob& jo
                                  job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
                                  context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
                                  city.cols, city.pixel_size_m, job.options);
-  for (const std::vector<float>* grid : {&city.dsm, &city.canopy, &city.trunk})
-    text += " " + to_hex(hash128(std::as_bytes(std::span(*grid))));
+  for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk}) text += " " + to_hex(hash128(grid->raw()));
   return text;
 }
 

@@ -209,10 +209,10 @@ ModelParameters read_parameters(const std::filesystem::path& path) {
 
 std::vector<int32_t> land_cover_codes(const Raster& grid, const ModelParameters& parameters, const City& city,
                                       std::string_view where) {
-  std::vector<int32_t> codes(grid.values.size());
+  std::vector<int32_t> codes(grid.pixels().size());
   for (size_t k = 0; k < codes.size(); ++k) {
-    const float value = grid.values[k];
-    const int64_t row = static_cast<int64_t>(k) / grid.cols, col = static_cast<int64_t>(k) % grid.cols;
+    const float value = grid.pixels()[k];
+    const int64_t row = static_cast<int64_t>(k) / city.cols, col = static_cast<int64_t>(k) % city.cols;
     if (std::isnan(value) && city.is_missing(static_cast<int64_t>(k))) {
       codes[k] = parameters.land_cover.front().code;
       continue;
