@@ -1,12 +1,12 @@
 """Statistics of long runs of `flow run` beside what theory and published simulations have.
 
     python3 bench/flow_statistics.py build/bin/lockstep CASE [--n N] [--device cpu] [--precision f32] [--scale S]
-        [--data FOLDER] [--json FILE]
+        [--nu V] [--data FOLDER] [--json FILE]
 
 CASE: inverse   forced at k = n/5 with drag: E(k) ~ k^-5/3, energy to large scales (Kraichnan 1967)
       direct    forced at k = 4 with drag: Z(k) ~ k^-1 or steeper, enstrophy to small scales
       kolmogorov  the force sin 4y at Re = 40 (Chandler and Kerswell 2013): means of energy, input and dissipation
-      filtered  filtered turbulence of FOLDER/turbulence_ic_<n>.mat for ten turnover times on n and on 512 points,
+      filtered  filtered turbulence of FOLDER/turbulence_ic_<n>.mat for ten turnover times on n and on 512 points (--reference),
                 spectra beside each other
 --scale multiplies the length of a run. Prints one line of JSON; --json puts it into a list in FILE.
 """
@@ -105,18 +105,18 @@ def filtered(a, folder):
     first = flow(a, ["--ic", source, "--steps", 1, "--dt", 1e-5], folder)[0]["omega"][0]
     turnover = 2 * math.pi / float(numpy.sqrt((first ** 2).mean()))
     time, runs, commands = 10 * turnover * a.scale, {}, []
-    for n in (a.n, 512):
+    for n in (a.n, a.reference):
         path = os.path.join(folder, f"start_{n}.npz")
         numpy.savez(path, omega=first if n == a.n else spread(first, n))
         steps = math.ceil(time / a.cfl_time * n / 10) * 10
         runs[n], _, command = flow(a, ["--ic", path, "--nu", a.nu, "--integrator", "rk4", "--dt", time / steps, "--steps",
                                        steps, "--save-every", steps // 10], os.path.join(folder, str(n)))
         commands.append(command)
-    coarse, fine = runs[a.n]["energy_spectrum"], runs[512]["energy_spectrum"]
+    coarse, fine = runs[a.n]["energy_spectrum"], runs[a.reference]["energy_spectrum"]
     kept = (a.n - 1) // 3
     error = numpy.abs(coarse[:, 1:kept + 1] / fine[:, 1:kept + 1] - 1)
     within = [int(numpy.argmax(row > 0.1)) if (row > 0.1).any() else kept for row in error]
-    return {"n": a.n, "reference": 512, "nu": a.nu, "turnover": turnover, "turnovers": 10 * a.scale, "kept": kept,
+    return {"n": a.n, "reference": a.reference, "nu": a.nu, "turnover": turnover, "turnovers": 10 * a.scale, "kept": kept,
             "k_within_10_percent_by_turnover": within,
             "largest_error": {str(q): float(error[-1, :q].max()) for q in (8, 16, 24, 32, 42, 64, 85) if q <= kept},
             "enstrophy": [float(r["enstrophy"][-1]) for r in runs.values()], "commands": commands}
@@ -131,6 +131,7 @@ def main():
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--nu", type=float, default=1e-3)
+    parser.add_argument("--reference", type=int, default=512, help="filtered: points of the finer run")
     parser.add_argument("--cfl-time", type=float, default=0.3, help="filtered: dt times n")
     parser.add_argument("--data", default=os.environ.get("LOCKSTEP_DATA", "."))
     parser.add_argument("--json")

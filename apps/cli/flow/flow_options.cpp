@@ -120,8 +120,7 @@ void take_steps(const FlowArguments& a, flow::RunOptions& o) {
 }  // namespace
 
 void add_flow_options(CLI::App& app, FlowArguments& a) {
-  add_text(app, "--n", a.n, "points along each axis; NYxNX for others (default 256, or the file's)",
-           "N");
+  add_text(app, "--n", a.n, "points along each axis; NYxNX for others (default 256, or the file's)", "N");
   add_text(app, "--ic", a.initial,
            "mcwilliams, vortices, noise, taylor-green, shear, or a file: .npz or .nc with omega, .npy, .mat "
            "with Omega",
