@@ -32,6 +32,97 @@ Val<T> over_lanes(Chunk how, Val<T> v, Val<bool> nan) {
   return value;
 }
 
+/// What a lane adds up of its chunk of a row of x (and y, for dot).
+template <class T>
+class ChunkLane {
+ public:
+  ChunkLane(Chunk how, bool wide, const Grid<T, 2>& x, const Grid<T, 2>& y, const Val<i32>& row,
+            const Val<i32>& begin, const Val<i32>& lane)
+      : how_(how),
+        wide_(wide),
+        x_(x),
+        y_(y),
+        row_(row),
+        a_(values(neutral<T>(how))),
+        nan_(Val<bool>(false)),
+        own_(begin + lane * kWide) {}
+
+  /// A whole chunk. All loads first, so that they overlap.
+  void full() {
+    std::vector<Wide<T, kWide>> u, v;
+    for (int r = 0; r < kReduceRounds; ++r) {
+      u.push_back(read(x_, own_ + r * kRound));
+      if (how_ == Chunk::dot) v.push_back(read(y_, own_ + r * kRound));
+    }
+    for (int r = 0; r < kReduceRounds; ++r)
+      for (int j = 0; j < kWide; ++j)
+        take(j, u[size_t(r)][j], how_ == Chunk::dot ? v[size_t(r)][j] : u[size_t(r)][j]);
+  }
+  /// The same, looking for NaN. 0 times the elements is NaN where one is NaN or infinite: only then are they
+  /// looked at singly. Each element is used twice; a loop keeps the registers few.
+  void full_with_nan() {
+    if constexpr (std::is_floating_point_v<T>) {
+      std::vector<Var<T>> zero = values(T(0));
+      for_(0, kReduceRounds, [&](Val<i32> r) {
+        const auto four = read(x_, own_ + r * kRound);
+        for (int j = 0; j < kWide; ++j) {
+          take(j, four[j], four[j]);
+          zero[size_t(j)] = fma(four[j], T(0), zero[size_t(j)]);
+        }
+      });
+      if_(isnan((zero[0] + zero[1]) + (zero[2] + zero[3])), [&] {
+        for_(0, kReduceRounds, [&](Val<i32> r) {
+          for (int j = 0; j < kWide; ++j) nan_ = Val<bool>(nan_) || isnan(x_(row_, own_ + r * kRound + j));
+        });
+      });
+    }
+  }
+  /// The last chunk of a row.
+  void partial(const Val<i32>& columns) {
+    for_(0, kReduceRounds, [&](Val<i32> r) {
+      for (int j = 0; j < kWide; ++j) {
+        const Val<i32> at = own_ + r * kRound + j;
+        if_(at < columns, [&] {
+          const Val<T> u = x_(row_, at);
+          take(j, u, how_ == Chunk::dot ? y_(row_, at) : u);
+          if constexpr (std::is_floating_point_v<T>)
+            if (watches_nan<T>(how_)) nan_ = Val<bool>(nan_) || isnan(u);
+        });
+      }
+    });
+  }
+  /// The group's value.
+  Val<T> result() {
+    const Val<T> low = combine<T>(how_, a_[0], a_[1]), high = combine<T>(how_, a_[2], a_[3]);
+    return over_lanes<T>(how_, combine<T>(how_, low, high), nan_);
+  }
+
+ private:
+  static std::vector<Var<T>> values(T start) {
+    std::vector<Var<T>> list;
+    list.reserve(kWide);
+    for (int j = 0; j < kWide; ++j) list.emplace_back(start);
+    return list;
+  }
+  void take(int j, const Val<T>& u, const Val<T>& v) {
+    Var<T>& sum = a_[size_t(j)];
+    sum = how_ == Chunk::dot ? multiply_add(u, v, Val<T>(sum)) : combine<T>(how_, sum, u);
+  }
+  Wide<T, kWide> read(const Grid<T, 2>& from, const Val<i32>& at) const {
+    const auto once = from.streaming();
+    if (wide_) return once.template wide<kWide>(row_, at);
+    return Wide<T, kWide>{{once(row_, at), once(row_, at + 1), once(row_, at + 2), once(row_, at + 3)}};
+  }
+
+  Chunk how_;
+  bool wide_;
+  const Grid<T, 2>&x_, &y_;
+  Val<i32> row_;
+  std::vector<Var<T>> a_;
+  Var<bool> nan_;
+  Val<i32> own_;  // the lane's first column
+};
+
 template <class T>
 Kernel make_reduce_kernel(Chunk how, bool wide) {
   // x and y are rows of the flat view; y is read for dot only. Group (chunk of the row, row).
@@ -39,72 +130,14 @@ Kernel make_reduce_kernel(Chunk how, bool wide) {
                         Val<i32> first_chunk) {
     const Val<i32> row = g.id(1), lane = g.lane();
     const Val<i32> begin = g.id(0) * int(kReduceChunk), columns = x.size(1);
-    std::vector<Var<T>> a;
-    a.reserve(kWide);
-    for (int j = 0; j < kWide; ++j) a.emplace_back(neutral<T>(how));
-    Var<bool> nan = Val<bool>(false);
-    const auto take = [&](int j, Val<T> u, Val<T> v) {
-      a[size_t(j)] =
-          how == Chunk::dot ? multiply_add(u, v, Val<T>(a[size_t(j)])) : combine<T>(how, a[size_t(j)], u);
-    };
-    const auto read = [&](const Grid<T, 2>& from, const Val<i32>& at) {
-      const auto once = from.streaming();
-      if (wide) return once.template wide<kWide>(row, at);
-      return Wide<T, kWide>{{once(row, at), once(row, at + 1), once(row, at + 2), once(row, at + 3)}};
-    };
-    const Val<i32> own = begin + lane * kWide;
-    // All loads first, so that they overlap.
-    const auto full = [&] {
-      std::vector<Wide<T, kWide>> u, v;
-      for (int r = 0; r < kReduceRounds; ++r) {
-        u.push_back(read(x, own + r * kRound));
-        if (how == Chunk::dot) v.push_back(read(y, own + r * kRound));
-      }
-      for (int r = 0; r < kReduceRounds; ++r)
-        for (int j = 0; j < kWide; ++j)
-          take(j, u[size_t(r)][j], how == Chunk::dot ? v[size_t(r)][j] : u[size_t(r)][j]);
-    };
-    // 0 times the elements is NaN where one is NaN or infinite: only then are they looked at singly. Each
-    // element is used twice; a loop keeps the registers few.
-    const auto full_with_nan = [&] {
-      if constexpr (std::is_floating_point_v<T>) {
-        std::vector<Var<T>> zero;
-        zero.reserve(kWide);
-        for (int j = 0; j < kWide; ++j) zero.emplace_back(T(0));
-        for_(0, kReduceRounds, [&](Val<i32> r) {
-          const auto four = read(x, own + r * kRound);
-          for (int j = 0; j < kWide; ++j) {
-            take(j, four[j], four[j]);
-            zero[size_t(j)] = fma(four[j], T(0), zero[size_t(j)]);
-          }
-        });
-        if_(isnan((zero[0] + zero[1]) + (zero[2] + zero[3])), [&] {
-          for_(0, kReduceRounds, [&](Val<i32> r) {
-            for (int j = 0; j < kWide; ++j) nan = Val<bool>(nan) || isnan(x(row, own + r * kRound + j));
-          });
-        });
-      }
-    };
-    const auto partial = [&] {
-      for_(0, kReduceRounds, [&](Val<i32> r) {
-        for (int j = 0; j < kWide; ++j) {
-          const Val<i32> at = own + r * kRound + j;
-          if_(at < columns, [&] {
-            const Val<T> u = x(row, at);
-            take(j, u, how == Chunk::dot ? y(row, at) : u);
-            if constexpr (std::is_floating_point_v<T>)
-              if (watches_nan<T>(how)) nan = Val<bool>(nan) || isnan(u);
-          });
-        }
-      });
-    };
+    ChunkLane<T> own(how, wide, x, y, row, begin, lane);
     const Val<bool> whole = uniform(begin <= columns - int(kReduceChunk));
+    const auto partial = [&] { own.partial(columns); };
     if (watches_nan<T>(how))
-      if_(whole, full_with_nan, partial);
+      if_(whole, [&] { own.full_with_nan(); }, partial);
     else
-      if_(whole, full, partial);
-    const Val<T> value =
-        over_lanes<T>(how, combine<T>(how, combine<T>(how, a[0], a[1]), combine<T>(how, a[2], a[3])), nan);
+      if_(whole, [&] { own.full(); }, partial);
+    const Val<T> value = own.result();
     if_(lane == 0, [&] { values[first_chunk + row * g.count(0) + g.id(0)] = value; });
   };
   const KernelOptions options{{kLanes, 1, 1}, 0};

@@ -176,9 +176,9 @@ class CudaPrinter final : public Printer {
   }
 
   Expression select(const Expression& condition, const Expression& yes, const Expression& no) override {
-    return {fmt::format("{} ? {} : {}", tight(condition, Binding::unary), tight(yes, Binding::sum),
-                        tight(no, Binding::sum)),
-            Binding::loose, std::max({condition.depth, yes.depth, no.depth}) + 1};
+    return {fmt::format("{} ? {} : {}", tight(condition, Precedence::unary), tight(yes, Precedence::sum),
+                        tight(no, Precedence::sum)),
+            Precedence::loose, std::max({condition.depth, yes.depth, no.depth}) + 1};
   }
   Expression clamp_index(const Expression& c, const Expression& n) override {
     return inner_ ? c : call("ls_clamp_index", {&c, &n});
@@ -219,11 +219,11 @@ class CudaPrinter final : public Printer {
     if (i.lanes > 1) {
       const std::string name = load_function_name(buffer.storage, i.lanes, path);
       functions_.try_emplace(name, load_function(buffer.storage, i.lanes, path));
-      return {fmt::format("{}({})", name, pointer), Binding::atom, index.depth + 1};
+      return {fmt::format("{}({})", name, pointer), Precedence::atom, index.depth + 1};
     }
     const std::string element = path == CachePath::plain ? fmt::format("a.{}[{}]", buffer.name, index.text)
                                                          : read_through(path, pointer);
-    return from_storage(buffer.storage, {element, Binding::atom, index.depth});
+    return from_storage(buffer.storage, {element, Precedence::atom, index.depth});
   }
 
   void store(const Instruction& i, const Expression& index, std::span<const Expression> values) override {
@@ -248,7 +248,7 @@ class CudaPrinter final : public Printer {
     if (i.lanes == 1) return element(array, index);
     const std::string name = load_function_name(array.storage, i.lanes, CachePath::plain);
     functions_.try_emplace(name, load_function(array.storage, i.lanes, CachePath::plain));
-    return {fmt::format("{}(&{}[{}])", name, array.name, index.text), Binding::atom, index.depth + 1};
+    return {fmt::format("{}(&{}[{}])", name, array.name, index.text), Precedence::atom, index.depth + 1};
   }
   void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
     line(fmt::format("{} = {};", element(function().shared[array], index).text, value.text));
@@ -277,7 +277,7 @@ class CudaPrinter final : public Printer {
                                    as_unsigned ? fmt::format("reinterpret_cast<u64*>({})", place) : place);
     if (compare) text += ", " + word(*compare);
     text += ", " + word(value) + ")";
-    return {as_unsigned ? fmt::format("i64({})", text) : text, Binding::atom, 1};
+    return {as_unsigned ? fmt::format("i64({})", text) : text, Precedence::atom, 1};
   }
 
   void barrier() override { line("__syncthreads();"); }
@@ -291,7 +291,7 @@ class CudaPrinter final : public Printer {
     const std::string scratch = reduce_scratch_bytes(lanes, i.type) > 0
                                     ? fmt::format(", reinterpret_cast<{}*>(ls_scratch)", cuda_type(i.type))
                                     : "";
-    return {fmt::format("{}({}, lane{})", name, value.text, scratch), Binding::atom, 1};
+    return {fmt::format("{}({}, lane{})", name, value.text, scratch), Precedence::atom, 1};
   }
 
   void async_copy(const Instruction& i, const Expression& shared_index, const Expression& offset) override {
@@ -305,7 +305,7 @@ class CudaPrinter final : public Printer {
                               pointer_text(buffer, offset)));
     for (int k = 0; k < i.lanes; ++k) {
       const auto shifted = [&](const Expression& e) {
-        return k == 0 ? e.text : fmt::format("{} + {}", tight(e, Binding::sum), k);
+        return k == 0 ? e.text : fmt::format("{} + {}", tight(e, Precedence::sum), k);
       };
       const Expression value =
           from_storage(buffer.storage, {fmt::format("a.{}[{}]", buffer.name, shifted(offset))});
@@ -337,10 +337,10 @@ class CudaPrinter final : public Printer {
     return call(outer, {&e});
   }
   static Expression element(const ir::ArrayDecl& array, const Expression& index) {
-    return {fmt::format("{}[{}]", array.name, index.text), Binding::atom, index.depth + 1};
+    return {fmt::format("{}[{}]", array.name, index.text), Precedence::atom, index.depth + 1};
   }
   static std::string pointer_text(const ir::BufferParam& buffer, const Expression& index) {
-    return fmt::format("a.{} + {}", buffer.name, tight(index, Binding::product));
+    return fmt::format("a.{} + {}", buffer.name, tight(index, Precedence::product));
   }
 
   /// One hardware instruction where a constant that is neither NaN nor zero stands on one side: the same bits

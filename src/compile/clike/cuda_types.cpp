@@ -50,7 +50,7 @@ std::string cuda_vector(Type type, int lanes) {
 
 Expression cuda_literal(Type type, uint64_t bits) {
   const auto whole = [](std::string text) {
-    return Expression{text, text[0] == '-' ? Binding::unary : Binding::atom, 0};
+    return Expression{text, text[0] == '-' ? Precedence::unary : Precedence::atom, 0};
   };
   switch (type) {
     case Type::boolean: return {bits ? "true" : "false"};
@@ -130,20 +130,20 @@ std::string read_through(CachePath path, std::string_view pointer) {
 Expression from_storage(Storage storage, const Expression& element) {
   const int depth = element.depth + 1;
   switch (storage) {
-    case Storage::f16: return {fmt::format("ls_from_f16({})", element.text), Binding::atom, depth};
-    case Storage::bf16: return {fmt::format("ls_from_bf16({})", element.text), Binding::atom, depth};
-    case Storage::u8: return {fmt::format("u32({})", element.text), Binding::atom, depth};
-    default: return {element.text, element.binding, depth};
+    case Storage::f16: return {fmt::format("ls_from_f16({})", element.text), Precedence::atom, depth};
+    case Storage::bf16: return {fmt::format("ls_from_bf16({})", element.text), Precedence::atom, depth};
+    case Storage::u8: return {fmt::format("u32({})", element.text), Precedence::atom, depth};
+    default: return {element.text, element.precedence, depth};
   }
 }
 
 Expression to_storage(Storage storage, const Expression& value) {
   const int depth = value.depth + 1;
   switch (storage) {
-    case Storage::f16: return {fmt::format("ls_to_f16({})", value.text), Binding::atom, depth};
-    case Storage::bf16: return {fmt::format("ls_to_bf16({})", value.text), Binding::atom, depth};
-    case Storage::u8: return {fmt::format("(unsigned char)({})", value.text), Binding::unary, depth};
-    default: return {value.text, value.binding, depth};
+    case Storage::f16: return {fmt::format("ls_to_f16({})", value.text), Precedence::atom, depth};
+    case Storage::bf16: return {fmt::format("ls_to_bf16({})", value.text), Precedence::atom, depth};
+    case Storage::u8: return {fmt::format("(unsigned char)({})", value.text), Precedence::unary, depth};
+    default: return {value.text, value.precedence, depth};
   }
 }
 

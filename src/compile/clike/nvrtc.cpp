@@ -13,8 +13,9 @@
 
 namespace lockstep::clike {
 
-namespace {
 using Program = struct NvrtcProgram*;
+
+namespace {
 
 /// File names, then the same in the toolkits' folders.
 std::vector<std::string> library_names() {
@@ -34,6 +35,7 @@ std::vector<std::string> library_names() {
       }
   return names;
 }
+
 }  // namespace
 
 struct Nvrtc::Functions {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 #include "lockstep/error.hpp"
@@ -76,39 +77,39 @@ bool is_name_or_number(std::string_view text) {
 }
 
 /// What an operand of an operator may be without parentheses.
-Binding place_beside(char op, bool right) {
+Precedence place_beside(char op, bool right) {
   switch (op) {
     case '*':
     case '/':
-    case '%': return right ? Binding::unary : Binding::product;
+    case '%': return right ? Precedence::unary : Precedence::product;
     case '+':
-    case '-': return right ? Binding::product : Binding::sum;
+    case '-': return right ? Precedence::product : Precedence::sum;
     case '<':
     case '>':
     case '=':
     case '!':
     case '?':
-    case ':': return Binding::sum;
+    case ':': return Precedence::sum;
     case '&':
     case '|':
-    case '^': return Binding::unary;
-    default: return Binding::loose;  // '(' ',' ')' and the ends
+    case '^': return Precedence::unary;
+    default: return Precedence::loose;  // '(' ',' ')' and the ends
   }
 }
 
-Binding binding_of_template(std::string_view text) {
+Precedence precedence_of_template(std::string_view text) {
   int open = 0;
-  Binding loosest = Binding::atom;
+  Precedence loosest = Precedence::atom;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '(' || c == '[') ++open;
     if (c == ')' || c == ']') --open;
     if (open > 0) continue;
-    Binding here = Binding::atom;
-    if (c == '+' || c == '-') here = i == 0 ? Binding::unary : Binding::sum;
-    if (c == '*' || c == '/' || c == '%') here = Binding::product;
+    Precedence here = Precedence::atom;
+    if (c == '+' || c == '-') here = i == 0 ? Precedence::unary : Precedence::sum;
+    if (c == '*' || c == '/' || c == '%') here = Precedence::product;
     if (std::string_view("<>=!&|^?~").find(c) != std::string_view::npos)
-      here = i == 0 ? Binding::unary : Binding::loose;
+      here = i == 0 ? Precedence::unary : Precedence::loose;
     loosest = std::max(loosest, here);
   }
   return loosest;
@@ -162,8 +163,8 @@ std::string Printer::fresh(std::string_view stem) {
 // ── text of expressions
 // ─────────────────────────────────────────────────────────────────────────────────────────────
 
-std::string Printer::tight(const Expression& e, Binding at_most) {
-  return e.binding <= at_most ? e.text : fmt::format("({})", e.text);
+std::string Printer::tight(const Expression& e, Precedence at_most) {
+  return e.precedence <= at_most ? e.text : fmt::format("({})", e.text);
 }
 
 int Printer::max_depth(std::span<const Expression> operands) {
@@ -173,7 +174,7 @@ int Printer::max_depth(std::span<const Expression> operands) {
 }
 
 Expression Printer::expand(std::string_view text, std::span<const Expression> operands) {
-  Expression out{{}, binding_of_template(text), max_depth(operands) + 1};
+  Expression out{{}, precedence_of_template(text), max_depth(operands) + 1};
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$') {
       out.text += text[i];
@@ -183,12 +184,12 @@ Expression Printer::expand(std::string_view text, std::span<const Expression> op
     const size_t start = i - 1;
     const size_t before = start == 0 ? std::string_view::npos : text.find_last_not_of(' ', start - 1);
     const size_t after = text.find_first_not_of(' ', i + 1);
-    Binding place = Binding::loose;
+    Precedence place = Precedence::loose;
     if (before != std::string_view::npos) place = std::min(place, place_beside(text[before], true));
     if (after != std::string_view::npos) place = std::min(place, place_beside(text[after], false));
     const bool prefixed = before != std::string_view::npos && before + 1 == start &&
                           std::string_view("-~!").find(text[before]) != std::string_view::npos;
-    if (prefixed) place = Binding::atom;
+    if (prefixed) place = Precedence::atom;
     const Expression& e = operands[operand];
     // a + -1 reads a - 1; whole numbers only.
     if (before != std::string_view::npos && text[before] == '+' && e.text.size() > 1 && e.text[0] == '-' &&
@@ -203,7 +204,7 @@ Expression Printer::expand(std::string_view text, std::span<const Expression> op
 }
 
 Expression Printer::call(std::string_view name, std::initializer_list<const Expression*> arguments) {
-  Expression out{std::string(name) + "(", Binding::atom, 0};
+  Expression out{std::string(name) + "(", Precedence::atom, 0};
   bool first = true;
   for (const Expression* e : arguments) {
     if (!first) out.text += ", ";
@@ -222,7 +223,7 @@ Expression Printer::elementary(const Instruction& instruction, Type type,
 }
 
 Expression Printer::extract(const Expression& value, int component) {
-  return {tight(value, Binding::atom) + "." + "xyzw"[component], Binding::atom, value.depth};
+  return {tight(value, Precedence::atom) + "." + "xyzw"[component], Precedence::atom, value.depth};
 }
 
 std::string Printer::for_head(Type type, std::string_view name, const Expression& begin,
@@ -232,7 +233,7 @@ std::string Printer::for_head(Type type, std::string_view name, const Expression
                               : step < 0   ? fmt::format("{} -= {}", name, uint64_t(0) - uint64_t(step))
                                            : fmt::format("{} += {}", name, step);
   return fmt::format("for ({} {} = {}; {} {} {}; {}) {{", type_name(type), name, begin.text, name,
-                     step > 0 ? "<" : ">", tight(end, Binding::sum), advance);
+                     step > 0 ? "<" : ">", tight(end, Precedence::sum), advance);
 }
 
 // ── values: pending, named
@@ -242,7 +243,7 @@ Expression Printer::name_value(Id id, const Expression& value) {
   const Instruction& i = function_[id];
   const std::string name = fresh("v");
   line(declare(i.type, i.op == Op::load || i.op == Op::shared_load ? i.lanes : 1, name, value, false));
-  const Expression atom{name, Binding::atom, 0};
+  const Expression atom{name, Precedence::atom, 0};
   named_[id] = atom;
   return atom;
 }
@@ -366,7 +367,7 @@ void Printer::print_for(Id id) {
   const std::string name = loops_ < 6 ? std::string(1, "ijklmn"[loops_]) : fmt::format("i{}", loops_);
   const ir::Block& body = function_.blocks[i.blocks[0]];
   if (!body.empty() && function_[body.front()].op == Op::loop_index)
-    named_[body.front()] = {name, Binding::atom, 0};
+    named_[body.front()] = {name, Precedence::atom, 0};
   before_for(i, step);
   line(for_head(step_value.type, name, begin, end, step));
   ++loops_;
@@ -393,156 +394,171 @@ void Printer::print_loop(Id id) {
   after_loop();
 }
 
-void Printer::print_instruction(Id id) {
-  const Instruction& i = function_[id];
-  read_variables_.clear();
-  read_memory_ = false;
-  const auto finish = [&](Expression value) {
-    define(id, std::move(value), read_memory_, std::move(read_variables_));
-  };
-  if (!has_effect(i.op) && uses_[id] == 0 && i.op != Op::variable) return;
-
-  if (ir::is_elementary(i.op) || ir::is_math(i.op)) {
-    const Type type = function_[i.args[0]].type;
-    const std::string_view text = op_template(i, type);
-    std::vector<Expression> operands;
-    for (int a = 0; a < i.arg_count(); ++a) {
-      const std::string mark = fmt::format("${}", a);
-      const size_t first = text.find(mark);
-      const bool repeated =
-          first != std::string_view::npos && text.find(mark, first + 1) != std::string_view::npos;
-      operands.push_back(repeated ? use_atom(i.args[a]) : use(i.args[a]));
-    }
-    return finish(elementary(i, type, operands));
-  }
-
+std::optional<Expression> Printer::place(const Instruction& i) {
+  const int axis = int(i.imm % 8);
+  const auto buffer = uint32_t(i.imm / 8);
   switch (i.op) {
-    case Op::constant: named_[id] = literal(i.type, i.imm); break;
-    case Op::coord: named_[id] = coord(int(i.imm)); break;
-    case Op::extent: named_[id] = extent(int(i.imm)); break;
-    case Op::local_id: named_[id] = local_id(int(i.imm)); break;
-    case Op::lane: named_[id] = lane(); break;
-    case Op::param: named_[id] = param(uint32_t(i.imm)); break;
-    case Op::shape: named_[id] = shape(uint32_t(i.imm / 8), int(i.imm % 8)); break;
-    case Op::stride: named_[id] = stride(uint32_t(i.imm / 8), int(i.imm % 8)); break;
-    case Op::loop_index: break;  // named by its loop
+    case Op::constant: return literal(i.type, i.imm);
+    case Op::coord: return coord(int(i.imm));
+    case Op::extent: return extent(int(i.imm));
+    case Op::local_id: return local_id(int(i.imm));
+    case Op::lane: return lane();
+    case Op::param: return param(uint32_t(i.imm));
+    case Op::shape: return shape(buffer, axis);
+    case Op::stride: return stride(buffer, axis);
+    case Op::extract: return extract(use(i.args[0]), int(i.imm));
+    default: return {};
+  }
+}
 
+Expression Printer::arithmetic(const Instruction& i) {
+  const Type type = function_[i.args[0]].type;
+  const std::string_view text = op_template(i, type);
+  std::vector<Expression> operands;
+  for (int a = 0; a < i.arg_count(); ++a) {
+    const std::string mark = fmt::format("${}", a);
+    const size_t first = text.find(mark);
+    const bool repeated =
+        first != std::string_view::npos && text.find(mark, first + 1) != std::string_view::npos;
+    operands.push_back(repeated ? use_atom(i.args[a]) : use(i.args[a]));
+  }
+  return elementary(i, type, operands);
+}
+
+std::optional<Expression> Printer::expression(const Instruction& i) {
+  if (ir::is_elementary(i.op) || ir::is_math(i.op)) return arithmetic(i);
+  switch (i.op) {
     case Op::select: {
       const Expression condition = use(i.args[0]), yes = use(i.args[1]), no = use(i.args[2]);
-      return finish(select(condition, yes, no));
+      return select(condition, yes, no);
     }
-    case Op::convert: return finish(convert(i.type, function_[i.args[0]].type, use(i.args[0])));
-    case Op::bitcast: return finish(bitcast(i.type, function_[i.args[0]].type, use(i.args[0])));
+    case Op::convert: return convert(i.type, function_[i.args[0]].type, use(i.args[0]));
+    case Op::bitcast: return bitcast(i.type, function_[i.args[0]].type, use(i.args[0]));
     case Op::clamp_index: {
       const Expression c = use(i.args[0]), n = use_atom(i.args[1]);
-      return finish(clamp_index(c, n));
+      return clamp_index(c, n);
     }
-
-    case Op::load: {
-      const Expression index = use(i.args[0]);
-      Expression value = load(i, index);
-      read_memory_ = true;
-      return finish(std::move(value));
-    }
-    case Op::extract: {
-      const Expression whole = use(i.args[0]);
-      named_[id] = extract(whole, int(i.imm));
-      break;
-    }
+    case Op::load:
     case Op::shared_load:
     case Op::local_load: {
       const Expression index = use(i.args[0]);
-      Expression value = i.op == Op::shared_load ? shared_load(i, index) : local_load(uint32_t(i.imm), index);
       read_memory_ = true;
-      return finish(std::move(value));
+      return i.op == Op::load          ? load(i, index)
+             : i.op == Op::shared_load ? shared_load(i, index)
+                                       : local_load(uint32_t(i.imm), index);
     }
-    case Op::store: {
-      const Expression index = use(i.args[0]);
-      std::vector<Expression> values;
-      // A wide store may become several statements: none may read what another has written.
-      for (int k = 0; k < i.lanes; ++k)
-        values.push_back(i.lanes > 1 ? use_atom(i.args[1 + k]) : use(i.args[1 + k]));
-      flush_memory();
-      store(i, index, values);
-      break;
+    case Op::get: {
+      Expression variable = use(i.args[0]);
+      read_variables_.push_back(i.args[0]);
+      return variable;
     }
+    default: return {};
+  }
+}
+
+void Printer::print_result(Id id, const Expression& result) {
+  if (uses_[id] > 0)
+    name_value(id, result);
+  else
+    line(result.text + ";");
+}
+
+void Printer::print_store(const Instruction& i) {
+  const Expression index = use(i.args[0]);
+  std::vector<Expression> values;
+  // A wide store may become several statements: none may read what another has written.
+  const int lanes = i.op == Op::store ? i.lanes : 1;
+  for (int k = 0; k < lanes; ++k) values.push_back(lanes > 1 ? use_atom(i.args[1 + k]) : use(i.args[1 + k]));
+  flush_memory();
+  if (i.op == Op::store)
+    store(i, index, values);
+  else if (i.op == Op::shared_store)
+    shared_store(uint32_t(i.imm), index, values[0]);
+  else
+    local_store(uint32_t(i.imm), index, values[0]);
+}
+
+void Printer::print_atomic(Id id) {
+  const Instruction& i = function_[id];
+  const Expression index = use(i.args[0]), value = use(i.args[1]);
+  const bool compares = i.args[2] != ir::kNone;
+  const Expression compare = compares ? use(i.args[2]) : Expression{};
+  flush_memory();
+  print_result(id,
+               atomic(i, ir::AtomicTarget::from_bits(i.imm), index, value, compares ? &compare : nullptr));
+}
+
+bool Printer::print_memory(Id id) {
+  const Instruction& i = function_[id];
+  switch (i.op) {
+    case Op::store:
     case Op::shared_store:
-    case Op::local_store: {
-      const Expression index = use(i.args[0]), value = use(i.args[1]);
-      flush_memory();
-      if (i.op == Op::shared_store)
-        shared_store(uint32_t(i.imm), index, value);
-      else
-        local_store(uint32_t(i.imm), index, value);
-      break;
-    }
-    case Op::atomic: {
-      const Expression index = use(i.args[0]), value = use(i.args[1]);
-      const bool compares = i.args[2] != ir::kNone;
-      const Expression compare = compares ? use(i.args[2]) : Expression{};
-      flush_memory();
-      const Expression old =
-          atomic(i, ir::AtomicTarget::from_bits(i.imm), index, value, compares ? &compare : nullptr);
-      if (uses_[id] > 0)
-        name_value(id, old);
-      else
-        line(old.text + ";");
-      break;
-    }
+    case Op::local_store: print_store(i); return true;
+    case Op::atomic: print_atomic(id); return true;
     case Op::group_reduce: {
       const Expression value = use(i.args[0]);
       flush_memory();
-      const Expression result = group_reduce(i, value);
-      if (uses_[id] > 0)
-        name_value(id, result);
-      else
-        line(result.text + ";");
-      break;
+      print_result(id, group_reduce(i, value));
+      return true;
     }
     case Op::barrier:
       flush_memory();
       barrier();
-      break;
+      return true;
     case Op::async_copy: {
       const Expression index = use(i.args[0]), offset = use(i.args[1]);
       flush_memory();
       async_copy(i, index, offset);
-      break;
+      return true;
     }
-    case Op::async_commit: async_commit(); break;
+    case Op::async_commit: async_commit(); return true;
     case Op::async_wait:
       flush_memory();
       async_wait(int(i.imm));
-      break;
+      return true;
+    default: return false;
+  }
+}
 
+bool Printer::print_flow(Id id) {
+  const Instruction& i = function_[id];
+  switch (i.op) {
     case Op::variable: {
       const Expression first = use(i.args[0]);
       const std::string name = fresh("r");
       line(declare(i.type, 1, name, first, true));
-      named_[id] = {name, Binding::atom, 0};
-      break;
-    }
-    case Op::get: {
-      const Expression variable = use(i.args[0]);
-      read_variables_.push_back(i.args[0]);
-      return finish(variable);
+      named_[id] = {name, Precedence::atom, 0};
+      return true;
     }
     case Op::set: {
       const Expression variable = use(i.args[0]), value = use(i.args[1]);
       flush_variable(i.args[0]);
       line(fmt::format("{} = {};", variable.text, value.text));
-      break;
+      return true;
     }
+    case Op::loop_index: return true;  // named by its loop
+    case Op::if_: print_if(id); return true;
+    case Op::for_: print_for(id); return true;
+    case Op::loop: print_loop(id); return true;
+    case Op::break_: break_statement(); return true;
+    case Op::continue_: line("continue;"); return true;
+    case Op::return_: return_statement(); return true;
+    default: return false;
+  }
+}
 
-    case Op::if_: print_if(id); break;
-    case Op::for_: print_for(id); break;
-    case Op::loop: print_loop(id); break;
-    case Op::break_: break_statement(); break;
-    case Op::continue_: line("continue;"); break;
-    case Op::return_: return_statement(); break;
-    default:
-      throw InternalError(fmt::format("operation {} has no text", name(i.op)),
-                          fmt::format("kernel {}", function_.name), "a known operation");
+void Printer::print_instruction(Id id) {
+  const Instruction& i = function_[id];
+  read_variables_.clear();
+  read_memory_ = false;
+  if (!has_effect(i.op) && uses_[id] == 0 && i.op != Op::variable) return;
+  if (std::optional<Expression> named = place(i)) {
+    named_[id] = std::move(*named);
+  } else if (std::optional<Expression> value = expression(i)) {
+    define(id, std::move(*value), read_memory_, std::move(read_variables_));
+  } else if (!print_memory(id) && !print_flow(id)) {
+    throw InternalError(fmt::format("operation {} has no text", name(i.op)),
+                        fmt::format("kernel {}", function_.name), "a known operation");
   }
 }
 

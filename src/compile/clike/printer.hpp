@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace lockstep::clike {
 
 /// How tightly the text of an expression binds.
-enum class Binding : uint8_t {
+enum class Precedence : uint8_t {
   atom,     // name, literal, call, a[i], a.x, (…)
   unary,    // -a
   product,  // a * b, a / b, a % b
@@ -26,7 +27,7 @@ enum class Binding : uint8_t {
 /// Text of a value.
 struct Expression {
   std::string text;
-  Binding binding = Binding::atom;
+  Precedence precedence = Precedence::atom;
   int depth = 0;  // of nested operations
 };
 
@@ -127,7 +128,7 @@ class Printer {
   /// Fills a template. Parentheses where the operand binds more loosely than its place.
   static Expression expand(std::string_view text, std::span<const Expression> operands);
   /// The operand's text, in parentheses unless it binds at least this tightly.
-  static std::string tight(const Expression& e, Binding at_most);
+  static std::string tight(const Expression& e, Precedence at_most);
   /// `name(a, b)`
   static Expression call(std::string_view name, std::initializer_list<const Expression*> arguments);
   static int max_depth(std::span<const Expression> operands);
@@ -144,6 +145,18 @@ class Printer {
 
   void print_block(uint32_t block);
   void print_instruction(ir::Id id);
+  /// Text that may stand anywhere: literals, parameters, places, components.
+  std::optional<Expression> place(const ir::Instruction& instruction);
+  /// The text of a value; nothing for statements.
+  std::optional<Expression> expression(const ir::Instruction& instruction);
+  Expression arithmetic(const ir::Instruction& instruction);
+  /// Statements on memory and groups, on variables and flow; false for others.
+  bool print_memory(ir::Id id);
+  bool print_flow(ir::Id id);
+  void print_store(const ir::Instruction& instruction);
+  void print_atomic(ir::Id id);
+  /// A statement whose result may be used.
+  void print_result(ir::Id id, const Expression& result);
   void print_for(ir::Id id);
   void print_if(ir::Id id);
   void print_loop(ir::Id id);

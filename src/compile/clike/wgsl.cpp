@@ -70,7 +70,7 @@ class WgslPrinter final : public Printer {
   /// A `let` at the begin of main.
   Expression named(const std::string& name, const std::string& text) {
     if (names_.insert(name).second) prologue_ += fmt::format("  let {} = {};\n", name, text);
-    return {name, Binding::atom, 0};
+    return {name, Precedence::atom, 0};
   }
   std::string builtin(std::string_view name, std::string_view type) {
     const std::string declaration = fmt::format("@builtin({0}) {0}: {1}", name, type);
@@ -90,13 +90,13 @@ class WgslPrinter final : public Printer {
                         std::span<const Expression> operands) override;
   Expression convert(Type to, Type from, const Expression& value) override;
   Expression bitcast(Type to, Type, const Expression& value) override {
-    return {fmt::format("bitcast<{}>({})", wgsl_type(to), value.text), Binding::atom, value.depth + 1};
+    return {fmt::format("bitcast<{}>({})", wgsl_type(to), value.text), Precedence::atom, value.depth + 1};
   }
   Expression select(const Expression& condition, const Expression& yes, const Expression& no) override {
     return call("select", {&no, &yes, &condition});
   }
   Expression clamp_index(const Expression& coordinate, const Expression& extent) override {
-    return {fmt::format("max(min({}, {} - 1i), 0i)", coordinate.text, extent.text), Binding::atom,
+    return {fmt::format("max(min({}, {} - 1i), 0i)", coordinate.text, extent.text), Precedence::atom,
             coordinate.depth + 2};
   }
 
@@ -154,10 +154,10 @@ class WgslPrinter final : public Printer {
     if (i.lanes > 1) {
       text = type_name(i.type, i.lanes) + "(";
       for (int k = 0; k < i.lanes; ++k)
-        text += (k ? ", " : "") + element(fmt::format("{} + {}", tight(index, Binding::sum), k));
+        text += (k ? ", " : "") + element(fmt::format("{} + {}", tight(index, Precedence::sum), k));
       text += ")";
     }
-    return {text, Binding::atom, index.depth + 1};
+    return {text, Precedence::atom, index.depth + 1};
   }
   void shared_store(uint32_t array, const Expression& index, const Expression& value) override {
     line(fmt::format(fmt::runtime(shared_bits(array)      ? "atomicStore(&s{}[{}], bitcast<u32>({}));"
@@ -170,7 +170,7 @@ class WgslPrinter final : public Printer {
     return atomic_shared_[array] && function().shared[array].storage == Storage::f32;
   }
   Expression local_load(uint32_t array, const Expression& index) override {
-    return {fmt::format("l{}[{}]", array, index.text), Binding::atom, index.depth + 1};
+    return {fmt::format("l{}[{}]", array, index.text), Precedence::atom, index.depth + 1};
   }
   void local_store(uint32_t array, const Expression& index, const Expression& value) override {
     line(fmt::format("l{}[{}] = {};", array, index.text, value.text));
@@ -236,7 +236,7 @@ class WgslPrinter final : public Printer {
     hides_bound_ = step < 0 && !(known(i.args[0]) && known(i.args[1]));
   }
   std::string loop_bound(Type type, const Expression& end) const {
-    if (!hides_bound_) return tight(end, Binding::sum);
+    if (!hides_bound_) return tight(end, Precedence::sum);
     return fmt::format("ls_bound_{}({})", wgsl_type(type), end.text);
   }
 
@@ -273,15 +273,15 @@ Expression WgslPrinter::literal(Type type, uint64_t bits) {
     case Type::u32: return {fmt::format("{}u", b)};
     case Type::i32:
       if (b == 0x80000000u) return {"bitcast<i32>(0x80000000u)"};
-      return {fmt::format("{}i", int32_t(b)), int32_t(b) < 0 ? Binding::unary : Binding::atom};
+      return {fmt::format("{}i", int32_t(b)), int32_t(b) < 0 ? Precedence::unary : Precedence::atom};
     default: break;
   }
   const float v = std::bit_cast<float>(b);
   // Compilers of WGSL refuse constant expressions that are not finite.
-  if (!std::isfinite(v)) return {fmt::format("bitcast<f32>(0x{:08x}u + ls_hidden)", b), Binding::atom, 0};
+  if (!std::isfinite(v)) return {fmt::format("bitcast<f32>(0x{:08x}u + ls_hidden)", b), Precedence::atom, 0};
   if (std::fabs(v) < 0x1p20f && v * 16 == std::trunc(v * 16) && b != 0x80000000u)
     return {fmt::format("{}{}f", double(v), v == std::trunc(v) ? ".0" : ""),
-            v < 0 ? Binding::unary : Binding::atom};
+            v < 0 ? Precedence::unary : Precedence::atom};
   return {fmt::format("bitcast<f32>(0x{:08x}u)", b)};
 }
 
@@ -324,12 +324,13 @@ Expression WgslPrinter::elementary(const Instruction& i, Type type, std::span<co
   if (id >= fixed_.size() || !fixed_[id]) return e;
   // An unknown zero between the operations: no rule of a driver's compiler spans it.
   const Expression zero = named("zero", word({WgslWord::Kind::zero}));
-  return {fmt::format("bitcast<f32>(bitcast<u32>({}) ^ {})", e.text, zero.text), Binding::atom, e.depth + 2};
+  return {fmt::format("bitcast<f32>(bitcast<u32>({}) ^ {})", e.text, zero.text), Precedence::atom,
+          e.depth + 2};
 }
 
 Expression WgslPrinter::convert(Type to, Type from, const Expression& value) {
   if (to == Type::boolean)
-    return {fmt::format("({} != {})", tight(value, Binding::sum), literal(from, 0).text), Binding::atom,
+    return {fmt::format("({} != {})", tight(value, Precedence::sum), literal(from, 0).text), Precedence::atom,
             value.depth + 1};
   if (from == Type::boolean) {
     const Expression one = literal(to, to == Type::f32 ? 0x3f800000u : 1), zero = literal(to, 0);
@@ -342,11 +343,11 @@ Expression WgslPrinter::convert(Type to, Type from, const Expression& value) {
 
 Expression WgslPrinter::load(const Instruction& i, const Expression& index) {
   const WgslBufferText& buffer = buffers_[i.imm];
-  if (i.lanes == 1) return {buffer.load(index.text), Binding::atom, index.depth + 1};
+  if (i.lanes == 1) return {buffer.load(index.text), Precedence::atom, index.depth + 1};
   const std::string at = repeatable(index);
   std::string text = type_name(i.type, i.lanes) + "(";
   for (int k = 0; k < i.lanes; ++k) text += (k ? ", " : "") + buffer.load(plus(at, k));
-  return {text + ")", Binding::atom, 1};
+  return {text + ")", Precedence::atom, 1};
 }
 
 void WgslPrinter::store(const Instruction& i, const Expression& index, std::span<const Expression> values) {
@@ -362,18 +363,18 @@ Expression WgslPrinter::atomic(const Instruction&, ir::AtomicTarget target, cons
   if (!target.shared)
     return {
         buffers_[target.array].atomic(target.op, index.text, value.text, compare ? &compare->text : nullptr),
-        Binding::atom, depth};
+        Precedence::atom, depth};
   const std::string place = fmt::format("s{}[{}]", target.array, index.text);
   if (shared_bits(target.array)) {
     added_.insert(target.array);
-    return {fmt::format("s{}_add({}, {})", target.array, index.text, value.text), Binding::atom, depth};
+    return {fmt::format("s{}_add({}, {})", target.array, index.text, value.text), Precedence::atom, depth};
   }
   if (!compare)
-    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Binding::atom,
+    return {fmt::format("{}(&{}, {})", wgsl_atomic_function(target.op), place, value.text), Precedence::atom,
             depth};
   exchanged_.insert(target.array);
   return {fmt::format("s{}_exchange({}, {}, {})", target.array, index.text, value.text, compare->text),
-          Binding::atom, depth};
+          Precedence::atom, depth};
 }
 
 Expression WgslPrinter::group_reduce(const Instruction& i, const Expression& value) {
@@ -381,7 +382,7 @@ Expression WgslPrinter::group_reduce(const Instruction& i, const Expression& val
   reductions_.insert({i.type, kind});
   const Expression here = lane();
   return {fmt::format("ls_reduce_{}_{}({}, {})", wgsl_type(i.type), int(kind), here.text, value.text),
-          Binding::atom, value.depth + 1};
+          Precedence::atom, value.depth + 1};
 }
 
 void WgslPrinter::async_copy(const Instruction& i, const Expression& shared_index, const Expression& offset) {
