@@ -51,36 +51,50 @@ void sum_over_lanes(const Val<i32>& lane, const std::vector<Var<A>>& values, Put
 
 // ── coefficients ──
 
+/// Places of the products of two slots' vectors in the memory.
+struct ProductPlaces {
+  int head, slots;
+  Val<i32> sy(const Val<i32>& a, const Val<i32>& b) const { return head + a * slots + b; }
+  Val<i32> yy(const Val<i32>& a, const Val<i32>& b) const { return sy(a, b) + slots * slots; }
+};
+
+/// Writes the products of the newest pair and the state for the next call.
+template <class A>
+void keep_products(const ProductPlaces& at, const Taken<A>& taken, const Val<i32>& lane, int lanes,
+                   const Grid<A, 1>& numbers, const InOut<A, 1>& memory) {
+  const Val<i32>& pending = taken.pending;
+  if_(taken.kept, [&] {
+    for_(lane, taken.older, lanes, [&](Val<i32> k) {
+      const Val<i32> other = before(pending, k + 1, at.slots), row = kLbfgsOlder + 5 * k;
+      memory[at.sy(other, pending)] = numbers[row + 2];
+      memory[at.yy(other, pending)] = numbers[row + 3];
+      memory[at.yy(pending, other)] = numbers[row + 3];
+      memory[at.sy(pending, other)] = numbers[row + 4];
+    });
+  });
+  if_(lane == 0, [&] {
+    if_(taken.kept, [&] {
+      memory[at.sy(pending, pending)] = taken.sy;
+      memory[at.yy(pending, pending)] = taken.yy;
+    });
+    memory[kSlot] = cast<A>(taken.next);
+    memory[kPairs] = cast<A>(taken.pairs);
+  });
+}
+
 template <class A>
 void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1>& numbers,
                         const InOut<A, 1>& memory, const Out<A, 1>& coefficients) {
   const int m = l.history, slots = l.slots(), lanes = g.lanes();
   const Val<i32> lane = g.lane();
-  const auto sy_at = [&](const Val<i32>& a, const Val<i32>& b) { return l.head() + a * slots + b; };
-  const auto yy_at = [&](const Val<i32>& a, const Val<i32>& b) { return sy_at(a, b) + slots * slots; };
+  const ProductPlaces at{l.head(), slots};
 
   const Taken<A> taken = take<A>(l, numbers, memory);
   const Val<bool>& kept = taken.kept;
-  const Val<i32>&pending = taken.pending, &older = taken.older, &pairs = taken.pairs, &next = taken.next;
-  const Val<i32> more = pairs - older;
+  const Val<i32>&pairs = taken.pairs, &next = taken.next;
+  const Val<i32> more = pairs - taken.older;
   barrier();
-  if_(kept, [&] {
-    for_(lane, older, lanes, [&](Val<i32> k) {
-      const Val<i32> other = before(pending, k + 1, slots), row = kLbfgsOlder + 5 * k;
-      memory[sy_at(other, pending)] = numbers[row + 2];
-      memory[yy_at(other, pending)] = numbers[row + 3];
-      memory[yy_at(pending, other)] = numbers[row + 3];
-      memory[sy_at(pending, other)] = numbers[row + 4];
-    });
-  });
-  if_(lane == 0, [&] {
-    if_(kept, [&] {
-      memory[sy_at(pending, pending)] = taken.sy;
-      memory[yy_at(pending, pending)] = taken.yy;
-    });
-    memory[kSlot] = cast<A>(next);
-    memory[kPairs] = cast<A>(pairs);
-  });
+  keep_products<A>(at, taken, lane, lanes, numbers, memory);
   barrier();
 
   // By age from here on: 0 is the newest pair.
@@ -88,16 +102,16 @@ void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1
   SharedArray<A> cache(cached ? 2 * m * m : 1);
   const auto slot_of = [&](const Val<i32>& age) { return before(next, age + 1, slots); };
   if (cached)
-    for_(lane, m * m, lanes, [&](Val<i32> at) {
-      const Val<i32> a = slot_of(at / m), b = slot_of(at % m);
-      cache[at] = memory[sy_at(a, b)];
-      cache[at + m * m] = memory[yy_at(a, b)];
+    for_(lane, m * m, lanes, [&](Val<i32> k) {
+      const Val<i32> a = slot_of(k / m), b = slot_of(k % m);
+      cache[k] = memory[at.sy(a, b)];
+      cache[k + m * m] = memory[at.yy(a, b)];
     });
   const auto s_y = [&](const Val<i32>& i, const Val<i32>& j) -> Val<A> {
-    return cached ? Val<A>(cache[i * m + j]) : Val<A>(memory[sy_at(slot_of(i), slot_of(j))]);
+    return cached ? Val<A>(cache[i * m + j]) : Val<A>(memory[at.sy(slot_of(i), slot_of(j))]);
   };
   const auto y_y = [&](const Val<i32>& i, const Val<i32>& j) -> Val<A> {
-    return cached ? Val<A>(cache[i * m + j + m * m]) : Val<A>(memory[yy_at(slot_of(i), slot_of(j))]);
+    return cached ? Val<A>(cache[i * m + j + m * m]) : Val<A>(memory[at.yy(slot_of(i), slot_of(j))]);
   };
   SharedArray<A> p(m), q(m);  // s_i and y_i times the vector of the loop
   SharedArray<A> alpha(m), change(m), inverse(m);
@@ -109,7 +123,7 @@ void trace_coefficients(const LbfgsLayout& l, const Group<1>& g, const Grid<A, 1
     p[age] = select(used, select(is_new, numbers[kLbfgsGS], numbers[row]), none);
     q[age] = select(used, select(is_new, numbers[kLbfgsYWG], numbers[row + 1]), none);
     const Val<i32> own = slot_of(age);
-    inverse[age] = select(used, one / select(used, Val<A>(memory[sy_at(own, own)]), one), none);
+    inverse[age] = select(used, one / select(used, Val<A>(memory[at.sy(own, own)]), one), none);
   });
   barrier();
   for_(0, m, [&](Val<i32> j) {
