@@ -251,6 +251,16 @@ void Flow::random_kick(Spectrum& w) const {
     }
 }
 
+namespace {
+
+Spectrum pointwise(const Spectrum& a, const Spectrum& b) {
+  Spectrum r(a.size());
+  for (size_t k = 0; k < r.size(); ++k) r[k] = times(a[k], b[k]);
+  return r;
+}
+
+}  // namespace
+
 void Flow::step() {
   if (stepping_.cfl > 0) {
     dt_ = 1;
@@ -301,11 +311,6 @@ void Flow::step() {
     case Integrator::etdrk4: {
       const auto weight = [&](Complex EtdWeights::* part) {
         return each([&](double kx, double ky, size_t) { return etd_weights(linear(kx, ky) * h).*part; });
-      };
-      const auto pointwise = [](const Spectrum& a, const Spectrum& b) {
-        Spectrum r(a.size());
-        for (size_t k = 0; k < r.size(); ++k) r[k] = times(a[k], b[k]);
-        return r;
       };
       const Spectrum half = weight(&EtdWeights::half), whole = weight(&EtdWeights::whole),
                      stage = weight(&EtdWeights::stage);
