@@ -40,12 +40,14 @@ static Case life_case() {
   c.name = "example.life";
   c.dtype = "u32";
   c.small = {"1x1", "1x7", "2x2", "63x129"};
+  c.bench = {"1024x1024"};
   c.kernels = [=] { return std::vector{life}; };
   c.make = [=](const std::string& size, uint64_t seed) {
     const Shape shape{parse_size(size)[0], parse_size(size)[1]};
     std::vector<u32> cells(size_t(shape.elements()));
     for (u32& cell : cells) cell = u32((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 63);
     CaseProblem problem;
+    problem.bytes = 8.0 * double(shape.elements());
     problem.reference = [=] { return std::vector{Array::of(generation(cells, shape[0], shape[1]), shape)}; };
     problem.bind = [=](const Device& device) {
       const Buffer now = device.upload(std::span<const u32>(cells), shape),

@@ -10,6 +10,7 @@ step(${WORK}/consumer/consumer)
 # The examples, which link what the library instantiates.
 step(${CMAKE_COMMAND} -S ${CONSUMER}/../../../examples -B ${WORK}/examples -G Ninja -D CMAKE_PREFIX_PATH=${prefix}
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_BUILD_TYPE=Debug)
-step(${CMAKE_COMMAND} --build ${WORK}/examples --target example_own_case example_robot_arm)
+step(${CMAKE_COMMAND} --build ${WORK}/examples --target example_own_case example_robot_arm example_recorded_loop)
 step(${WORK}/examples/example_own_case verify --device interp)
+step(${WORK}/examples/example_recorded_loop verify --device interp)
 step(${WORK}/examples/example_own_case emit example.logistic --target wgsl)
