@@ -61,7 +61,6 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const Buffer cotangents = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
   const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
-
   const bool aligned = aligned_fields(plan, checked, form.storage);
   const auto launch_sweep = [&](StreamStage stage, const KernelForm& as) {
     const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned, options);
@@ -103,19 +102,18 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
                        [&] { return adjoint_kernel(d, back, outputs); }),
            "cotangents", member, from, to);
   };
-  // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.
-  const bool wraps = d->wraps[2] && !form.whole;
-  for (int64_t member = 0; member < members; member += held) {
-    int64_t done = wraps ? -reach : 0;
-    const int64_t end = wraps ? nz + reach : nz;
-    for (int64_t from = 0; from < nz; from += slab) {
+  const auto launch_slabs = [&](int64_t member, int64_t first, int64_t end) {
+    // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.
+    for (int64_t from = 0, done = first; from < nz; from += slab) {
       const int64_t to = std::min(from + slab, nz), need = form.whole ? nz : std::min(to + reach, end);
       launch_residual(member, done, need);
       done = need;
       launch_sums(member, from, to);
       launch_adjoint(member, from, to);
     }
-  }
+  };
+  const int64_t margin = d->wraps[2] && !form.whole ? reach : 0;
+  for (int64_t member = 0; member < members; member += held) launch_slabs(member, -margin, nz + margin);
   Arguments of_total;
   of_total.set("partial", sums.reshape({residuals, members * nz * chunks})).set("totals", bound.totals);
   bound.totals_launches.push_back({total, {residuals}, of_total.bind(total)});

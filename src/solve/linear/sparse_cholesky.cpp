@@ -15,7 +15,7 @@
 #include "solve/linear/nested_dissection.hpp"
 
 namespace lockstep::solve {
-namespace {
+namespace multifrontal {  // of State, so not without a name
 
 constexpr int32_t kFewestDissected = 1000;  // blocks; minimum degree alone orders fewer
 constexpr double kDissectionFlops = 2000;   // a block: what dissecting costs; cheaper factors gain less
@@ -75,7 +75,8 @@ struct Placed {
   bool transposed;
 };
 
-}  // namespace
+}  // namespace multifrontal
+using namespace multifrontal;
 
 std::vector<int64_t> BlockPattern::offsets() const {
   std::vector<int64_t> out{0};
