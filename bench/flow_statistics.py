@@ -116,9 +116,12 @@ def filtered(a, folder):
     kept = (a.n - 1) // 3
     error = numpy.abs(coarse[:, 1:kept + 1] / fine[:, 1:kept + 1] - 1)
     within = [int(numpy.argmax(row > 0.1)) if (row > 0.1).any() else kept for row in error]
+    over_time = coarse[1:, 1:kept + 1].mean(0) / fine[1:, 1:kept + 1].mean(0) - 1
     return {"n": a.n, "reference": a.reference, "nu": a.nu, "turnover": turnover, "turnovers": 10 * a.scale, "kept": kept,
             "k_within_10_percent_by_turnover": within,
             "largest_error": {str(q): float(error[-1, :q].max()) for q in (8, 16, 24, 32, 42, 64, 85) if q <= kept},
+            "largest_error_of_means_over_time": {str(q): float(numpy.abs(over_time[:q]).max())
+                                                 for q in (8, 16, 24, 32, 42, 64, 85) if q <= kept},
             "enstrophy": [float(r["enstrophy"][-1]) for r in runs.values()], "commands": commands}
 
 
