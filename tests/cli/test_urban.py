@@ -345,6 +345,77 @@ class GeoTiff(ProgramTest):
         self.assertAlmostEqual(shadows["sun"]["altitude"], 54.1, delta=0.5)
         self.refuses("urban", "walls", "--dsm", self.path("c", "dsm.tif"), "--pixel-size", "2", "--out", self.path("x"), saying="as --pixel-size says")
 
+    def tags(self, path):
+        """Number to value of the first directory of a little-endian classic TIFF; texts whole, else the first number."""
+        with open(path, "rb") as file:
+            data = file.read()
+        self.assertEqual(data[:4], b"II*\0")
+        (at,) = struct.unpack("<I", data[4:8])
+        found = {}
+        for k in range(struct.unpack("<H", data[at:at + 2])[0]):
+            tag, kind, count = struct.unpack("<HHI", data[at + 2 + 12 * k:at + 10 + 12 * k])
+            value = data[at + 10 + 12 * k:at + 14 + 12 * k]
+            if kind == 2:
+                (place,) = struct.unpack("<I", value)
+                found[tag] = (value if count <= 4 else data[place:place + count]).rstrip(b"\0").decode()[:count]
+            else:
+                found[tag] = struct.unpack("<H" if kind == 3 else "<I", value[:2] if kind == 3 else value)[0]
+        return found
+
+    def test_geotiffs_say_what_they_hold(self):
+        dsm = npy(self.path("dsm.npy"), block())
+        city = ["--dsm", dsm, "--pixel-size", "1", "--device", "cpu", "--no-pictures", "--out", self.path("o")]
+        self.json_of("urban", "shadows", *city, "--azimuth", "200", "--altitude", "30")
+        tags = self.tags(self.path("o", "shadow_buildings.tif"))
+        self.assertEqual((tags[258], tags[339] if 339 in tags else 1, tags[42113]), (8, 1, "255"), "bytes, and what marks missing ones")
+        self.assertIn("Lockstep", tags[305])
+        for text in ("Shadows of buildings", "LOCKSTEP_SUN_AZIMUTH", ">200<", ">30<"):
+            self.assertIn(text, tags[42112])
+        self.json_of("urban", "svf", *city, "--patches", "145")
+        tags = self.tags(self.path("o", "svf_east.tif"))
+        self.assertEqual((tags[258], tags[339], tags[42113]), (32, 3, "nan"))
+        for text in ("Sky view factor, east half", "share of sky"):
+            self.assertIn(text, tags[42112])
+
+    def test_umep_and_back(self):
+        rows = block()
+        dsm, cdsm = npy(self.path("dsm.npy"), rows), npy(self.path("cdsm.npy"), [[6.0 * (3 <= r < 6 and 9 <= c < 15) for c in range(24)] for r in range(24)])
+        city = ["--dsm", dsm, "--cdsm", cdsm, "--pixel-size", "1", "--device", "cpu", "--no-pictures", "--patches", "145", "--save-patches"]
+        self.json_of("urban", "svf", *city, "--format", "npy", "--out", self.path("svf"))
+        document = self.json_of("urban", "umep", self.path("svf"), "--transmissivity", "0.2", "--out", self.path("umep"))
+        self.assertEqual((document["rows"], document["cols"], document["patches"]), (24, 24, 145))
+        self.assertEqual(sorted(os.path.basename(f) for f in document["files"]), ["SkyViewFactor.tif", "shadowmats.npz", "svfs.zip"])
+        with zipfile.ZipFile(self.path("umep", "svfs.zip")) as file:
+            self.assertIsNone(file.testzip())
+            self.assertEqual(set(file.namelist()), {"svf%s%s.tif" % (half, kind) for half in ("", "E", "S", "W", "N") for kind in ("", "veg", "aveg")})
+        # (1, 1, ·) sky, (1, 0, 1) plant, (0, ·, 1) building, (0, ·, 0) plant before a building; rows, columns, patches.
+        with zipfile.ZipFile(self.path("umep", "shadowmats.npz")) as file:
+            mats = {}
+            for name in ("shadowmat", "vegshadowmat", "vbshmat"):
+                data = file.read(name + ".npy")
+                self.assertIn(b"(24, 24, 145)", data[:128])
+                mats[name] = data[-24 * 24 * 145:]
+        seen = set(zip(mats["shadowmat"], mats["vegshadowmat"], mats["vbshmat"]))
+        self.assertEqual(seen, {(1, 1, 1), (1, 0, 1), (0, 1, 1), (0, 1, 0)})
+        roof = (10 * 24 + 11) * 145  # above all
+        self.assertEqual(set(mats["shadowmat"][roof:roof + 145]), {1})
+        self.refuses("urban", "umep", self.path("umep", "svfs.zip"), "--transmissivity", "0.1", "--out", self.path("b"), saying="--transmissivity")
+        self.refuses("urban", "umep", self.path("svf"), "--format", "npy", "--out", self.path("b"), saying="--format")
+        self.refuses("urban", "umep", self.path("svf"), "--out", self.path("svf"), saying="holds the input")
+        self.refuses("urban", "umep", self.path("none"), "--out", self.path("b"), saying="no svf.tif or .npy")
+        self.refuses("urban", "umep", self.path("none.zip"), "--out", self.path("b"), saying="no such file")
+        back = self.json_of("urban", "umep", self.path("umep", "svfs.zip"), "--format", "npy", "--out", self.path("back"))
+        self.assertEqual(back["patches"], 145)
+        for grid in GRIDS:
+            self.assertEqual(read_npy(self.path("back", grid + ".npy")), read_npy(self.path("svf", grid + ".npy")))
+        states = lambda folder: zipfile.ZipFile(self.path(folder, "sky_states.npz")).read("states.npy")
+        self.assertEqual(states("back"), states("svf"))
+        total = self.json_of("urban", "umep", self.path("svf"), "--transmissivity", "1", "--out", self.path("clear"))
+        self.assertEqual(total["patches"], 145)
+        with open(self.path("umep", "shadowmats.npz"), "wb") as file:
+            file.write(b"no archive")
+        self.refuses("urban", "umep", self.path("umep", "svfs.zip"), "--out", self.path("b"), saying="shadowmats.npz")
+
     def sample(self, epsg):
         self.json_of("urban", "sample", "--size", "48", "--epsg", epsg, "--no-pictures", "--out", self.path(str(epsg)))
         return ["urban", "shadows", "--dsm", self.path(str(epsg), "dsm.tif"), "--device", "cpu", "--no-pictures", "--format", "npy"]

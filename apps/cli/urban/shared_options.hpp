@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "commands.hpp"
 #include "lockstep/urban.hpp"
 #include "options.hpp"
 #include "session.hpp"
@@ -50,5 +51,7 @@ urban::WallOptions wall_options(const WallArguments& arguments);
 
 /// Hands the run's stages to the summary; prints the JSON, or one line a grid: name, range, mean.
 void finish(Session& session, const urban::RunResult& result, nlohmann::ordered_json document);
+
+void add_urban_umep(CommandList& commands, CLI::App& urban);
 
 }  // namespace lockstep::cli

@@ -11,6 +11,7 @@
 #include "urban/run/report.hpp"
 
 namespace lockstep::cli {
+
 namespace {
 
 struct WallsCommand {
@@ -93,6 +94,7 @@ void add_urban(CommandList& commands, CLI::App& root) {
   add_urban_shadows(commands, *urban.app);
   add_urban_walls(commands, *urban.app);
   add_urban_svf(commands, *urban.app);
+  add_urban_umep(commands, *urban.app);
   add_urban_sample(commands, *urban.app);
   add_urban_stage(commands, *urban.app);
   add_urban_comfort(commands, *urban.app);

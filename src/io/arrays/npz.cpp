@@ -10,6 +10,7 @@
 
 #include "core/atomic_file.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/arrays/zip.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 
@@ -368,6 +369,24 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
   }
   file.write(directory);
   file.write(end_records(arrays.size(), directory.size(), at));
+  file.commit();
+}
+
+void write_zip(const std::filesystem::path& path,
+               const std::vector<std::pair<std::string, std::vector<std::byte>>>& members) {
+  AtomicFile file(path);
+  std::string directory;
+  uint64_t at = 0;
+  for (const auto& [name, content] : members) {
+    const Member member{name, kStored, crc_of(content), content.size(), content.size(), at};
+    const std::string local = local_header(member);
+    file.write(local);
+    file.write(content);
+    directory += central_header(member);
+    at += local.size() + member.packed;
+  }
+  file.write(directory);
+  file.write(end_records(members.size(), directory.size(), at));
   file.commit();
 }
 

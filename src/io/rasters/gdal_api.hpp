@@ -13,63 +13,66 @@ using GdalHandle = void*;
 using GdalErrorHandler = void (*)(int error_class, int number, const char* message);
 
 // F(result, name, (parameters)) for every function that Lockstep calls; all exist from GDAL 3.0 on.
-#define LOCKSTEP_GDAL_FUNCTIONS(F)                                                                   \
-  F(void, CPLPushErrorHandler, (GdalErrorHandler))                                                   \
-  F(void, CPLPopErrorHandler, ())                                                                    \
-  F(void, CPLErrorReset, ())                                                                         \
-  F(const char*, CPLGetLastErrorMsg, ())                                                             \
-  F(int, CPLGetLastErrorType, ())                                                                    \
-  F(const char*, CPLGetConfigOption, (const char* key, const char* otherwise))                       \
-  F(void, VSIFree, (void*))                                                                          \
-  F(void, GDALAllRegister, ())                                                                       \
-  F(void, GDALSetCacheMax64, (int64_t bytes))                                                        \
-  F(GdalHandle, GDALGetDriverByName, (const char*))                                                  \
-  F(const char*, GDALGetDriverShortName, (GdalHandle driver))                                        \
-  F(GdalHandle, GDALOpenEx,                                                                          \
-    (const char* path, unsigned flags, const char* const* drivers, const char* const* options,       \
-     const char* const* siblings))                                                                   \
-  F(GdalHandle, GDALCreate,                                                                          \
-    (GdalHandle driver, const char* path, int cols, int rows, int bands, int type, char** options))  \
-  F(GdalHandle, GDALCreateCopy,                                                                      \
-    (GdalHandle driver, const char* path, GdalHandle source, int strict, char** options,             \
-     int (*progress)(double, const char*, void*), void* data))                                       \
-  F(void, GDALFlushCache, (GdalHandle dataset))                                                      \
-  F(void, GDALClose, (GdalHandle dataset))                                                           \
-  F(GdalHandle, GDALGetDatasetDriver, (GdalHandle dataset))                                          \
-  F(int, GDALGetRasterXSize, (GdalHandle dataset))                                                   \
-  F(int, GDALGetRasterYSize, (GdalHandle dataset))                                                   \
-  F(int, GDALGetRasterCount, (GdalHandle dataset))                                                   \
-  F(int, GDALGetGeoTransform, (GdalHandle dataset, double* six))                                     \
-  F(int, GDALSetGeoTransform, (GdalHandle dataset, double* six))                                     \
-  F(const char*, GDALGetProjectionRef, (GdalHandle dataset))                                         \
-  F(int, GDALSetProjection, (GdalHandle dataset, const char* wkt))                                   \
-  F(const char*, GDALGetMetadataItem, (GdalHandle object, const char* name, const char* domain))     \
-  F(GdalHandle, GDALGetRasterBand, (GdalHandle dataset, int number))                                 \
-  F(int, GDALGetRasterDataType, (GdalHandle band))                                                   \
-  F(int, GDALGetDataTypeSizeBytes, (int type))                                                       \
-  F(int, GDALDataTypeIsComplex, (int type))                                                          \
-  F(void, GDALGetBlockSize, (GdalHandle band, int* cols, int* rows))                                 \
-  F(double, GDALGetRasterNoDataValue, (GdalHandle band, int* exists))                                \
-  F(int, GDALSetRasterNoDataValue, (GdalHandle band, double value))                                  \
-  F(double, GDALGetRasterScale, (GdalHandle band, int* exists))                                      \
-  F(double, GDALGetRasterOffset, (GdalHandle band, int* exists))                                     \
-  F(int, GDALGetMaskFlags, (GdalHandle band))                                                        \
-  F(GdalHandle, GDALGetMaskBand, (GdalHandle band))                                                  \
-  F(int, GDALRasterIO,                                                                               \
-    (GdalHandle band, int write, int col, int row, int cols, int rows, void* cells, int buffer_cols, \
-     int buffer_rows, int type, int pixel_space, int line_space))                                    \
-  F(GdalHandle, OSRNewSpatialReference, (const char* wkt))                                           \
-  F(void, OSRDestroySpatialReference, (GdalHandle crs))                                              \
-  F(void, OSRSetAxisMappingStrategy, (GdalHandle crs, int strategy))                                 \
-  F(int, OSRSetFromUserInput, (GdalHandle crs, const char* text))                                    \
-  F(int, OSRImportFromEPSG, (GdalHandle crs, int code))                                              \
-  F(int, OSRExportToWkt, (GdalHandle crs, char** wkt))                                               \
-  F(int, OSRIsGeographic, (GdalHandle crs))                                                          \
-  F(int, OSRIsGeocentric, (GdalHandle crs))                                                          \
-  F(double, OSRGetLinearUnits, (GdalHandle crs, char** name))                                        \
-  F(int, OSRIsSameEx, (GdalHandle crs, GdalHandle other, const char* const* options))                \
-  F(GdalHandle, OCTNewCoordinateTransformation, (GdalHandle from, GdalHandle to))                    \
-  F(void, OCTDestroyCoordinateTransformation, (GdalHandle transformation))                           \
+#define LOCKSTEP_GDAL_FUNCTIONS(F)                                                                          \
+  F(void, CPLPushErrorHandler, (GdalErrorHandler))                                                          \
+  F(void, CPLPopErrorHandler, ())                                                                           \
+  F(void, CPLErrorReset, ())                                                                                \
+  F(const char*, CPLGetLastErrorMsg, ())                                                                    \
+  F(int, CPLGetLastErrorType, ())                                                                           \
+  F(const char*, CPLGetConfigOption, (const char* key, const char* otherwise))                              \
+  F(void, VSIFree, (void*))                                                                                 \
+  F(void, GDALAllRegister, ())                                                                              \
+  F(void, GDALSetCacheMax64, (int64_t bytes))                                                               \
+  F(GdalHandle, GDALGetDriverByName, (const char*))                                                         \
+  F(const char*, GDALGetDriverShortName, (GdalHandle driver))                                               \
+  F(GdalHandle, GDALOpenEx,                                                                                 \
+    (const char* path, unsigned flags, const char* const* drivers, const char* const* options,              \
+     const char* const* siblings))                                                                          \
+  F(GdalHandle, GDALCreate,                                                                                 \
+    (GdalHandle driver, const char* path, int cols, int rows, int bands, int type, char** options))         \
+  F(GdalHandle, GDALCreateCopy,                                                                             \
+    (GdalHandle driver, const char* path, GdalHandle source, int strict, char** options,                    \
+     int (*progress)(double, const char*, void*), void* data))                                              \
+  F(void, GDALFlushCache, (GdalHandle dataset))                                                             \
+  F(void, GDALClose, (GdalHandle dataset))                                                                  \
+  F(GdalHandle, GDALGetDatasetDriver, (GdalHandle dataset))                                                 \
+  F(int, GDALGetRasterXSize, (GdalHandle dataset))                                                          \
+  F(int, GDALGetRasterYSize, (GdalHandle dataset))                                                          \
+  F(int, GDALGetRasterCount, (GdalHandle dataset))                                                          \
+  F(int, GDALGetGeoTransform, (GdalHandle dataset, double* six))                                            \
+  F(int, GDALSetGeoTransform, (GdalHandle dataset, double* six))                                            \
+  F(const char*, GDALGetProjectionRef, (GdalHandle dataset))                                                \
+  F(int, GDALSetProjection, (GdalHandle dataset, const char* wkt))                                          \
+  F(const char*, GDALGetMetadataItem, (GdalHandle object, const char* name, const char* domain))            \
+  F(int, GDALSetMetadataItem, (GdalHandle object, const char* name, const char* value, const char* domain)) \
+  F(void, GDALSetDescription, (GdalHandle object, const char* text))                                        \
+  F(int, GDALSetRasterUnitType, (GdalHandle band, const char* unit))                                        \
+  F(GdalHandle, GDALGetRasterBand, (GdalHandle dataset, int number))                                        \
+  F(int, GDALGetRasterDataType, (GdalHandle band))                                                          \
+  F(int, GDALGetDataTypeSizeBytes, (int type))                                                              \
+  F(int, GDALDataTypeIsComplex, (int type))                                                                 \
+  F(void, GDALGetBlockSize, (GdalHandle band, int* cols, int* rows))                                        \
+  F(double, GDALGetRasterNoDataValue, (GdalHandle band, int* exists))                                       \
+  F(int, GDALSetRasterNoDataValue, (GdalHandle band, double value))                                         \
+  F(double, GDALGetRasterScale, (GdalHandle band, int* exists))                                             \
+  F(double, GDALGetRasterOffset, (GdalHandle band, int* exists))                                            \
+  F(int, GDALGetMaskFlags, (GdalHandle band))                                                               \
+  F(GdalHandle, GDALGetMaskBand, (GdalHandle band))                                                         \
+  F(int, GDALRasterIO,                                                                                      \
+    (GdalHandle band, int write, int col, int row, int cols, int rows, void* cells, int buffer_cols,        \
+     int buffer_rows, int type, int pixel_space, int line_space))                                           \
+  F(GdalHandle, OSRNewSpatialReference, (const char* wkt))                                                  \
+  F(void, OSRDestroySpatialReference, (GdalHandle crs))                                                     \
+  F(void, OSRSetAxisMappingStrategy, (GdalHandle crs, int strategy))                                        \
+  F(int, OSRSetFromUserInput, (GdalHandle crs, const char* text))                                           \
+  F(int, OSRImportFromEPSG, (GdalHandle crs, int code))                                                     \
+  F(int, OSRExportToWkt, (GdalHandle crs, char** wkt))                                                      \
+  F(int, OSRIsGeographic, (GdalHandle crs))                                                                 \
+  F(int, OSRIsGeocentric, (GdalHandle crs))                                                                 \
+  F(double, OSRGetLinearUnits, (GdalHandle crs, char** name))                                               \
+  F(int, OSRIsSameEx, (GdalHandle crs, GdalHandle other, const char* const* options))                       \
+  F(GdalHandle, OCTNewCoordinateTransformation, (GdalHandle from, GdalHandle to))                           \
+  F(void, OCTDestroyCoordinateTransformation, (GdalHandle transformation))                                  \
   F(int, OCTTransform, (GdalHandle transformation, int count, double* x, double* y, double* z))
 
 struct GdalApi {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "core/atomic_file.hpp"
 #include "io/rasters/crs.hpp"
@@ -23,6 +25,7 @@ constexpr int kMaskPerDataset = 0x02, kMaskAlpha = 0x04;
 constexpr int kFailure = 3;  // CPLErr
 
 constexpr int kBlock = 256;
+constexpr double kMissingByte = 255;
 constexpr double kLargestBlock = double{1 << 29};
 
 // A dataset with its first error as an InputError. GDAL's datasets may be used by one thread at a time.
@@ -184,8 +187,12 @@ class GdalReader : public RasterReader {
 
 class GdalWriter : public RasterWriter {
  public:
-  GdalWriter(const fs::path& path, const RasterGrid& grid)
-      : api_(require_gdal(path.string())), path_(path), grid_(grid), dataset_(api_, create()) {
+  GdalWriter(const fs::path& path, const RasterGrid& grid, const RasterLabels& labels)
+      : api_(require_gdal(path.string())),
+        path_(path),
+        grid_(grid),
+        bytes_(labels.bytes),
+        dataset_(api_, create()) {
     const GdalQuiet quiet(api_);
     band_ = api_.GDALGetRasterBand(dataset_.handle(), 1);
     bool ok = true;
@@ -195,17 +202,29 @@ class GdalWriter : public RasterWriter {
     }
     if (!grid.crs_wkt.empty())
       ok = ok && api_.GDALSetProjection(dataset_.handle(), grid.crs_wkt.c_str()) == 0;
-    ok = ok && api_.GDALSetRasterNoDataValue(band_, std::numeric_limits<double>::quiet_NaN()) == 0;
+    ok = ok && api_.GDALSetRasterNoDataValue(
+                   band_, bytes_ ? kMissingByte : std::numeric_limits<double>::quiet_NaN()) == 0;
     if (!ok) fail(quiet.message("GDAL cannot set the georeference"));
+    if (!labels.title.empty()) api_.GDALSetDescription(band_, labels.title.c_str());
+    if (!labels.unit.empty()) api_.GDALSetRasterUnitType(band_, labels.unit.c_str());
+    for (const auto& [name, value] : labels.facts)
+      api_.GDALSetMetadataItem(dataset_.handle(), name.c_str(), value.c_str(), nullptr);
   }
   void write(int64_t row, int64_t col, int64_t rows, int64_t cols, const float* values) override {
     grid_.check_window(row, col, rows, cols);
     const std::lock_guard lock(mutex_);
     const GdalQuiet quiet(api_);
     const int h = int(rows), w = int(cols);
+    std::vector<uint8_t> whole;
+    const void* cells = values;
+    if (bytes_) {
+      for (const float v : std::span(values, size_t(rows * cols)))
+        whole.push_back(std::isnan(v) ? uint8_t(kMissingByte) : uint8_t(v));
+      cells = whole.data();
+    }
     // GDAL only reads what it writes.
-    if (api_.GDALRasterIO(band_, 1, int(col), int(row), w, h, const_cast<float*>(values), w, h, kFloat32, 0,
-                          0) != 0)
+    if (api_.GDALRasterIO(band_, 1, int(col), int(row), w, h, const_cast<void*>(cells), w, h,
+                          bytes_ ? kByte : kFloat32, 0, 0) != 0)
       fail(quiet.message("GDAL cannot write its cells"));
   }
   void commit() override {
@@ -225,14 +244,12 @@ class GdalWriter : public RasterWriter {
     constexpr int64_t kMost = std::numeric_limits<int>::max();
     if (grid_.rows > kMost || grid_.cols > kMost) fail("a GeoTIFF holds 1 to 2^31-1 rows and columns");
     const bool tiled = grid_.rows >= kBlock && grid_.cols >= kBlock;
-    const char* options[] = {"COMPRESS=DEFLATE",
-                             "PREDICTOR=3",
-                             "BIGTIFF=IF_SAFER",
-                             "NUM_THREADS=ALL_CPUS",
-                             tiled ? "TILED=YES" : "TILED=NO",
-                             nullptr};
-    const GdalHandle handle = api_.GDALCreate(driver, path_.temporary().c_str(), int(grid_.cols),
-                                              int(grid_.rows), 1, kFloat32, const_cast<char**>(options));
+    const char* options[] = {
+        "COMPRESS=DEFLATE",     bytes_ ? "PREDICTOR=1" : "PREDICTOR=3", "BIGTIFF=IF_SAFER",
+        "NUM_THREADS=ALL_CPUS", tiled ? "TILED=YES" : "TILED=NO",       nullptr};
+    const GdalHandle handle =
+        api_.GDALCreate(driver, path_.temporary().c_str(), int(grid_.cols), int(grid_.rows), 1,
+                        bytes_ ? kByte : kFloat32, const_cast<char**>(options));
     if (!handle) fail(quiet.message("GDAL cannot create it"));
     return handle;
   }
@@ -240,6 +257,7 @@ class GdalWriter : public RasterWriter {
   const GdalApi& api_;
   AtomicPath path_;
   const RasterGrid grid_;
+  const bool bytes_;
   Dataset dataset_;
   GdalHandle band_ = nullptr;
   std::mutex mutex_;
@@ -250,8 +268,9 @@ class GdalWriter : public RasterWriter {
 std::unique_ptr<RasterReader> open_gdal_reader(const fs::path& path, const RasterReadOptions& options) {
   return std::make_unique<GdalReader>(path, options);
 }
-std::unique_ptr<RasterWriter> create_gdal_writer(const fs::path& path, const RasterGrid& grid) {
-  return std::make_unique<GdalWriter>(path, grid);
+std::unique_ptr<RasterWriter> create_gdal_writer(const fs::path& path, const RasterGrid& grid,
+                                                 const RasterLabels& labels) {
+  return std::make_unique<GdalWriter>(path, grid, labels);
 }
 
 }  // namespace lockstep::io

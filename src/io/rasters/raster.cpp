@@ -184,12 +184,17 @@ Raster read_raster(const fs::path& path, const RasterReadOptions& options) {
 }
 
 std::unique_ptr<RasterWriter> RasterWriter::create(const fs::path& path, const RasterGrid& grid) {
+  return create_labelled_raster(path, grid, {});
+}
+
+std::unique_ptr<RasterWriter> create_labelled_raster(const fs::path& path, const RasterGrid& grid,
+                                                     const RasterLabels& labels) {
   if (grid.rows < 1 || grid.cols < 1) {
     throw InternalError(fmt::format("{} x {} cells", grid.rows, grid.cols), path.string(),
                         "a raster with cells");
   }
   if (is_npy(path)) return std::make_unique<NpyWriter>(path, grid);
-  return create_gdal_writer(path, grid);
+  return create_gdal_writer(path, grid, labels);
 }
 
 void write_raster(const fs::path& path, const RasterGrid& grid, const Array& values) {

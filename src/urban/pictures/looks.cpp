@@ -19,7 +19,7 @@ std::vector<NamedLook> wall_looks() {
 
 std::vector<NamedLook> shadow_looks(bool walls) {
   const auto states = [](const std::string& title, std::vector<io::MapClass> classes) {
-    return Look{title, "", io::ColorMap::light, 0.0, 1.0, false, std::move(classes)};
+    return Look{title, "", io::ColorMap::light, 0.0, 1.0, false, std::move(classes), true};
   };
   const std::vector<io::MapClass> sun_and_shade = {{1, "sun", sun_ink()}, {0, "shade", shade_ink()}};
   std::vector<NamedLook> looks = {

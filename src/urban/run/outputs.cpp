@@ -9,6 +9,7 @@
 
 #include "core/log.hpp"
 #include "lockstep/error.hpp"
+#include "urban/run/program.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -69,7 +70,21 @@ Outputs::Outputs(const OutputOptions& options, const io::RasterGrid& grid, std::
     : options_(options), grid_(grid), grids_(std::move(grids)), lock_(hold(options)) {
   facts_.crs = io::crs_title(grid.crs_wkt);
   facts_.north_is_up = true;  // as azimuths are counted, with a georeference or without
-  for (const NamedLook& named : grids_) writers_.push_back(io::RasterWriter::create(file(named.name), grid));
+  open_files();
+}
+
+void Outputs::open_files() {
+  writers_.clear();
+  for (const NamedLook& named : grids_) {
+    io::RasterLabels labels{named.look.title, named.look.unit, {{"TIFFTAG_SOFTWARE", program()}}};
+    labels.bytes = named.look.bytes;
+    if (!facts_.date.empty()) labels.facts.push_back({"LOCKSTEP_TIME", facts_.date});
+    if (facts_.sun) {
+      labels.facts.push_back({"LOCKSTEP_SUN_AZIMUTH", fmt::format("{:.6g}", facts_.sun->azimuth_deg)});
+      labels.facts.push_back({"LOCKSTEP_SUN_ALTITUDE", fmt::format("{:.6g}", facts_.sun->altitude_deg)});
+    }
+    writers_.push_back(io::create_labelled_raster(file(named.name), grid_, labels));
+  }
 }
 
 fs::path Outputs::file(std::string_view name) const {
@@ -89,6 +104,7 @@ void Outputs::take(size_t k, std::span<const float> values) {
 void Outputs::set_moment(const std::string& date, const io::MapSun& sun) {
   facts_.date = date;
   facts_.sun = sun;
+  open_files();
 }
 
 std::vector<float> Outputs::read(std::string_view name) const {

@@ -10,7 +10,7 @@
 
 #include "core/folder_lock.hpp"
 #include "io/pictures/map_picture.hpp"
-#include "io/rasters/raster.hpp"
+#include "io/rasters/raster_labels.hpp"
 #include "lockstep/urban.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
@@ -23,6 +23,7 @@ struct Look {
   std::optional<double> minimum, maximum;
   bool hide_zero = false;
   std::vector<io::MapClass> classes = {};  ///< of grids with few states
+  bool bytes = false;                      ///< whole numbers, which a GeoTIFF holds as bytes
 };
 
 struct NamedLook {
@@ -43,7 +44,7 @@ class Outputs {
   void take(const Tile& tile, const TileResult& result);
   /// The whole of grid k.
   void take(size_t k, std::span<const float> values);
-  /// Time and sun for the pictures.
+  /// Time and sun, for pictures and GeoTIFFs; before anything is taken.
   void set_moment(const std::string& date, const io::MapSun& sun);
   /// Puts the grids in place, reads them back for their ranges and draws them over `relief` (m; empty: none).
   std::vector<OutputGrid> commit(const std::vector<float>& relief, double pixel_size_m);
@@ -61,6 +62,7 @@ class Outputs {
   static bool drawable(const io::RasterGrid& grid);
 
  private:
+  void open_files();
   OutputGrid describe(const NamedLook& grid, const std::vector<float>& relief, double pixel_size_m) const;
 
   const OutputOptions options_;

@@ -1,0 +1,27 @@
+// Sky view factors as UMEP and SOLWEIG exchange them: svfs.zip, shadowmats.npz, SkyViewFactor.tif.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "lockstep/urban.hpp"
+
+namespace lockstep::urban {
+
+struct UmepExchange {
+  int64_t rows = 0, cols = 0;
+  int patches = 0;  ///< of the sky states; 0: there were none
+  std::vector<std::filesystem::path> files;
+};
+
+/// From the grids of `urban svf` (and its sky_states.npz where that is there) in `from`: `to`/svfs.zip, shadowmats.npz,
+/// and SkyViewFactor.tif, svf − (1 − svf_veg)(1 − transmissivity), the total with plants that let light pass. Throws
+/// InputError for grids that are missing or differ in size, and where GDAL is absent.
+UmepExchange to_umep(const std::filesystem::path& from, const std::filesystem::path& to,
+                     double transmissivity);
+
+/// The other way: `zip` and shadowmats.npz beside it, where that is there, become what `urban svf --save-patches` writes.
+/// Grids of plants that the archive has not are 1. Throws InputError for what is no such archive.
+UmepExchange from_umep(const std::filesystem::path& zip, const std::filesystem::path& to, GridFormat format);
+
+}  // namespace lockstep::urban
