@@ -17,6 +17,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,9 @@ struct Field {
 };
 
 struct Plan;
+
+/// Levels -1, 0, +1 of fields by name; rows of all fields under the empty name.
+using FieldBuffers = std::map<std::string, std::array<Buffer, 3>>;
 
 /// Residuals as expressions over fields and difference operators. A cheap handle; frozen once a Loss is made
 /// of it.
@@ -195,6 +199,8 @@ struct Inputs {
   /// Grids of one mesh, one after the other in every array: (members, nz, ny, nx), (members * components, nz,
   /// ny, nx), rows and masks alike. One launch takes them all; the loss is their mean.
   int64_t members = 1;
+  /// Where gradients are to stand, shaped as the fields; those that are wanted and not given are allocated.
+  FieldBuffers gradients;
 };
 
 /// Data of T time levels: for each field T arrays, shaped as those of Inputs, or T arrays of rows.
@@ -236,6 +242,13 @@ class BoundLoss {
   std::vector<double> terms() const;
   const std::vector<std::string>& term_names() const;
   double loss() const;
+  /// Launches what computes the loss into `value` (1), f32 or f64; nothing waits.
+  void loss_into(const Buffer& value) const;
+  /// The same loss on other arrays of the storage, the shapes and the alignment (to 16 bytes) of those it was bound to;
+  /// what is not given stays. Traces, compiles and allocates nothing. Scratch memory is shared: runs of the two must
+  /// follow one another on the device. Throws InputError for another size or storage and UnsupportedError for
+  /// trajectories and several members.
+  BoundLoss rebind(const FieldBuffers& fields, const FieldBuffers& gradients, const Buffer& mask = {}) const;
   /// Gradient of a field at a level, of the field's storage and the shape it was given in. Empty where not
   /// asked for.
   Buffer gradient(std::string_view field, int level) const;
@@ -301,5 +314,11 @@ class Loss {
  private:
   std::shared_ptr<State> state_;
 };
+
+/// Multiplies arrays of one storage by seed / scale in place, where `seed` (1), f32 or f64, lies on the device: the
+/// chain rule behind a loss whose gradients were computed with the seed `scale`. Where the quotient is 1 nothing is read
+/// or written. Products of f16 and bf16 are taken in f32.
+void scale_gradients(const Device& device, std::span<const Buffer> arrays, const Buffer& seed,
+                     double scale = 1);
 
 }  // namespace lockstep::pde

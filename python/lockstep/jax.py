@@ -1,7 +1,7 @@
 """Losses of lockstep.pde as functions of JAX arrays, under `jit`, `grad` and `vmap`.
 
 The loss is a custom_vjp whose values come from the engine by the XLA FFI: a compiled program calls it without Python, on
-its own memory, on the CPU or on CUDA (in the order of XLA's stream; the host waits for the loss). With `device` given, or
+its own memory, on the CPU or on CUDA (in the order of XLA's stream; nothing waits for the device). With `device` given, or
 where this JAX has no `jax.ffi`, the call goes through the host by `jax.pure_callback`.
 """
 import functools
@@ -87,13 +87,14 @@ def _with_gradients(value, value_and_gradients):
 def _compiled(loss, present, parameters, mask, _):
     _register()
     fields = [(name, loss.system._core.components(name)) for name in loss.system.fields]
+    used = "".join("1" if one else "0" for name in loss.system.fields for one in loss.system._core.used(name))
     held = None if mask is None else np.ascontiguousarray(np.broadcast_to(mask.value, loss.mesh.shape))
     numbers = {}  # a mask has the type of the fields
 
     def number_of(dtype):
         if dtype not in numbers:
             own = None if held is None else held.astype(np.float64 if dtype == np.float64 else np.float32)
-            numbers[dtype] = _core.xla_loss(loss._core, fields, present, dict(parameters), own)
+            numbers[dtype] = _core.xla_loss(loss._core, fields, present, used, dict(parameters), own)
         return np.int64(numbers[dtype])
 
     def call(arrays, shapes):

@@ -9,6 +9,7 @@
 The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals, rho the term's robust loss.
 """
 import os
+import tempfile
 
 import numpy as np
 
@@ -353,6 +354,49 @@ def bundle(file, *, device=None, **options):
 def sketch(file, *, device=None, **options):
     """A sketch of constraints (TOML), as `lockstep solve sketch`: allow_conflicts, out, plot and the options of minimize."""
     return _command("sketch", file, device, options)
+
+
+def mesh_energies():
+    """Names of the energies of `mesh`; docs/mesh.md has their formulas."""
+    return _core.mesh_energies()
+
+
+def mesh(shape, *, energy, fix=None, handles=None, out=None, device=None, **options):
+    """An energy of a triangle mesh minimised, as `lockstep solve mesh`; gives what the program tells with "positions" (n, 3)
+    and "triangles" (m, 3) of the mesh found.
+
+    shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4", "grid:20x30",
+    "bar:6x36". fix: vertices that stay, by their numbers or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)},
+    or a text. Options: attach, stiffness, bend, gravity, rest_scale, seed, repair, loss, picture with color, view, up, width,
+    edges, smooth and compare, plot, and those of minimize.
+    """
+    if fix is not None and not isinstance(fix, str):
+        fix = ",".join(str(int(v)) for v in fix)
+    if isinstance(handles, dict):
+        handles = ";".join(f"{int(v)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())
+    with tempfile.TemporaryDirectory() as folder:
+        if not isinstance(shape, (str, os.PathLike)):
+            shape = _mesh_file(*shape, os.path.join(folder, "given.obj"))
+        written = os.fspath(out) if out is not None else os.path.join(folder, "found.obj")
+        device = chosen(device)
+        given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items() if v is not None}
+        found = Summary(_core.solve_mesh(device._core, {"mesh": os.fspath(shape), "energy": energy, "fix": fix or "",
+                                                        "handles": handles or "", "out": written, **given}))
+        warn_fallbacks(device)
+        found["positions"], found["triangles"] = read_mesh(written)
+    if out is None:
+        found["files"] = {k: v for k, v in dict(found.get("files", {})).items() if k != "out"}
+    return found
+
+
+def _mesh_file(vertices, triangles, path):
+    vertices, faces = _numbers(vertices, "mesh, vertices", 3), np.asarray(triangles)
+    if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
+        raise InputError(f"triangles {faces.dtype} of shape {faces.shape}", "lockstep.solve.mesh", "whole numbers (m, 3)")
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines("v %r %r %r\n" % tuple(v) for v in vertices.tolist())
+        file.writelines("f %d %d %d\n" % tuple(f) for f in (faces.astype(np.int64) + 1).tolist())
+    return path
 
 
 def read_mesh(file):

@@ -1,36 +1,130 @@
 """Losses of lockstep.pde as functions of PyTorch tensors: exact gradients, on the tensors' device, without copies.
 
 The loss is computed together with all gradients in the forward pass; the backward pass scales them. Work is ordered
-with torch's current stream. Tensors: f32, f64, f16 or bf16 on the CPU or one CUDA device, contiguous along x.
+with torch's current stream, and nothing waits for the device. Tensors: f32, f64, f16 or bf16 on the CPU or one CUDA
+device, contiguous.
 """
+import collections
+
 import torch
 
-from . import pde
+from . import _core, pde
 from ._array import asarray
+from ._device import Device
 from ._errors import InputError
+
+_NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
+_KEPT = 8  # prepared calls of a loss
 
 
 def _detached(tensor):
     return tensor.detach() if isinstance(tensor, torch.Tensor) else tensor
 
 
+class _Call:
+    """A loss prepared for tensors of one type, device and layout, with gradients by some of them."""
+
+    def __init__(self, loss, tensors, wanted, mask, parameters, path, scale):
+        like = _first(tensors)
+        self.names = list(loss.system.fields)
+        self.device = Device("cpu" if like.device.type == "cpu" else f"cuda:{like.device.index or 0}")
+        fields = {name: tensors[3 * k:3 * k + 3] for k, name in enumerate(self.names)}
+        loss._arrays({n: [_detached(t) for t in row] for n, row in fields.items()}, self.device)  # checks them
+        _check_mask(loss, mask, like, self.device)
+        used = [one for name in self.names for one in loss.system._core.used(name)]
+        self.slots = [k for k, t in enumerate(tensors) if t is not None]
+        self.wanted = [wanted[k] and used[k] for k in self.slots]
+        self.value = torch.float64 if like.dtype == torch.float64 else torch.float32
+        self.cuda, self.storage = like.device.type == "cuda", _NAMES[like.dtype]
+        asked = [self.slots[k] for k, one in enumerate(self.wanted) if one]
+        levels = {k % 3 for k in asked}
+        gradients = "none" if not asked else "t1" if levels == {1} else "all" if 0 in levels else "t1t2"
+        slots = [(self.names[k // 3], k % 3 - 1, list(loss._shape(self.names[k // 3])), one)
+                 for k, one in zip(self.slots, self.wanted)]
+        only = sorted({self.names[k // 3] for k in asked})
+        self.core = _core.LossCall(loss._core, self.device._core, self.storage, slots, parameters, scale, gradients, path, only)
+
+    def __call__(self, tensors, mask):
+        """(loss, [gradient of each tensor, or None]), as the device will have them."""
+        given = [tensors[k] for k in self.slots]
+        if not all(t.is_contiguous() for t in given):
+            bad = next(k for k in self.slots if not tensors[k].is_contiguous())
+            raise InputError(f"a tensor of strides {tuple(tensors[bad].stride())}",
+                             f"field {self.names[bad // 3]}, level {bad % 3 - 1:+d}", "a contiguous one")
+        like = given[0]
+        value = torch.empty((), dtype=self.value, device=like.device)
+        gradients = [torch.empty_like(t) if one else None for t, one in zip(given, self.wanted)]
+        self.core.run([t.data_ptr() for t in given], [0 if g is None else g.data_ptr() for g in gradients],
+                      0 if mask is None else mask.data_ptr(), value.data_ptr(), self.value == torch.float64, _stream(like))
+        found = iter(gradients)
+        return value, [None if t is None else next(found) for t in tensors]
+
+
+def _first(tensors):
+    return next(t for t in tensors if t is not None)
+
+
+def _stream(tensor):
+    """The handle of torch's current stream of the tensor's device; None on the CPU."""
+    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
+
+
+def _check_mask(loss, mask, like, device):
+    if mask is None:
+        return
+    if mask.dtype != like.dtype or mask.device != like.device or not mask.is_contiguous():
+        raise InputError(f"{mask.dtype} on {mask.device}", "lockstep.torch, argument mask",
+                         f"{like.dtype} on {like.device}, contiguous")
+    loss._mask(mask.detach(), device)
+
+
+def _call_of(loss, tensors, wanted, mask, parameters, path, scale):
+    """The call that was prepared for such tensors, or a new one."""
+    kept = loss.__dict__.setdefault("_torch_calls", collections.OrderedDict())
+    like = _first(tensors)
+    key = (like.dtype, like.device, tuple(None if t is None else t.shape for t in tensors), tuple(wanted),
+           None if mask is None else (mask.dtype, mask.device, mask.shape, mask.is_contiguous()),
+           tuple(sorted(parameters.items())), path, scale)
+    found = kept.get(key)
+    if found is None:
+        found = kept[key] = _Call(loss, tensors, wanted, mask, parameters, path, scale)
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+    return found
+
+
 class _PdeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, evaluate, scale, *tensors):
-        ctx.scale = scale
-        value, gradients = evaluate([_detached(t) for t in tensors])
-        like = next(t for t in tensors if isinstance(t, torch.Tensor))
-        ctx.save_for_backward(*[_tensor_of(g, t) for g, t in zip(gradients, tensors) if g is not None])
+    def forward(ctx, call, scale, mask, *tensors):
+        value, gradients = call([_detached(t) for t in tensors], mask)
+        ctx.call, ctx.scale = call, scale
+        ctx.save_for_backward(*[g for g in gradients if g is not None])
         ctx.present = [g is not None for g in gradients]
-        kind = like.dtype if like.dtype == torch.float64 else torch.float32
-        return torch.tensor(value, dtype=kind, device=like.device)
+        return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, seed):
-        saved = iter(ctx.saved_tensors)
-        found = [next(saved) if present else None for present in ctx.present]
-        return (None, None, *[None if g is None else _times(g, seed / ctx.scale) for g in found])
+        found = _scaled(ctx.call, ctx.saved_tensors, seed, ctx.scale)
+        given = iter(found)
+        return (None, None, None, *[next(given) if present else None for present in ctx.present])
+
+
+def _scaled(call, gradients, seed, scale):
+    """Gradients times the derivative of what follows: in place where nobody asks for them again, and where that is 1
+    not touched."""
+    if not gradients or _is_kept():
+        return [_times(g, seed / scale) for g in gradients]
+    seed = seed.to(call.value).contiguous()
+    _core.scale_gradients(call.device._core, [(g.data_ptr(), g.numel()) for g in gradients], call.storage, seed.data_ptr(),
+                          "f64" if call.value == torch.float64 else "f32", scale, _stream(seed))
+    return gradients
+
+
+def _is_kept():
+    """Whether the graph of this backward pass is used again; True where this torch does not tell."""
+    tell = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return True if tell is None else tell()
 
 
 def _times(gradient, seed):
@@ -38,21 +132,6 @@ def _times(gradient, seed):
     if gradient.dtype in (torch.float16, torch.bfloat16):
         return (gradient.float() * seed.float()).to(gradient.dtype)
     return gradient * seed.to(gradient.dtype)
-
-
-def _tensor_of(gradient, like):
-    """A lockstep array as a tensor that shares its memory, shaped as the input."""
-    if gradient.dtype.name == "bf16" or like.device.type == "cuda" or not hasattr(torch, "from_numpy"):
-        found = torch.utils.dlpack.from_dlpack(_capsule(gradient, like))
-    else:
-        found = torch.from_numpy(gradient.numpy())
-    return found.reshape(like.shape)
-
-
-def _capsule(gradient, like):
-    if like.device.type != "cuda":
-        return gradient.__dlpack__()
-    return gradient.__dlpack__(stream=torch.cuda.current_stream(like.device).cuda_stream or 1)
 
 
 # ── torch.compile: an operation of torch.library, which a compiled graph keeps whole ──
@@ -71,13 +150,10 @@ def _evaluate_op(number, tensors, mask, present, names, values, path, scale):
     """(loss, gradients of the tensors that are present) as tensors of torch's own."""
     loss, given = _registered[number], iter(tensors)
     flat = [next(given) if one == "1" else None for one in present]
-    fields = {name: flat[3 * k:3 * k + 3] for k, name in enumerate(loss.system.fields)}
-    value, gradients = loss.value_and_gradients(fields, parameters=dict(zip(names.split(",") if names else (), values)),
-                                                mask=mask, path=path, seed=scale)
-    found = [g for name in fields for g in gradients[name]]
-    kind = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
-    return [torch.tensor(value, dtype=kind, device=tensors[0].device),
-            *[torch.zeros_like(t) if g is None else _tensor_of(g, t) for g, t in zip(found, flat) if t is not None]]
+    parameters = dict(zip(names.split(",") if names else (), values))
+    call = _call_of(loss, flat, [True] * len(flat), mask, parameters, path, scale)
+    value, gradients = call(flat, mask)
+    return [value, *[torch.zeros_like(t) if g is None else g for g, t in zip(gradients, flat) if t is not None]]
 
 
 def _make_op():
@@ -144,19 +220,11 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_s
                          f"{3 * len(names)}: levels -1, 0, +1 of {', '.join(names)}")
     labels = [f"{name} at level {level:+d}" for name in names for level in (-1, 0, 1)]
     _check(tensors, labels)
-    wanted = any(t is not None and t.requires_grad for t in tensors)
-
-    def evaluate(given):
-        fields = {name: given[3 * k:3 * k + 3] for k, name in enumerate(names)}
-        options = dict(parameters=parameters, mask=_detached(mask), path=path)
-        if not wanted:
-            return loss(fields, **options), [None] * len(given)
-        value, gradients = loss.value_and_gradients(fields, seed=float(gradient_scale), **options)
-        flat = [g for name in names for g in gradients[name]]
-        return value, [g if t is not None and t.requires_grad else None for g, t in zip(flat, tensors)]
-
+    wanted = [t is not None and t.requires_grad and torch.is_grad_enabled() for t in tensors]
+    mask = None if mask is None else torch.as_tensor(mask).detach()
+    call = _call_of(loss, tensors, wanted, mask, dict(parameters or {}), path, float(gradient_scale))
     _number_of(loss)
-    return _PdeLoss.apply(evaluate, float(gradient_scale), *tensors)
+    return _PdeLoss.apply(call, float(gradient_scale), mask, *tensors)
 
 
 def _loss_of(system, shape, spacing, dt, boundary, order):

@@ -55,6 +55,10 @@ auto freely(F work) {
   return work();
 }
 
+/// Options of a loss by their names: gradients "all", "t1", "t1t2" or "none"; a path; fields whose gradients are wanted.
+pde::LossOptions loss_options(const std::string& gradients, const std::string& path,
+                              const std::vector<std::string>& wanted);
+
 void bind_devices(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_kernels(nb::module_& module);
@@ -68,5 +72,6 @@ void bind_flow(nb::module_& module);
 void bind_forecast(nb::module_& module);
 void bind_cases(nb::module_& module);
 void bind_xla(nb::module_& module);
+void bind_loss_call(nb::module_& module);
 
 }  // namespace lockstep::python

@@ -221,7 +221,15 @@ void bind_solver(nb::module_& module) {
              const Array array = array_of(w, "lockstep.flow.Simulation, argument vorticity");
              freely([&] { s.set_vorticity(array); });
            })
-      .def("advance", &Solver::advance, Free())
+      .def("advance",
+           [](Solver& s, int64_t steps) {
+             constexpr int64_t kAtOnce = 10;  // between looks at Ctrl-C
+             for (; steps > kAtOnce; steps -= kAtOnce) {
+               freely([&] { s.advance(kAtOnce); });
+               if (PyErr_CheckSignals() != 0) throw nb::python_error();
+             }
+             freely([&] { s.advance(steps); });
+           })
       .def("set_end", &Solver::set_end)
       .def("vorticity", [](const Solver& s) { return to_numpy(freely([&] { return s.vorticity(); })); })
       .def(

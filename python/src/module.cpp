@@ -41,4 +41,5 @@ NB_MODULE(_core, module) {
   bind_forecast(module);
   bind_cases(module);
   bind_xla(module);
+  bind_loss_call(module);
 }

@@ -1,6 +1,7 @@
 // Losses of partial differential equations on a device's buffers.
 #include "keywords.hpp"
 #include "lockstep/pde/examples.hpp"
+#include "pde/kernels/plan.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -56,15 +57,6 @@ pde::Mesh mesh_of(const std::array<int64_t, 3>& cells, const std::array<double, 
   if (!boundary.empty()) mesh.boundary = pde::Boundary::parse(boundary);
   mesh.order = order;
   return mesh;
-}
-
-pde::LossOptions loss_options(const std::string& gradients, const std::string& path,
-                              const std::vector<std::string>& wanted) {
-  pde::LossOptions options;
-  options.gradients = gradients_of(gradients);
-  options.path = path_of(path);
-  options.wanted = wanted;
-  return options;
 }
 
 /// {field: buffers of the levels -1, 0, +1, None where there is none}.
@@ -141,6 +133,12 @@ void bind_system(nb::module_& module) {
       .def("advect", &System::advect)
       .def("residual", &System::residual)
       .def("components", [](const System& s, const std::string& field) { return s.components(field); })
+      .def("used",
+           [](const System& s, const std::string& field) {
+             for (const pde::FieldInfo& f : s.plan()->fields)
+               if (f.name == field) return std::vector<bool>{f.used[0], f.used[1], f.used[2]};
+             throw InputError("unknown field " + field, "pde system", "a field of the system");
+           })
       .def_prop_ro("dimensions", &System::dimensions);
   module.def("transport", [](int dimensions, const std::map<std::string, double>& options) {
     pde::TransportOptions t;
@@ -175,6 +173,15 @@ void bind_system(nb::module_& module) {
 }
 
 }  // namespace
+
+pde::LossOptions loss_options(const std::string& gradients, const std::string& path,
+                              const std::vector<std::string>& wanted) {
+  pde::LossOptions options;
+  options.gradients = gradients_of(gradients);
+  options.path = path_of(path);
+  options.wanted = wanted;
+  return options;
+}
 
 void bind_pde(nb::module_& module) {
   bind_system(module);

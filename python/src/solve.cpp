@@ -266,7 +266,41 @@ void take_loss(Keywords& k, RobustLoss& loss) {
   k.take("loss", text);
   if (!text.empty()) loss = parse_robust_loss(text);
 }
+void take_picture(Keywords& k, MeshPictureRun& o) {
+  k.take("picture", o.file).take("width", o.width).take("edges", o.edges).take("smooth", o.smooth);
+  k.take("compare", o.compare);
+  k.choose("color", o.color,
+           {{"plain", MeshColor::plain},
+            {"displacement", MeshColor::displacement},
+            {"curvature", MeshColor::curvature}});
+  k.choose("up", o.up, {{"x", UpAxis::x}, {"y", UpAxis::y}, {"z", UpAxis::z}});
+  std::vector<double> view;
+  k.take("view", view);
+  if (view.empty()) return;
+  if (view.size() != 3)
+    throw InputError(std::to_string(view.size()) + " numbers", "lockstep.solve.mesh, argument view", "3");
+  o.view = {view[0], view[1], view[2]};
+}
+
+nb::object mesh_run(OpenDevice& open, const nb::dict& given) {
+  Keywords k(given, "lockstep.solve.mesh");
+  MeshRun o;
+  take_options(k, o.options);
+  if (k.has("method")) o.method = o.options.method;
+  if (k.has("max_iterations")) o.iterations = o.options.max_iterations;
+  k.take("mesh", o.mesh).take("energy", o.energy).take("fix", o.fix).take("handles", o.handles);
+  k.take("attach", o.attach).take("stiffness", o.stiffness).take("bend", o.bend).take("gravity", o.gravity);
+  k.take("rest_scale", o.rest_scale).take("seed", o.seed).take("repair", o.repair).take("out", o.out);
+  k.take("plot", o.plot);
+  take_loss(k, o.loss);
+  take_picture(k, o.picture);
+  k.done();
+  return from_json(freely([&] { return to_json(run(*open.context, o)); }));
+}
+
 void bind_runs(nb::module_& module) {
+  module.def("solve_mesh", &mesh_run);
+  module.def("mesh_energies", &mesh_energies);
   bind_run<FitRun>(module, "solve_fit", [](Keywords& k, FitRun& o) {
     k.take("model", o.model).take("y", o.y).take("sigma", o.sigma).take("x", o.x).take("initial", o.initial);
     k.take("bounds", o.bounds).take("picture", o.picture);

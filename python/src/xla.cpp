@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "keywords.hpp"
+#include "loss_call.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -117,12 +118,54 @@ Storage storage_of_xla(int type) {
 // ── losses by their numbers ──
 
 struct XlaLoss {
+  XlaLoss(pde::Loss l, std::vector<std::pair<std::string, int>> f, std::string given, std::string mentioned,
+          std::map<std::string, double> p)
+      : loss(std::move(l)),
+        fields(std::move(f)),
+        present(std::move(given)),
+        used(std::move(mentioned)),
+        parameters(std::move(p)) {}
+
   pde::Loss loss;
   std::vector<std::pair<std::string, int>> fields;  // with their components
-  std::string present;                              // a digit for each field and level: 1 where it is given
-  std::map<std::string, double> parameters;
+  std::string present, used;                        // a digit for each field and level: 1 where it is
+  std::map<std::string, double> parameters;         // given, and where a residual mentions it
   std::optional<Array> mask;
+
+  /// The loss on a device for arrays of a storage, with or without gradients, and the mask there.
+  struct Ready {
+    std::unique_ptr<LossCall> call;
+    Buffer mask;
+  };
+  const Ready& ready(const Device& device, Storage storage, bool gradients) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::tuple<std::string, Storage, bool>, Ready> ready_;
 };
+
+const XlaLoss::Ready& XlaLoss::ready(const Device& device, Storage storage, bool gradients) const {
+  const std::lock_guard lock(mutex_);
+  Ready& found = ready_[{device.info().name, storage, gradients}];
+  if (found.call) return found;
+  const auto& cells = loss.mesh().cells;
+  LossCall::Form form;
+  form.storage = storage;
+  form.parameters = parameters;
+  form.options.gradients = gradients ? pde::Gradients::all : pde::Gradients::none;
+  for (size_t slot = 0; slot < present.size(); ++slot) {
+    if (present[slot] != '1') continue;
+    const auto& [name, components] = fields[slot / 3];
+    form.slots.push_back({name, int(slot % 3) - 1,
+                          components == 1 ? Shape{cells[2], cells[1], cells[0]}
+                                          : Shape{components, cells[2], cells[1], cells[0]},
+                          gradients && used[slot] == '1'});
+  }
+  if (mask) found.mask = device.upload(*mask);
+  found.call = std::make_unique<LossCall>(loss, device, std::move(form));
+  return found;
+}
+
 std::mutex losses_mutex;
 std::vector<std::shared_ptr<const XlaLoss>>& losses() {
   static auto* const all = new std::vector<std::shared_ptr<const XlaLoss>>;
@@ -139,62 +182,34 @@ int64_t number_of(const XlaCall& call) {
   throw InputError("a call without its number", "lockstep.jax", "the attribute number, i64");
 }
 
-Buffer wrapped(const Device& device, Storage storage, const Shape& shape, const XlaBuffer& buffer,
-               int64_t first, std::optional<uint64_t> stream) {
-  Foreign foreign;
-  foreign.address = uint64_t(uintptr_t(buffer.data)) + uint64_t(first * size_of(storage));
-  foreign.stream = stream;
-  return device.wrap(storage, shape, foreign);
-}
-
 /// One grid of a batch: fields, levels and gradients at member `member` of the call's buffers.
 void evaluate_member(const XlaCall& call, const XlaLoss& target, const Device& device, int64_t member,
-                     const Buffer& mask, std::optional<uint64_t> stream) {
-  const auto& cells = target.loss.mesh().cells;
+                     std::optional<uint64_t> stream) {
   const bool gradients = call.results.count > 1;
-  pde::Inputs inputs;
-  inputs.parameters = target.parameters;
-  inputs.mask = mask;
-  struct Given {
-    std::string field;
-    int level;
-    Shape shape;
-    Storage storage;
+  const Storage storage = storage_of_xla(call.arguments.at(0).type);
+  const XlaLoss::Ready& ready = target.ready(device, storage, gradients);
+  const auto& slots = ready.call->form().slots;
+  const auto at = [&](const XlaBuffer& buffer, int64_t elements, Storage type) {
+    return uint64_t(uintptr_t(buffer.data)) + uint64_t(member * elements * size_of(type));
   };
-  std::vector<Given> given;
-  for (size_t slot = 0; slot < target.present.size(); ++slot) {
-    if (target.present[slot] != '1') continue;
-    const auto& [name, components] = target.fields[slot / 3];
-    const Shape shape = components == 1 ? Shape{cells[2], cells[1], cells[0]}
-                                        : Shape{components, cells[2], cells[1], cells[0]};
-    const XlaBuffer& from = call.arguments.at(int64_t(given.size()));
-    const Storage storage = storage_of_xla(from.type);
-    inputs.fields[name][slot % 3] = wrapped(device, storage, shape, from, member * shape.elements(), stream);
-    given.push_back({name, int(slot % 3) - 1, shape, storage});
-  }
-  pde::LossOptions options;
-  options.gradients = gradients ? pde::Gradients::all : pde::Gradients::none;
-  const pde::BoundLoss bound = target.loss.bind(device, inputs, options);
-  bound.run();
-  for (size_t k = 0; gradients && k < given.size(); ++k) {
-    const Given& g = given[k];
-    const Buffer to = wrapped(device, g.storage, g.shape, call.results.at(int64_t(k) + 1),
-                              member * g.shape.elements(), stream);
-    const Buffer from = bound.gradient(g.field, g.level);
-    if (from)
-      device.copy(from, to);
+  LossCall::Addresses to;
+  for (size_t k = 0; k < slots.size(); ++k) {
+    const int64_t elements = slots[k].shape.elements();
+    to.fields.push_back(at(call.arguments.at(int64_t(k)), elements, storage));
+    to.gradients.push_back(0);
+    if (!gradients) continue;
+    const uint64_t gradient = at(call.results.at(int64_t(k) + 1), elements, storage);
+    if (slots[k].gradient)
+      to.gradients.back() = gradient;
     else
-      device.clear(to);
+      device.clear(wrap_ordered(device, storage, {elements}, gradient));
   }
   const XlaBuffer& value = call.results.at(0);
-  const double loss = bound.loss();
-  const Storage storage = storage_of_xla(value.type);
-  const Buffer to = wrapped(device, storage, {1}, value, member, stream);
-  const float narrow = float(loss);
-  if (storage == Storage::f64)
-    device.write(to, &loss, sizeof loss);
-  else
-    device.write(to, &narrow, sizeof narrow);
+  to.value_storage = storage_of_xla(value.type);
+  to.value = at(value, 1, to.value_storage);
+  if (ready.mask) to.mask = ready.mask.native();
+  to.stream = stream;
+  ready.call->run(to);
 }
 
 void evaluate_call(const XlaCall& call, const Device& device, std::optional<uint64_t> stream) {
@@ -208,10 +223,8 @@ void evaluate_call(const XlaCall& call, const Device& device, std::optional<uint
     throw InputError(std::to_string(call.arguments.count) + " arrays", "lockstep.jax",
                      std::to_string(wanted));
   const int64_t members = call.results.at(0).elements();
-  Buffer mask;
-  if (target->mask) mask = device.upload(*target->mask);
-  for (int64_t member = 0; member < members; ++member)
-    evaluate_member(call, *target, device, member, mask, stream);
+  if (stream) device.begin_after(*stream);
+  for (int64_t member = 0; member < members; ++member) evaluate_member(call, *target, device, member, stream);
   if (stream)
     device.end_before(*stream);
   else
@@ -263,15 +276,16 @@ void bind_xla(nb::module_& module) {
   module.def(
       "xla_loss",
       [](const pde::Loss& loss, const std::vector<std::pair<std::string, int>>& fields,
-         const std::string& present, const std::map<std::string, double>& parameters,
+         const std::string& present, const std::string& used, const std::map<std::string, double>& parameters,
          const nb::object& mask) {
-        auto target = std::make_shared<XlaLoss>(XlaLoss{loss, fields, present, parameters, {}});
+        auto target = std::make_shared<XlaLoss>(loss, fields, present, used, parameters);
         if (!mask.is_none()) target->mask = array_of(mask, "lockstep.jax, argument mask").copy();
         const std::lock_guard lock(losses_mutex);
         losses().push_back(std::move(target));
         return int64_t(losses().size()) - 1;
       },
-      nb::arg("loss"), nb::arg("fields"), nb::arg("present"), nb::arg("parameters"), nb::arg("mask").none());
+      nb::arg("loss"), nb::arg("fields"), nb::arg("present"), nb::arg("used"), nb::arg("parameters"),
+      nb::arg("mask").none());
 }
 
 }  // namespace lockstep::python

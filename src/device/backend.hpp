@@ -58,6 +58,9 @@ struct Binding {
 
 inline constexpr int kMaxBuffers = 32, kMaxScalars = 64;
 
+/// Foreign::stream of memory whose user orders its work by begin_after and end_before, and keeps it until then.
+inline constexpr NativeStream kOrderedByUser = ~NativeStream(0);
+
 /// One legal dispatch. Axes: 0 = x, the fastest.
 struct Dispatch {
   const Module* module = nullptr;

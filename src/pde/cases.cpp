@@ -9,6 +9,7 @@
 #include "pde/kernels/kernels.hpp"
 #include "pde/kernels/levels.hpp"
 #include "pde/kernels/stream.hpp"
+#include "pde/kernels/value.hpp"
 #include "pde/reference.hpp"
 #include "verify/inputs.hpp"
 
@@ -128,6 +129,9 @@ CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed
                      if (all.empty()) {
                        const double value = bound.loss();
                        all.push_back(Array::of(std::vector<T>{T(value)}));
+                       const Buffer kept = device.allocate<T>({1});
+                       bound.loss_into(kept);
+                       all.push_back(device.download(kept));
                      }
                      return all;
                    }};
@@ -150,7 +154,7 @@ CaseProblem problem(const CaseForm& form, const std::string& size, uint64_t seed
         for (const auto& c : result.gradient.u[l]) u.insert(u.end(), c.begin(), c.end());
         all.push_back(Array::of(u, vectors));
       }
-      if (all.empty()) all.push_back(Array::of(std::vector<T>{result.loss_sigma + result.loss_u}));
+      if (all.empty()) all.assign(2, Array::of(std::vector<T>{result.loss_sigma + result.loss_u}));
       return all;
     };
   }
@@ -220,6 +224,7 @@ Case make_case(const CaseForm& form) {
     {
       const Type sum = form.f64 || form.f64_sums ? Type::f64 : Type::f32;
       list.push_back(total_kernel(sum));
+      if (form.gradients == Gradients::none) list.push_back(value_kernel(*d->plan, sum, kernel.storage));
       if (form.sweep_levels > 0) {
         const TrajectoryPart part{form.sweep_levels, false, false};
         const auto several =
@@ -355,6 +360,55 @@ void add_trajectory_cases(const Add& add) {
        .bench = {"64x64x64", "128x128x128", "256x256x256"}});
 }
 
+/// Two gradients times a seed of 1, which leaves them, and then of 0.3 with the scale 2.
+template <class T>
+Case scale_case(const char* name) {
+  Case c;
+  c.name = name;
+  c.dtype = sizeof(T) == 8 ? "f64" : "f32";
+  c.small = {"1", "1000", "1200000"};
+  c.bench = {"16777216"};
+  c.needs_f64 = sizeof(T) == 8;
+  c.make = [](const std::string& size, uint64_t seed) {
+    const int64_t n = std::stoll(size);
+    const auto values = [=](int k) {
+      return cases::uniform<T>(k ? n : (n + 1) / 2, seed * 100 + uint64_t(k));
+    };
+    CaseProblem p;
+    p.bytes = double(sizeof(T)) * double(n) * 3;
+    p.bind = [=](const Device& device) {
+      std::vector<Buffer> given, arrays;
+      for (int k = 0; k < 2; ++k) {
+        given.push_back(device.upload(values(k)));
+        arrays.push_back(device.allocate<T>(given.back().shape()));
+      }
+      const Buffer one = device.upload(std::vector<T>{1}), other = device.upload(std::vector<T>{T(0.3)});
+      return CaseRun{
+          [=] {
+            for (size_t k = 0; k < 2; ++k) device.copy(given[k], arrays[k]);
+            scale_gradients(device, arrays, one);
+            scale_gradients(device, arrays, other, 2);
+          },
+          [=] { return std::vector<Array>{device.download(arrays[0]), device.download(arrays[1])}; }};
+    };
+    p.reference = [=] {
+      std::vector<Array> all;
+      for (int k = 0; k < 2; ++k) {
+        std::vector<T> v = values(k);
+        for (T& x : v) x *= T(0.3) / T(2);
+        all.push_back(Array::of(v));
+      }
+      return all;
+    };
+    return p;
+  };
+  c.kernels = [] {
+    const Storage storage = sizeof(T) == 8 ? Storage::f64 : Storage::f32;
+    return std::vector<Kernel>{scale_kernel(storage, storage, 2)};
+  };
+  return c;
+}
+
 }  // namespace
 
 void add_pde_cases(CaseRegistry& registry) {
@@ -363,6 +417,8 @@ void add_pde_cases(CaseRegistry& registry) {
   add_fused_cases(add);
   add_two_sweep_cases(add);
   add_trajectory_cases(add);
+  registry.add(scale_case<float>("pde.scale"));
+  registry.add(scale_case<double>("pde.scale.f64"));
 }
 
 }  // namespace lockstep

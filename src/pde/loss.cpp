@@ -68,6 +68,8 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   const double count = double(d->mesh.count()) * double(members);
 
   auto bound = std::make_shared<BoundLoss::State>();
+  bound->loss = state_;
+  bound->fixed = members > 1;
   bound->d = d;
   bound->device = device;
   bound->outputs = outputs;
@@ -78,7 +80,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   Arguments common;
   checked.set_fields(common);
   for (const FieldLevel& o : checked.arrays(outputs)) {
-    bound->gradients.push_back(like(device, checked.given(o)));
+    bound->gradients.push_back(checked.gradient(o));
     if (form.rows) device.clear(bound->gradients.back());  // columns that nothing writes
     common.set(array_name(kGradient, plan, o), checked.as_volume(bound->gradients.back(), o.field_index));
   }
@@ -100,7 +102,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   if (bound->path == Path::fused) {
     FusedShape shape = choose_shape(*d, device, form, outputs, members, options);
     for (const FieldLevel& f : read)
-      if (checked.given(f).offset() % shape.wide != 0) shape.wide = 1;
+      if (!aligned(checked.given(f), shape.wide * size_of(form.storage))) shape.wide = 1;
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, sum, common, bound->totals, members,
                        [&](const std::string& key, const std::function<Kernel()>& make) -> const Kernel& {

@@ -352,6 +352,8 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   const int64_t residuals = int64_t(plan.residuals.size());
   const double norm = t.count / (2 * inputs.seed);
   auto bound = std::make_shared<BoundLoss::State>();
+  bound->loss = state_;
+  bound->fixed = true;
   bound->d = d;
   bound->device = device;
   bound->rows = t.form.rows;

@@ -1,5 +1,6 @@
 """The package as a whole: import, the program, types, error classes."""
 import ast
+import importlib
 import inspect
 import os
 import re
@@ -59,14 +60,23 @@ def test_every_function_of_the_applications_is_documented():
     assert not bare
 
 
-def stub_definitions():
-    with open(os.path.join(os.path.dirname(ls.__file__), "__init__.pyi"), encoding="utf-8") as file:
-        tree = ast.parse(file.read())
+FRAMEWORKS = {"torch": "torch", "jax": "jax", "forecast.torch": "torch"}
+
+
+def stub_of(module):
+    """The syntax tree of a module's stub."""
+    path = os.path.splitext(module.__file__)[0] + ".pyi"
+    with open(path, encoding="utf-8") as file:
+        return ast.parse(file.read())
+
+
+def definitions(tree, module):
+    """(name, what the package has, the stub's node) of functions and methods."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            yield node.name, getattr(ls, node.name), node
+            yield node.name, getattr(module, node.name), node
         elif isinstance(node, ast.ClassDef):
-            owner = getattr(ls, node.name, None) or getattr(_types_and_language(), node.name)
+            owner = getattr(module, node.name, None) or getattr(_types_and_language(), node.name)
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef) and not inner.decorator_list:
                     yield f"{node.name}.{inner.name}", getattr(owner, inner.name), inner
@@ -77,21 +87,47 @@ def _types_and_language():
     return type("Both", (), {**vars(_types), **vars(_language)})
 
 
-def test_the_stubs_are_what_the_package_has():
-    stub, wrong = set(), []
-    for name, value, node in stub_definitions():
-        stub.add(name)
+def wrong_definitions(tree, module):
+    for name, value, node in definitions(tree, module):
         try:
-            found = [p for p in inspect.signature(value).parameters if p != "self"]
+            parameters = inspect.signature(value).parameters
         except (TypeError, ValueError):
             continue
+        found = [p for p, what in parameters.items() if p != "self" and what.kind not in (what.VAR_POSITIONAL, what.VAR_KEYWORD)]
         told = [a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs] if a.arg not in ("self", "cls")]
-        variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in inspect.signature(value).parameters.values())
-        if not variadic and not node.name.startswith("__") and not any(d.id == "overload" for d in node.decorator_list) \
-                and told != found:
-            wrong.append(f"{name}: {told} in the stub, {found} in the package")
-    assert not wrong
-    with open(os.path.join(os.path.dirname(ls.__file__), "__init__.pyi"), encoding="utf-8") as file:
+        variadic = len(found) < len([p for p in parameters if p != "self"]) and node.args.vararg is None and node.args.kwarg is None
+        if not variadic and not (node.name.startswith("__") and node.name != "__init__") and \
+                not any(d.id == "overload" for d in node.decorator_list) and told != found:
+            yield f"{name}: {told} in the stub, {found} in the package"
+
+
+def test_the_stubs_are_what_the_package_has():
+    tree = stub_of(ls)
+    assert not list(wrong_definitions(tree, ls))
+    with open(os.path.splitext(ls.__file__)[0] + ".pyi", encoding="utf-8") as file:
         text = file.read()
     public = [n for n in vars(ls) if not n.startswith("_") and not inspect.ismodule(getattr(ls, n))]
     assert not [n for n in (*public, *ls._LAZY) if not re.search(rf"\b{n}\b", text)]
+
+
+@pytest.mark.parametrize("name", [*APPLICATIONS, *FRAMEWORKS])
+def test_submodules_have_stubs_of_all_public_names(name):
+    if name in FRAMEWORKS:
+        pytest.importorskip(FRAMEWORKS[name], reason=f"{FRAMEWORKS[name]} is not installed")
+    module = importlib.import_module("lockstep." + name)
+    tree = stub_of(module)
+    assert not list(wrong_definitions(tree, module))
+    told = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign):
+            told[node.target.id] = node
+        elif isinstance(node, ast.Assign):
+            told[node.targets[0].id] = node
+    own = {n: v for n, v in vars(module).items() if not n.startswith("_") and not inspect.ismodule(v)
+           and getattr(v, "__module__", module.__name__) == module.__name__}
+    assert not sorted(set(own) - set(told)), "missing in the stub"
+    for member, value in own.items():
+        if inspect.isclass(value):
+            inside = {n.name if isinstance(n, ast.FunctionDef) else n.target.id for n in told[member].body
+                      if isinstance(n, (ast.FunctionDef, ast.AnnAssign))}
+            assert not sorted({n for n in vars(value) if not n.startswith("_")} - inside), member

@@ -218,3 +218,54 @@ def test_torch_compile_keeps_the_loss_whole(rng):
     assert value.item() == pytest.approx(2 * eager.item(), rel=1e-6)
     for found, wanted in zip(torch.autograd.grad(value, given), expected):
         torch.testing.assert_close(found, 2 * wanted)
+
+
+def transport_in_torch(rng, shape=(3, 4, 4), dtype="f4"):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import lockstep.torch as hooks
+    given = [torch.tensor(x, requires_grad=True) for x in make_fields(rng, shape, dtype)]
+    return torch, hooks, pde.Loss(pde.transport(3), pde.Mesh(shape[::-1], 0.5, 0.1)), given
+
+
+def test_a_prepared_call_serves_other_tensors(rng):
+    """Calls of one layout share what was bound first; other layouts, masks and parts have calls of their own."""
+    torch, hooks, loss, first = transport_in_torch(rng)
+    mask = torch.tensor(rng.random((3, 4, 4)).astype("f4"))
+    for k in range(3):
+        given = [torch.tensor(x, requires_grad=True) for x in make_fields(rng, (3, 4, 4), "f4")]
+        for options in ({}, {"mask": mask + k}):
+            value, wanted = loss.value_and_gradients({"sigma": [t.detach() for t in given[:3]],
+                                                      "u": [t.detach() for t in given[3:]]}, device=HOST, **options)
+            found = hooks.pde_loss(loss, *given, **options)
+            assert found.item() == np.float32(value)
+            gradients = torch.autograd.grad(found, given)
+            for g, exact in zip(gradients, wanted["sigma"] + wanted["u"]):
+                np.testing.assert_array_equal(g.numpy().ravel(), exact.numpy().ravel())
+    assert len(loss._torch_calls) == 2
+    part = [t.detach().requires_grad_(k == 4) for k, t in enumerate(first)]
+    found, = torch.autograd.grad(hooks.pde_loss(loss, *part), part[4])
+    exact, = torch.autograd.grad(hooks.pde_loss(loss, *first), first[4])
+    assert (found == exact).all()
+    misplaced = [torch.zeros(2 * t.numel() + 1)[1:1 + t.numel()].reshape(t.shape).copy_(t.detach()) for t in first]
+    assert hooks.pde_loss(loss, *misplaced).item() == hooks.pde_loss(loss, *first).item()
+    with pytest.raises(ls.InputError, match=r"contiguous.*field sigma, level \+0"):
+        hooks.pde_loss(loss, first[0], first[1].detach().transpose(1, 2), *first[2:])
+    with pytest.raises(ls.InputError, match="mask"):
+        hooks.pde_loss(loss, *first, mask=mask.double())
+
+
+def test_gradients_of_a_kept_graph_are_those_of_the_first_pass(rng):
+    torch, hooks, loss, given = transport_in_torch(rng)
+    value = hooks.pde_loss(loss, *given)
+    seeds = torch.tensor(3.0), torch.tensor(0.5), torch.tensor(1.0)
+    found = [torch.autograd.grad(value, given, grad_outputs=s, retain_graph=k < 2) for k, s in enumerate(seeds)]
+    for scaled, seed in zip(found[:2], seeds):
+        for g, h in zip(scaled, found[2]):
+            torch.testing.assert_close(g, h * seed, rtol=0, atol=0)
+    with pytest.raises(RuntimeError):
+        torch.autograd.grad(value, given)
+    for t in given:
+        t.grad = None
+    (2 * hooks.pde_loss(loss, *given)).backward()
+    for t, h in zip(given, found[2]):
+        torch.testing.assert_close(t.grad, 2 * h, rtol=0, atol=0)

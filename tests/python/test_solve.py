@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import lockstep as ls
+from conftest import HOST
 from lockstep import solve
 
 
@@ -167,3 +168,20 @@ def test_mesh_file(tmp_path):
     vertices, triangles = solve.read_obj(file)
     np.testing.assert_array_equal(vertices, [[0, 0, 0], [1, 0, 0], [0, 1, 0]])
     np.testing.assert_array_equal(triangles, [[0, 1, 2]])
+
+
+def test_a_mesh_follows_its_handles_as_a_rigid_body():
+    """As-rigid-as-possible: where all handles turn alike, the whole mesh turns with them, and nothing is left to pay."""
+    vertices = np.array([[x, y, 0.1 * x * y] for y in range(4) for x in range(4)], float)
+    triangles = [t for y in range(3) for x in range(3) for t in ((4 * y + x, 4 * y + x + 1, 4 * y + x + 5),
+                                                                 (4 * y + x, 4 * y + x + 5, 4 * y + x + 4))]
+    c, s = np.cos(0.3), np.sin(0.3)
+    turned = vertices @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+    found = solve.mesh((vertices, triangles), energy="arap", handles={k: turned[k] for k in (0, 3, 12, 15)}, device=HOST)
+    np.testing.assert_allclose(found["positions"], turned, atol=1e-5)
+    np.testing.assert_array_equal(found["triangles"], triangles)
+    assert "arap" in solve.mesh_energies() and found["energy"] == "arap"
+    with pytest.raises(ls.InputError, match="energy"):
+        solve.mesh((vertices, triangles), energy="nothing", device=HOST)
+    with pytest.raises(ls.InputError, match="triangles"):
+        solve.mesh((vertices, [[0.5, 1, 2]]), energy="arap", device=HOST)

@@ -360,11 +360,13 @@ CudaMemory::CudaMemory(std::shared_ptr<Core> core, const Foreign& foreign, int64
     : core_(std::move(core)), owner_(foreign.owner), stream_(foreign.stream), foreign_(true) {
   bytes = size;
   address = foreign.address;
-  if (stream_) core_->begin_after(stream_handle(*stream_));
+  if (stream_ && *stream_ != kOrderedByUser) core_->begin_after(stream_handle(*stream_));
 }
 CudaMemory::~CudaMemory() {
   if (!foreign_) {
     core_->release(address, bytes);
+  } else if (stream_ == kOrderedByUser) {
+    // Ordered already.
   } else if (core_->try_enter()) {
     // The owner may give the memory to others: after our work, by its stream's order or by waiting.
     try {

@@ -14,6 +14,7 @@ struct Launch {
 };
 
 struct BoundLoss::State {
+  std::shared_ptr<Loss::State> loss;  // keeps the kernels
   std::shared_ptr<const Discretisation> d;
   Device device;
   Path path = Path::two_kernel;
@@ -25,6 +26,7 @@ struct BoundLoss::State {
   Buffer totals;                    // one sum per residual
   std::vector<double> total_scale;  // from that sum to the weighted mean square
   double bytes = 0;
+  bool fixed = false;  // several members or levels: its arrays cannot be replaced
 
   /// Gradient of a field at a level, or of all fields where the inputs are rows; empty where not asked for.
   Buffer gradient_of(int field, int64_t level) const;

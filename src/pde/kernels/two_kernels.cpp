@@ -29,9 +29,9 @@ struct Slabs {
 };
 
 /// Whether all arrays that residuals read begin at 16 bytes.
-bool aligned_fields(const Plan& plan, const Checked& checked, Storage storage) {
+bool aligned_fields(const Plan& plan, const Checked& checked) {
   for (const FieldLevel& f : checked.arrays(fields_of(plan, plan.residuals, Access::field)))
-    if (checked.given(f).offset() * size_of(storage) % 16 != 0) return false;
+    if (!aligned(checked.given(f), 16)) return false;
   return true;
 }
 
@@ -61,9 +61,9 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const Buffer cotangents = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
   const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
-  const bool aligned = aligned_fields(plan, checked, form.storage);
+  const bool aligned_arrays = aligned_fields(plan, checked);
   const auto launch_sweep = [&](StreamStage stage, const KernelForm& as) {
-    const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned, options);
+    const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned_arrays, options);
     const bool forward = stage == StreamStage::residual;
     const Kernel& kernel = loss.kernel(
         form_key(forward ? "stream residual" : "stream adjoint", as) + " " + shape.key() +

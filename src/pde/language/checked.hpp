@@ -36,6 +36,14 @@ inline std::string form_key(const char* what, const KernelForm& form) {
                      form.batch, form.whole);
 }
 
+inline Buffer like(const Device& device, const Buffer& b) { return device.allocate(b.storage(), b.shape()); }
+
+/// Whether an array begins at a multiple of so many bytes; memory of others may begin anywhere.
+inline bool aligned(const Buffer& b, int64_t bytes) {
+  const uint64_t place = b.native() ? b.native() : uint64_t(b.offset() * size_of(b.storage()));
+  return place % uint64_t(bytes) == 0;
+}
+
 /// Checks inputs against the plan and turns them into arrays of rank 4.
 class Checked {
  public:
@@ -77,6 +85,7 @@ class Checked {
       form_.mask = true;
       mask_ = inputs.mask.reshape({members_ * cells(2), cells(1), cells(0)});
     }
+    take_gradients(inputs.gradients);
     if (!std::isfinite(inputs.seed) || inputs.seed == 0)
       throw InputError(fmt::format("seed {}", inputs.seed), "pde inputs", "a finite number other than 0");
   }
@@ -88,6 +97,11 @@ class Checked {
   int64_t members() const { return members_; }
   Buffer given(const FieldLevel& f) const { return arrays_.at({form_.rows ? -1 : f.field_index, f.level}); }
   Buffer volume(const FieldLevel& f) const { return as_volume(given(f), f.field_index); }
+  /// Where a gradient is to stand: the caller's array or a new one.
+  Buffer gradient(const FieldLevel& f) const {
+    const auto found = gradients_.find({form_.rows ? -1 : f.field_index, f.level});
+    return found == gradients_.end() ? like(device_, given(f)) : found->second;
+  }
   Buffer as_volume(const Buffer& b, int field) const {
     if (form_.rows) return b.reshape({members_ * cells(2), cells(1), cells(0), FieldArrays::width(plan_)});
     return b.reshape({members_ * plan_.fields[size_t(field)].components, cells(2), cells(1), cells(0)});
@@ -179,6 +193,24 @@ class Checked {
       arrays_[{-1, level}] = b;
     }
   }
+  void take_gradients(const FieldBuffers& all) {
+    for (const auto& [name, levels] : all) {
+      if (form_.rows != name.empty())
+        throw InputError(fmt::format("gradients of field '{}'", name), "pde inputs",
+                         form_.rows ? "rows, under the empty name" : "names of fields");
+      const int field = form_.rows ? -1 : field_number(name);
+      for (int level = -1; level <= 1; ++level) {
+        const Buffer& b = levels[size_t(level + 1)];
+        if (!b) continue;
+        const std::string what = fmt::format("gradient of '{}' at level {:+}", name, level);
+        if (form_.rows)
+          check_rows(b, what);
+        else
+          check(b, field, what);
+        gradients_[{field, level}] = b;
+      }
+    }
+  }
   void check_shape(const Buffer& b, int components, const std::string& what) const {
     if (b.storage() != form_.storage)
       throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
@@ -229,7 +261,7 @@ class Checked {
   bool have_storage_ = false;
   int64_t members_ = 1;
   std::vector<double> parameters_;
-  std::map<std::pair<int, int>, Buffer> arrays_;
+  std::map<std::pair<int, int>, Buffer> arrays_, gradients_;
   std::vector<Buffer> profiles_;
   Buffer mask_;
 };
@@ -255,8 +287,6 @@ inline void set_slab(Arguments& a, int64_t nz, const Slab& s) {
   a.set("z_first", s.first).set("ring", s.ring).set("shift", s.shift).set("nz", nz);
   a.set("first_member", s.member).set("member_planes", s.planes);
 }
-
-inline Buffer like(const Device& device, const Buffer& b) { return device.allocate(b.storage(), b.shape()); }
 
 /// Planes of a slab whose cotangents and level-0 fields stay in the cache until the adjoint reads them.
 int64_t choose_slab(const Discretisation& d, const Device& device, const KernelForm& form, int64_t asked);
