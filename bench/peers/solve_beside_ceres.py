@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Lockstep and Ceres Solver on the same problems, in turn within the same minutes; prints a table in Markdown.
+
+Build both sides where Ceres is installed, then run:
+  ninja -C build bench_ceres_side bench_lockstep_side
+  bench/peers/solve_beside_ceres.py --build build --data ../shared/data/solve --repeat 5
+Both use two threads of the CPU and the same tolerances. A time is the least of all repetitions: of Ceres the
+solver alone, of Lockstep minimize() with its kernels in the process; problems with `*` count the building of the
+problem too. `first` is Lockstep's first minimisation in a process, kernels from the cache on disk.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+SMALL = {
+    "pnp": "pose of a camera from 30 points *",
+    "curve": "fit of 5 parameters to 67 points *",
+    "long_curve": "fit of 5 parameters to 100,000 points *",
+    "calibration": "camera calibration, 20 views of 54 corners",
+    "wide20": "one block of 20 numbers, 400 residuals",
+    "wide60": "one block of 60 numbers, 1,200 residuals",
+    "incremental": "50 solves up to 2,000 poses in the plane *",
+}
+
+
+def problems(data):
+    for name, title in SMALL.items():
+        yield title, [name]
+    for path in sorted(pathlib.Path(data, "g2o").glob("*.g2o")):
+        yield f"pose graph {path.stem}", ["g2o", str(path)]
+    for path in sorted(pathlib.Path(data, "bal").glob("*.txt")):
+        yield f"bundle adjustment {path.stem}", ["bal", str(path)]
+
+
+def run(program, arguments, threads):
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        sys.exit(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
+    return [float(word) for word in done.stdout.split()]
+
+
+def milliseconds(seconds):
+    return f"{1000 * seconds:.3g}" if seconds < 0.01 else f"{1000 * seconds:.4g}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--data", default="../shared/data/solve")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", help="problems whose title has this text")
+    given = parser.parse_args()
+    programs = [os.path.join(given.build, "bin", f"bench_{side}_side") for side in ("lockstep", "ceres")]
+    print("| problem | Lockstep, ms | first, ms | Ceres, ms | Ceres / Lockstep | costs | iterations |")
+    print("|---|---|---|---|---|---|---|")
+    for title, arguments in problems(given.data):
+        if given.only and given.only not in title:
+            continue
+        runs = [[run(program, arguments, 2) for program in programs] for _ in range(given.repeat)]
+        ours, peer = (min(r[side][0] for r in runs) for side in (0, 1))
+        last = runs[-1]
+        print(f"| {title} | {milliseconds(ours)} | {milliseconds(min(r[0][3] for r in runs))} | {milliseconds(peer)} "
+              f"| {peer / ours:.2f} | {last[0][1]:.8g} / {last[1][1]:.8g} | {last[0][2]:.0f} / {last[1][2]:.0f} |",
+              flush=True)
+
+
+if __name__ == "__main__":
+    main()
