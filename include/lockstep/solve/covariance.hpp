@@ -15,9 +15,11 @@ namespace lockstep::solve {
 struct CovarianceOptions {
   /// What happens where J^T J is singular, as it is of a reconstruction that may move as a whole. refuse: an
   /// InputError. complement: the Moore-Penrose inverse, which is the covariance within the complement of what may
-  /// move freely; for up to 3,000 unknowns.
+  /// move freely, of up to 15 directions.
   enum class Gauge : uint8_t { refuse, complement };
   Gauge gauge = Gauge::refuse;
+  /// Unknowns up to which the complement's is a dense matrix, by eigenvalues; beyond, sparse factors.
+  int64_t dense_complement = 3000;
 };
 
 /// (J^T J)^-1 at the problem's values, with J as evaluate() gives it: residuals whitened by their terms, times

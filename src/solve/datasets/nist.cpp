@@ -286,11 +286,16 @@ NistResult solve_nist(const NistProblem& nist, int start, Context& context, cons
     chosen.initial_damping = damping;
     NistGraph graph = build(nist, start);
     Summary summary = minimize_next(graph.problem, context, chosen, file);
+    const bool late = summary.termination == Termination::time_limit;
     const bool better = out.parameters.empty() || summary.final_cost < out.summary.final_cost;
     if (better) {
       const auto values = graph.problem.values(graph.parameters);
       out.parameters.assign(values.begin(), values.end());
       out.summary = std::move(summary);
+    }
+    if (late) {
+      out.summary.termination = Termination::time_limit;
+      break;
     }
     if (options.callback && out.summary.termination == Termination::stopped) break;
   }

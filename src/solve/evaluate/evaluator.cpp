@@ -68,7 +68,7 @@ struct InstanceOutputs {
 };
 InstanceOutputs outputs_of(const TermDerivatives& p, unsigned outputs) {
   if (p.stored_count() == 0) outputs &= ~unsigned(kJacobian);
-  if (p.energy()) outputs &= ~unsigned(kDiagonal);
+  if (p.energy()) outputs &= ~unsigned(kDiagonal | kResiduals);
   const bool columns = !p.hessian_product().empty() && (outputs & kJacobian);
   if (columns) outputs &= ~unsigned(kJacobian);
   return {outputs, columns};
@@ -107,6 +107,7 @@ void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& s
   if (wanted.outputs & kGradient) arguments.set("gradient", batch.gradient_slots);
   if (wanted.outputs & kJacobian) arguments.set("jacobian", batch.jacobian);
   if (wanted.outputs & kDiagonal) arguments.set("diagonal", batch.diagonal_slots);
+  if (wanted.outputs & kResiduals) arguments.set("residuals", batch.residuals);
   device.launch(instance_kernel(batch.term, types, wanted.outputs), {batch.n}, arguments);
 }
 
@@ -133,7 +134,8 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
   const bool same = values.compute == derivatives.compute;
   const bool overwrite = batches[0].assembly && batches[0].assembly->covers_all();
   if (!overwrite) device.clear(gradient_sum);
-  if (with_derivatives) device.clear(block_diagonal);
+  const bool with_diagonal = with_derivatives && wants_diagonal();
+  if (with_diagonal) device.clear(block_diagonal);
   for (const BatchState& batch : batches) {
     note_launch(batch);
     if (batch.assembly) {
@@ -141,15 +143,24 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
                           overwrite && &batch == &batches[0]);
       continue;
     }
-    const unsigned wanted = with_derivatives ? kJacobian | kDiagonal : 0;
-    launch_instances(batch, state, values, kCost | kGradient | (same ? wanted : 0));
-    if (!same) launch_instances(batch, state, derivatives, wanted);
+    const unsigned wanted = with_derivatives ? linearized_outputs() : 0;
+    const unsigned derived = kJacobian | kDiagonal;
+    launch_instances(batch, state, values, kCost | kGradient | (wanted & (same ? ~0u : ~derived)));
+    if (!same && with_derivatives) launch_instances(batch, state, derivatives, wanted & derived);
     sum_slots(batch, batch.gradient_slots, gradient_sum);
-    if (with_derivatives) sum_diagonal_slots(batch);
+    if (with_diagonal)
+      sum_diagonal_slots(batch);
+    else if (with_derivatives && batch.term->energy())
+      project_hessians(device, batch.term, batch.jacobian, batch.diagonal_slots);
   }
   if (gradient_sum.storage() != gradient.storage())
     launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
            Arguments().set("x", gradient_sum).set("y", gradient));
+}
+
+unsigned Evaluator::State::linearized_outputs() const {
+  return kJacobian | (wants_diagonal() ? unsigned(kDiagonal) : 0u) |
+         (uses & kUseHost ? unsigned(kResiduals) : 0u);
 }
 
 void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
@@ -224,7 +235,7 @@ void Evaluator::set_state(std::span<const double> ambient) {
   if (int64_t(ambient.size()) != s.ambient)
     throw InputError(fmt::format("{} numbers", ambient.size()), "solve evaluator set_state",
                      fmt::format("{}", s.ambient));
-  s.jacobian_current = false;
+  s.jacobian_current = s.residuals_current = false;
   if (s.values.state == Storage::f64) {
     s.device.write(s.x, ambient.data(), s.x.bytes());
   } else {
@@ -254,8 +265,10 @@ double Evaluator::linearize() {
   State& s = *state_;
   s.allocate_derivatives();
   s.jacobian_current = false;
+  s.residuals_current = s.uses & kUseHost;
+  if (s.host) return s.host->linearize();
   s.launch_gradient(s.x, true);
-  s.sum_diagonal();
+  if (s.wants_diagonal()) s.sum_diagonal();
   s.sum_cost();
   return s.read_cost();
 }
@@ -288,7 +301,10 @@ void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<cons
   }
 }
 
-void Evaluator::multiply(const Buffer& p, const Buffer& q) const { state_->multiply(p, q, {}); }
+void Evaluator::multiply(const Buffer& p, const Buffer& q) const {
+  if (state_->host) return state_->host->multiply(p, q);
+  state_->multiply(p, q, {});
+}
 
 void Evaluator::State::launch_retract(const Buffer& step) const {
   for (const SetState& set : sets) {
@@ -328,6 +344,7 @@ std::vector<std::function<Kernel()>> Evaluator::State::state_kernels() const {
 }
 
 double Evaluator::try_step(const Buffer& step) {
+  if (state_->host) return state_->host->try_step(step);
   state_->launch_retract(step);
   state_->launch_cost(state_->candidate);
   state_->sum_cost();
@@ -344,11 +361,12 @@ double Evaluator::try_gradient(const Buffer& step) {
 
 void Evaluator::accept() {
   state_->device.copy(state_->candidate, state_->x);
-  state_->jacobian_current = false;
+  state_->jacobian_current = state_->residuals_current = false;
 }
 
 double Evaluator::state_norm() const {
   const State& s = *state_;
+  if (s.host) return s.host->state_norm();
   if (s.any_fixed) {
     const Buffer masked = s.device.allocate(s.values.state, {s.ambient});
     primitives::multiply(s.device, s.x, s.free_numbers, masked);
@@ -425,7 +443,9 @@ std::vector<double> Evaluator::State::host_residuals(const BatchState& batch) co
     return residuals;
   }
   const std::vector<double> by_row =
-      run(kResiduals, "residuals", device.allocate(storage_of(values.compute), {rows, n}));
+      residuals_current && batch.residuals
+          ? download_numbers(device, batch.residuals)
+          : run(kResiduals, "residuals", device.allocate(storage_of(values.compute), {rows, n}));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t k = 0; k < rows; ++k) residuals[size_t(i * rows + k)] = by_row[size_t(k * n + i)];
   return residuals;
@@ -441,12 +461,15 @@ std::vector<HostBatch> Evaluator::host_batches() const {
     h.rows = term.rows(), h.widths = term.widths(), h.instances = batch.n, h.energy = term.energy();
     const int64_t n = batch.n;
     const int slots = int(term.widths().size());
-    h.columns.resize(size_t(n * slots));
-    for (int k = 0; k < slots; ++k)
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t block = batch.blocks[size_t(k * n + i)];
-        h.columns[size_t(i * slots + k)] = s.fixed[size_t(block)] ? -1 : s.tangent_of(block);
-      }
+    if (batch.columns.empty()) {
+      batch.columns.resize(size_t(n * slots));
+      for (int k = 0; k < slots; ++k)
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t block = batch.blocks[size_t(k * n + i)];
+          batch.columns[size_t(i * slots + k)] = s.fixed[size_t(block)] ? -1 : s.tangent_of(block);
+        }
+    }
+    h.columns = batch.columns;
     h.jacobian = host_jacobian(s.device, batch);
     h.residuals = s.host_residuals(batch);
     result.push_back(std::move(h));

@@ -29,6 +29,7 @@ enum Use : unsigned {
   kUseGradient = 2,   // value_and_gradient(), try_gradient()
   kUseProduct = 4,    // multiply()
   kUseHost = 8,       // host_batches()
+  kUseDiagonal = 16,  // diagonal(); without any use, or without kUseLinearize, it is there as well
 };
 
 struct EvaluatorOptions {
@@ -63,7 +64,7 @@ class Evaluator {
   /// The launches of value_and_gradient() without waiting; may be recorded into a Graph.
   void launch_value_and_gradient();
   const Buffer& gradient() const;  // (tangent)
-  const Buffer& diagonal() const;  // diag(J^T J), (tangent); after linearize()
+  const Buffer& diagonal() const;  // diag(J^T J), (tangent); after linearize(), where the uses have it
   /// q = J^T J p (Hessian of energy terms included); launches only.
   void multiply(const Buffer& p, const Buffer& q) const;
   /// Cost at state [+] step; the candidate is kept for accept().

@@ -115,6 +115,7 @@ void Evaluator::State::build(const Problem::State& problem) {
     upper = upload_numbers(device, values.state, problem.upper, {ambient});
   }
   build_batches(problem);
+  host = HostSums::make(*this);
   compile_sums();
   for (size_t k = 0; k < batches.size(); ++k)
     if (k == 0 || batches[k].term != batches[k - 1].term)
@@ -147,6 +148,7 @@ void Evaluator::State::allocate_state() {
 // While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
 // that goes on while the first evaluation runs.
 void Evaluator::State::build_batches(const Problem::State& problem) {
+  constexpr int64_t kFewInstances = 4096;  // their tables take less time than a thread's beginning
   ahead = std::make_unique<CompileAhead>(CompileAhead::threads_for(device.info()));
   struct Part {
     std::shared_ptr<const TermDerivatives> term;
@@ -165,14 +167,17 @@ void Evaluator::State::build_batches(const Problem::State& problem) {
       const int64_t end = std::min(first + most, b.instances);
       part->term = term;
       part->may_group = whole;
-      part->work =
-          ahead->add([this, part, &b, first, end] { part->batches = lay_out(b, part->term, first, end); });
+      const auto tables = [this, part, &b, first, end] {
+        part->batches = lay_out(b, part->term, first, end);
+      };
+      if (b.instances > kFewInstances) part->work = ahead->add(tables);
       if (!whole && first == 0) compile_ahead(term, {}, true);
+      if (!part->work) tables();
     }
   }
   int64_t count = 0;
   for (const auto& part : parts) {
-    ahead->wait(part->work);
+    if (part->work) ahead->wait(part->work);
     if (part->may_group) {
       const std::optional<AssemblyPlan>& plan = part->batches[0].plan;
       compile_ahead(part->term, {plan.has_value(), plan && batches.empty() && plan->covers_all}, true);
@@ -367,7 +372,8 @@ void Evaluator::State::share_scratch() {
   for (const BatchState& b : batches) {
     if (!b.ambient_at) continue;
     slots = std::max(slots, b.term->slot_rows() * b.n);
-    if (block_diagonal) diagonals = std::max(diagonals, b.term->diagonal_rows() * b.n);
+    if (block_diagonal && (wants_diagonal() || b.term->energy()))
+      diagonals = std::max(diagonals, b.term->diagonal_rows() * b.n);
   }
   const auto grow = [&](Buffer& scratch, Storage storage, int64_t elements) {
     if (elements > 0 && (!scratch || scratch.elements() < elements))
@@ -386,7 +392,8 @@ void Evaluator::State::share_scratch() {
     if (!b.ambient_at) continue;
     b.gradient_slots = view(gradient_scratch, b.term->slot_rows(), b.n);
     b.slots = view(slot_scratch, b.term->slot_rows(), b.n);
-    if (diagonal_scratch) b.diagonal_slots = view(diagonal_scratch, b.term->diagonal_rows(), b.n);
+    if (diagonal_scratch && (wants_diagonal() || b.term->energy()))
+      b.diagonal_slots = view(diagonal_scratch, b.term->diagonal_rows(), b.n);
   }
 }
 
@@ -425,16 +432,16 @@ void Evaluator::State::compile_ahead(const std::shared_ptr<const TermDerivatives
       if (linearize) grouped_kernels(Assembled::diagonal);
       return;
     }
-    const unsigned derived = kJacobian | kDiagonal;
-    if (linearize) instances(values, kCost | kGradient | (same ? derived : 0));
-    if (linearize && !same) instances(derivatives, derived);
+    const unsigned derived = kJacobian | kDiagonal, wanted = linearized_outputs();
+    if (linearize) instances(values, kCost | kGradient | (wanted & (same ? ~0u : ~derived)));
+    if (linearize && !same) instances(derivatives, wanted & derived);
     if (gradient) instances(values, kCost | kGradient);
     return;
   }
   if (linearize && grouped) grouped_kernels(Assembled::value);
   if (linearize && !grouped) instances(values, kCost);
   if (uses & kUseHost) {
-    instances(values, term->energy() ? kGradient : kResiduals);
+    if (term->energy() || grouped || !linearize) instances(values, term->energy() ? kGradient : kResiduals);
     if (grouped) instances(derivatives, kJacobian);
   }
   if (!(uses & kUseProduct)) return;
@@ -453,12 +460,14 @@ void Evaluator::State::compile_sums() const {
   for (const BatchState& batch : batches)
     for (const ClassSums& c : batch.sums) {
       const int width = c.slots.width;
+      if (host && !wants_diagonal()) break;
       if (compiled_before(c.gather.has_many() ? "few and many" : "few", uint64_t(width))) continue;
       all(c.gather.kernels(wide, width, true));
-      if (uses & kUseLinearize) all(c.gather.kernels(real, diagonal_parts(width), false));
+      if ((uses & kUseLinearize) && wants_diagonal())
+        all(c.gather.kernels(real, diagonal_parts(width), false));
       if ((uses & kUseProduct) && real != wide) all(c.gather.kernels(real, width, true));
     }
-  all(cost_sum.kernels(values.cost));
+  if (!host) all(cost_sum.kernels(values.cost));
   bool known = true;
   for (const SetState& set : sets) known = compiled_before(set.manifold->key, uint64_t(bool(lower))) && known;
   if (!known) all(state_kernels());
@@ -476,6 +485,8 @@ void Evaluator::State::allocate_derivatives() {
     if (batch.assembly) continue;
     if (batch.term->stored_count() > 0)
       batch.jacobian = device.allocate(values.real, {batch.term->stored_count(), batch.n});
+    if ((uses & kUseHost) && !batch.term->energy())
+      batch.residuals = device.allocate(storage_of(values.compute), {batch.term->rows(), batch.n});
   }
   share_scratch();
 }

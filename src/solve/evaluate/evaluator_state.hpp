@@ -12,6 +12,7 @@
 #include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/evaluate/gather.hpp"
+#include "solve/evaluate/host_sums.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
@@ -55,8 +56,10 @@ struct BatchState {
   Buffer ambient_at, tangent_at;  // i32 (slots, n): first number, first tangent coordinate of each block
   Buffer data;                    // (columns, n)
   std::vector<ClassSums> sums;
-  Buffer costs;     // (n), part of all costs
-  Buffer jacobian;  // (stored, n), real; after linearize()
+  Buffer costs;      // (n), part of all costs
+  Buffer jacobian;   // (stored, n), real; after linearize()
+  Buffer residuals;  // (rows, n), of the compute type; after linearize(), where the uses have kUseHost
+  mutable std::vector<int64_t> columns;  // of host_batches(), once it was asked for
   // In scratch memory that all batches share, so of no meaning once another batch is launched.
   Buffer gradient_slots;  // (slot_rows, n), of the compute type
   Buffer slots;           // (slot_rows, n), real; the same memory where the types agree
@@ -75,12 +78,13 @@ struct Evaluator::State {
   bool any_fixed = false;
   int64_t ambient = 0, tangent = 0, diagonal_size = 0;
   std::vector<BatchState> batches;
-  bool jacobian_current = false;  // the stored Jacobians of assembled batches are those of the state
-  Buffer x, candidate;            // (ambient), of the state's storage
-  Buffer free_blocks;             // u32 by block
-  Buffer free_numbers;            // by ambient number, 1 or 0; empty where nothing is fixed
-  Buffer lower, upper;            // (ambient), of the state's storage; empty without bounds
-  Buffer costs, cost;             // of all instances; their sum
+  bool jacobian_current = false;   // the stored Jacobians of assembled batches are those of the state
+  bool residuals_current = false;  // so are stored residuals
+  Buffer x, candidate;             // (ambient), of the state's storage
+  Buffer free_blocks;              // u32 by block
+  Buffer free_numbers;             // by ambient number, 1 or 0; empty where nothing is fixed
+  Buffer lower, upper;             // (ambient), of the state's storage; empty without bounds
+  Buffer costs, cost;              // of all instances; their sum
   primitives::ChunkedSum cost_sum;
   Buffer gradient_sum;  // of the compute type; gradient is its copy in real
   Buffer gradient;
@@ -90,13 +94,17 @@ struct Evaluator::State {
   Buffer norm;
   int64_t batch_size = 0;
   unsigned uses = 0;
-  bool fresh_device = false;  // nothing was compiled on it when the evaluator was made
+  bool fresh_device = false;       // nothing was compiled on it when the evaluator was made
+  std::unique_ptr<HostSums> host;  // of small problems
 
   const SetState& set_of(int64_t block) const;
   int64_t tangent_of(int64_t block) const;
   int64_t ambient_of(int64_t block) const;
   int64_t diagonal_of(int64_t block) const;
 
+  bool wants_diagonal() const { return !(uses & kUseLinearize) || (uses & kUseDiagonal); }
+  /// What linearize() has instances' kernels write beside cost and gradient, where all is of one type.
+  unsigned linearized_outputs() const;
   void build(const Problem::State& problem);
   void allocate_state();
   void build_batches(const Problem::State& problem);

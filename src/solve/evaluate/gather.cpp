@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
+#include "primitives/host_reduce.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
 
 namespace lockstep::solve {
@@ -235,6 +236,51 @@ void Gather::add(const Buffer& local, int components, bool signs, const Buffer& 
                      .set("offsets", many_offsets)
                      .set("partial", partial)
                      .set("target", target));
+}
+
+namespace {
+
+const int32_t* indices_of(const Buffer& buffer) { return reinterpret_cast<const int32_t*>(buffer.native()); }
+
+/// local[entry], negative where the entry is marked (~entry).
+double signed_number(const double* local, int32_t entry, bool signs) {
+  const double v = local[entry < 0 ? ~entry : entry];
+  return signs && entry < 0 ? -v : v;
+}
+
+}  // namespace
+
+void Gather::add_on_host(const double* local, int components, bool signs, const Buffer& few_offsets,
+                         const Buffer& many_offsets, double* target) const {
+  const int32_t* const entries = indices_of(entries_);
+  const int64_t slots = plan_.slots;
+  for (size_t row = 0; row < plan_.few_blocks.size(); ++row) {
+    double* const to = target + indices_of(few_offsets)[row];
+    for (int c = 0; c < components; ++c) {
+      double sum = to[c];
+      for (int32_t at = plan_.few_first[row]; at < plan_.few_first[row + 1]; ++at)
+        sum += signed_number(local + c * slots, entries[at], signs);
+      to[c] = sum;
+    }
+  }
+  static_assert(GatherPlan::kChunk == primitives::kSumLanes);
+  primitives::HostLanes lanes;
+  for (size_t row = 0; row < plan_.many_blocks.size(); ++row) {
+    double* const to = target + indices_of(many_offsets)[row];
+    for (int c = 0; c < components; ++c) {
+      std::vector<double> chunks;
+      for (int32_t k = plan_.many_first[row]; k < plan_.many_first[row + 1]; ++k) {
+        const int32_t begin = plan_.chunk_begin[size_t(k)], end = plan_.chunk_end[size_t(k)];
+        lanes.fill(0);
+        for (int32_t at = begin; at < end; ++at)
+          lanes[size_t(at - begin)] = signed_number(local + c * slots, entries[at], signs);
+        chunks.push_back(primitives::host_group_sum(lanes));
+      }
+      lanes.fill(0);
+      for (size_t k = 0; k < chunks.size(); ++k) lanes[k % lanes.size()] += chunks[k];
+      to[c] += primitives::host_group_sum(lanes);
+    }
+  }
 }
 
 }  // namespace lockstep::solve

@@ -44,6 +44,10 @@ class Gather {
            const Buffer& many_offsets, const Buffer& target, bool overwrite = false,
            bool records = false) const;
 
+  /// The same by loops on the host, of f64 on a device whose memory is the host's: `local` (components, slots).
+  void add_on_host(const double* local, int components, bool signs, const Buffer& few_offsets,
+                   const Buffer& many_offsets, double* target) const;
+
   /// The kernels that add() launches, to be traced when they are called.
   std::vector<std::function<Kernel()>> kernels(Storage storage, int components, bool signs,
                                                bool overwrite = false, bool records = false) const;

@@ -379,7 +379,8 @@ Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& option
   Summary whole = minimize_next(mesh.problem(), context, part, file);
   const auto goes_on = [&] {
     return sampled && options.max_iterations > kAllCuts && whole.iterations < options.max_iterations &&
-           whole.termination != Termination::stopped && whole.termination != Termination::failure;
+           whole.termination != Termination::stopped && whole.termination != Termination::failure &&
+           whole.termination != Termination::time_limit;
   };
   // Rows and calls of a round are those of the whole.
   int before = 0;

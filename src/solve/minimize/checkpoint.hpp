@@ -1,6 +1,7 @@
 // The file that a minimisation, or several that follow each other, goes on from.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -40,6 +41,10 @@ class CheckpointFile {
   /// Empty: nothing is kept. Throws InputError for a file of another kind or version, and for a damaged one.
   explicit CheckpointFile(std::filesystem::path path);
   bool keeps() const { return !path_.empty(); }
+  /// Seconds since the run began, which Options::time_limit limits.
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
   /// The next minimisation as the file has it, with an outcome where nothing is left to do; nothing where it
   /// was not begun. Throws InputError where the file's is another one.
@@ -51,6 +56,7 @@ class CheckpointFile {
   std::filesystem::path path_;
   std::vector<Checkpoint> parts_;
   size_t begun_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// minimize() as the next of the minimisations under `file`; Options::checkpoint is not looked at.

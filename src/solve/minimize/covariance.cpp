@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "solve/linear/free_directions.hpp"
 #include "solve/linear/normal_equations.hpp"
 #include "solve/linear/sparse_cholesky.hpp"
 #include "solve/model/problem.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr double kDenseNumbers = 4e6;  // of a Jacobian that QR factorises
 constexpr double kLeastPivot = 1e-14;  // of the scaled matrix
-constexpr int64_t kMostFree = 3000;    // unknowns of a Moore-Penrose inverse
 
 [[noreturn]] void singular(const std::string& detail) {
   throw InputError("J^T J is singular: " + detail, "solve covariance",
@@ -88,6 +88,9 @@ struct Covariance::State {
   std::vector<int64_t> place;  // of each unknown among them; -1: held
   std::optional<Eigen::MatrixXd> inverse;
   std::optional<SparseCholesky> cholesky;
+  /// Where directions move freely, the factor holds as many coordinates, and the inverse is P G P with G the
+  /// factor's, 0 at those, and P = I - N N^T.
+  std::optional<FreeDirections> free;
   int64_t null_space = 0;
 
   const SetState& set_of(BlockSet set) const {
@@ -111,7 +114,7 @@ struct Covariance::State {
     return out;
   }
   void factorise_dense(std::span<const HostBatch> batches, int64_t rows, const CovarianceOptions& options);
-  void factorise_sparse(std::span<const HostBatch> batches);
+  void factorise_sparse(std::span<const HostBatch> batches, bool may_move);
   std::vector<double> normal_values(std::span<const HostBatch> batches) const {
     std::vector<double> values;
     equations.assemble(batches, values);
@@ -147,27 +150,26 @@ void Covariance::State::factorise_dense(std::span<const HostBatch> batches, int6
       inverse_by_qr(kept.size() == size_t(j.cols()) ? std::move(j) : Eigen::MatrixXd(j(Eigen::all, kept)));
 }
 
-void Covariance::State::factorise_sparse(std::span<const HostBatch> batches) {
+void Covariance::State::factorise_sparse(std::span<const HostBatch> batches, bool may_move) {
   std::vector<double> values = normal_values(batches);
   const BlockPattern& pattern = equations.pattern();
   std::vector<double> added(size_t(equations.unknowns()), 0);
-  if (kept.size() < added.size()) {  // rows and columns of held coordinates are those of the identity
-    double* at = values.data();
-    for (size_t e = 0; e < pattern.rows.size(); ++e)
-      for (int64_t c = 0; c < pattern.width(pattern.columns[e]); ++c)
-        for (int64_t r = 0; r < pattern.width(pattern.rows[e]); ++r, ++at)
-          if (place[size_t(pattern.first[size_t(pattern.rows[e])] + r)] < 0 ||
-              place[size_t(pattern.first[size_t(pattern.columns[e])] + c)] < 0)
-            *at = 0;
-    for (size_t k = 0; k < added.size(); ++k) added[k] = place[k] < 0;
-  }
+  for (size_t k = 0; k < added.size(); ++k) added[k] = place[k] < 0;
+  if (kept.size() < added.size()) clear_rows_and_columns(pattern, added, values);
   const std::vector<double> diagonal = equations.diagonal(values);
   for (size_t k = 0; k < diagonal.size(); ++k)
     if (!(diagonal[k] + added[k] > 0) || !std::isfinite(diagonal[k]))
       singular("a variable that no residual depends on here");
   cholesky.emplace(pattern);
+  if (may_move) {
+    free = FreeDirections(pattern, *cholesky, values, added);
+    null_space = free->count();
+    for (const int64_t k : free->coordinates()) added[size_t(k)] = 1;
+    if (null_space > 0) clear_rows_and_columns(pattern, added, values);
+  }
   if (!cholesky->factorise(values, added) || cholesky->least_pivot() < kLeastPivot)
     singular("a pivot that is zero but for rounding");
+  if (free) free->complete(*cholesky);
 }
 
 Eigen::MatrixXd Covariance::State::part(const std::vector<int64_t>& from,
@@ -178,13 +180,17 @@ Eigen::MatrixXd Covariance::State::part(const std::vector<int64_t>& from,
     if (place[size_t(to[j])] < 0) continue;
     if (cholesky) {
       x.assign(size_t(equations.unknowns()), 0.0);
-      x[size_t(to[j])] = 1;
-      cholesky->solve(x);
+      if (!free || !free->holds(to[j])) {
+        x[size_t(to[j])] = 1;
+        cholesky->solve(x);
+      }
     }
     for (size_t i = 0; i < from.size(); ++i) {
       const int64_t row = place[size_t(from[i])];
       if (row < 0) continue;
-      out(int64_t(i), int64_t(j)) = cholesky ? x[size_t(from[i])] : (*inverse)(row, place[size_t(to[j])]);
+      double& entry = out(int64_t(i), int64_t(j));
+      entry = cholesky ? x[size_t(from[i])] : (*inverse)(row, place[size_t(to[j])]);
+      if (free) entry += free->correction(from[i], to[j]);
     }
   }
   return out;
@@ -213,14 +219,13 @@ Covariance::Covariance(const Problem& problem, Context& context, const Covarianc
   bool energies = false;
   for (const HostBatch& batch : batches) rows += batch.rows * batch.instances, energies |= batch.energy;
   const bool free = options.gauge == CovarianceOptions::Gauge::complement;
-  if (free && int64_t(s.kept.size()) > kMostFree)
-    throw InputError(fmt::format("{} unknowns under gauge freedom", s.kept.size()), "solve covariance",
-                     fmt::format("at most {}; or fix() what may move freely", kMostFree));
   const double numbers = double(rows) * double(s.equations.unknowns());
-  if (free || (!energies && rows >= int64_t(s.kept.size()) && numbers <= kDenseNumbers))
+  const bool dense = free ? int64_t(s.kept.size()) <= options.dense_complement
+                          : !energies && rows >= int64_t(s.kept.size()) && numbers <= kDenseNumbers;
+  if (dense)
     s.factorise_dense(batches, rows, options);
   else
-    s.factorise_sparse(batches);
+    s.factorise_sparse(batches, free);
 }
 Covariance::~Covariance() = default;
 Covariance::Covariance(Covariance&&) noexcept = default;
@@ -274,8 +279,14 @@ std::vector<double> Covariance::marginals(BlockSet set) const {
       for (size_t j = 0; j < t; ++j) {
         const int64_t row = s.place[size_t(unknowns[i])], column = s.place[size_t(unknowns[j])];
         if (row < 0 || column < 0) continue;
-        to[i * t + j] =
-            s.cholesky ? entries[size_t(diagonal[size_t(at)]) + j * t + i] : (*s.inverse)(row, column);
+        double& entry = to[i * t + j];
+        if (!s.cholesky) {
+          entry = (*s.inverse)(row, column);
+          continue;
+        }
+        const bool known = !s.free || !(s.free->holds(unknowns[i]) || s.free->holds(unknowns[j]));
+        entry = known ? entries[size_t(diagonal[size_t(at)]) + j * t + i] : 0;
+        if (s.free) entry += s.free->correction(unknowns[i], unknowns[j]);
       }
   }
   return out;

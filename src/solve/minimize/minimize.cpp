@@ -188,7 +188,7 @@ class Loop {
       return finish(Termination::failure);
     }
     for (;;) {
-      if (options_.time_limit > 0 && run_.seconds() >= options_.time_limit)
+      if (options_.time_limit > 0 && file_.seconds() >= options_.time_limit)
         return finish(Termination::time_limit);
       if (int(trace().size()) >= options_.max_iterations) return finish(Termination::max_iterations);
       Iteration row;

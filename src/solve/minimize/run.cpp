@@ -82,7 +82,9 @@ unsigned Run::uses() const {
     case Method::lm:
     case Method::gn:
     case Method::dogleg:
-    case Method::newton: return kUseLinearize | kUseProduct | (iterative(linear_) ? 0u : unsigned(kUseHost));
+    case Method::newton:
+      return kUseLinearize | kUseProduct | (iterative(linear_) ? 0u : unsigned(kUseHost)) |
+             (iterative(linear_) || options_.method == Method::dogleg ? unsigned(kUseDiagonal) : 0u);
     default: return kUseGradient;
   }
 }

@@ -1,8 +1,12 @@
 #include "solve/minimize/vector_ops.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <string>
 
 #include "lockstep/kernel/kernel.hpp"
+#include "primitives/host_reduce.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -30,7 +34,33 @@ void launch(const Device& device, const Kernel& kernel, const Buffer& extent, co
   if (extent.elements() > 0) device.launch(kernel, {extent.elements()}, arguments...);
 }
 
+constexpr int64_t kShort = 1024;
+
+bool in_place(const Device& device, const Buffer& x) {
+  return x.storage() == Storage::f64 && x.elements() <= kShort && device.info().kind == DeviceKind::cpu &&
+         device.numerics() == Numerics::exact;
+}
+std::span<const double> numbers(const Buffer& x) {
+  return {reinterpret_cast<const double*>(x.native()), size_t(x.elements())};
+}
+
 }  // namespace
+
+double max_abs(const Device& device, const Buffer& x) {
+  if (!in_place(device, x)) return optimize::max_abs(device, x);
+  double out = 0;
+  for (const double v : numbers(x)) {
+    if (std::isnan(v)) return v;
+    out = std::max(out, std::abs(v));
+  }
+  return out;
+}
+double dot(const Device& device, const Buffer& x, const Buffer& y) {
+  return in_place(device, x) ? primitives::host_dot(numbers(x), numbers(y)) : optimize::dot(device, x, y);
+}
+double norm(const Device& device, const Buffer& x) {
+  return in_place(device, x) ? primitives::host_norm(numbers(x)) : optimize::norm(device, x);
+}
 
 void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
   by_storage(q, [&]<class T>(T) {

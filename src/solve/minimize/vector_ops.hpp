@@ -13,8 +13,10 @@ void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buff
 void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
 /// q = max(p, q)
 void raise(const Device& device, const Buffer& p, const Buffer& q);
-using optimize::dot;
-using optimize::max_abs;
-using optimize::norm;
+/// Waits for the number, which on a CPU is added up in place where the vector is short. max_abs: NaN where an element
+/// is NaN.
+double max_abs(const Device& device, const Buffer& x);
+double dot(const Device& device, const Buffer& x, const Buffer& y);
+double norm(const Device& device, const Buffer& x);
 
 }  // namespace lockstep::solve

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -100,6 +101,11 @@ class Solver {
       return still;
     }
     Options inner = options;
+    if (options.time_limit > 0) {  // of the sketch's minimisations together
+      constexpr double kNothing = 1e-9;
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+      inner.time_limit = std::max(options.time_limit - spent.count(), kNothing);
+    }
     inner.gradient_tolerance *= kScale * kScale;
     inner.initial_damping *= kScale * kScale / kFloor;
     if (options.callback)
@@ -163,6 +169,7 @@ class Solver {
         at = std::move(trial);
         return summary;
       }
+      if (summary.termination == Termination::time_limit) break;
     }
     return std::nullopt;
   }
@@ -196,6 +203,7 @@ class Solver {
   const ConstraintSystem& system_;
   Context& context_;
   const Options& options_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

@@ -198,19 +198,24 @@ TEST(CovarianceOf, WhatMayMoveFreelyIsThatOfTheComplement) {
   Problem problem = chain(12, 1, set);  // too short for loops: it may be moved along both axes
   Context context(on("interp"));
   EXPECT_THROW(Covariance(problem, context), InputError);
-  CovarianceOptions options;
-  options.gauge = CovarianceOptions::Gauge::complement;
-  const Covariance covariance(problem, context, options);
-  EXPECT_EQ(covariance.null_space(), 2);
   EvaluateOptions wanted;
   wanted.normal = true;
   const Eigen::MatrixXd h = dense(evaluate(problem, context, wanted).normal);
   const Eigen::MatrixXd pseudo = h.completeOrthogonalDecomposition().pseudoInverse();
-  const std::vector<double> all = covariance.marginals(set);
-  for (int b = 0; b < 12; ++b)
+  for (const int64_t most_dense : {3000, 0}) {
+    CovarianceOptions options;
+    options.gauge = CovarianceOptions::Gauge::complement;
+    options.dense_complement = most_dense;
+    const Covariance covariance(problem, context, options);
+    EXPECT_EQ(covariance.null_space(), 2);
+    const std::vector<double> all = covariance.marginals(set), pair = covariance.block(set, 2, set, 9);
     for (int i = 0; i < 2; ++i)
-      for (int j = 0; j < 2; ++j)
-        EXPECT_NEAR(all[size_t(b * 4 + i * 2 + j)], pseudo(2 * b + i, 2 * b + j), 1e-9 * pseudo.norm());
+      for (int j = 0; j < 2; ++j) {
+        for (int b = 0; b < 12; ++b)
+          EXPECT_NEAR(all[size_t(b * 4 + i * 2 + j)], pseudo(2 * b + i, 2 * b + j), 1e-9 * pseudo.norm());
+        EXPECT_NEAR(pair[size_t(i * 2 + j)], pseudo(4 + i, 18 + j), 1e-9 * pseudo.norm());
+      }
+  }
 }
 
 /// Pairs of a graph's edges.

@@ -170,7 +170,7 @@ TEST(Linear, KernelsThatAreCompiledAheadAreThoseOfTheFirstStep) {
   const Problem problem = views_problem(11, 83, 4, 5);
   for (const auto& make : {make_pcg_solver, make_schur_solver}) {
     const Device device = Device::open("cpu");
-    Evaluator evaluator(problem, device, Precision::f64, {0, kUseLinearize | kUseProduct});
+    Evaluator evaluator(problem, device, Precision::f64, {0, kUseLinearize | kUseProduct | kUseDiagonal});
     const auto solver = make(100);
     solver->compile_ahead(evaluator);
     evaluator.linearize();
