@@ -240,7 +240,7 @@ SeriesResult run(Context& context, const SeriesOptions& options) {
   const SeriesTiles tiles(inputs, walls, options.outputs);
   SeriesPointTable points(inputs);
 
-  const TileJob job = tiles.job();
+  TileJob job = tiles.job();
   const fs::path unfinished = options.folder / ".tiles";
   std::error_code ignored;
   if (!options.resume) fs::remove_all(unfinished, ignored);
@@ -249,8 +249,11 @@ SeriesResult run(Context& context, const SeriesOptions& options) {
   SeriesRun series{context, options, inputs, tiles, writer, points, result, {}, {}, 0, 0};
   {
     std::optional<TileStore> store;
-    const std::string key = tile_key(context, inputs.city, job);
-    if (fs::exists(unfinished, ignored)) store.emplace(unfinished, key);
+    const auto open_store = [&] {
+      job.options = tiles.key_text();
+      store.emplace(unfinished, tile_key(context, inputs.city, job));
+    };
+    if (fs::exists(unfinished, ignored)) open_store();
     plan = plan_tiles(context, inputs.city, job, options.tiles, store ? store->side() : 0);
     result.tiles.side = plan.side;
     result.tiles.tiles = static_cast<int64_t>(plan.tiles.size());
@@ -261,7 +264,7 @@ SeriesResult run(Context& context, const SeriesOptions& options) {
     if (plan.tiles.size() == 1) {
       series.run_whole(plan.tiles.front());
     } else {
-      if (!store) store.emplace(unfinished, key);
+      if (!store) open_store();
       store->begin(plan.side);
       series.run_tiled(plan, *store);
     }

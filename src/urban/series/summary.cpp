@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "urban/comfort/comfort.hpp"
@@ -23,70 +24,81 @@ std::vector<double> thresholds_of(SeriesOutput output) {
 }
 
 SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours)
-    : outputs_(std::move(outputs)), pixels_(pixels), step_hours_(step_hours) {
-  clear();
+    : outputs_(std::move(outputs)), pixels_(pixels), step_hours_(step_hours), sums_(outputs_.size()) {
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    Sums& s = sums_[o];
+    s.sum = std::make_unique_for_overwrite<double[]>(pixels_);
+    s.highest = std::make_unique_for_overwrite<float[]>(pixels_);
+    s.bounds = thresholds_of(outputs_[o]);
+    for (size_t b = 0; b < s.bounds.size(); ++b)
+      s.above.push_back(std::make_unique_for_overwrite<int32_t[]>(pixels_));
+  }
 }
 
-void SeriesSummary::clear() {
-  steps_ = 0;
-  sums_.assign(outputs_.size(), {});
-  for (size_t o = 0; o < outputs_.size(); ++o) {
-    sums_[o].sum.assign(pixels_, 0.0);
-    sums_[o].highest.assign(pixels_, -std::numeric_limits<float>::infinity());
-    sums_[o].above.assign(thresholds_of(outputs_[o]).size(), std::vector<int32_t>(pixels_, 0));
+void SeriesSummary::clear() { steps_ = 0; }
+
+void SeriesSummary::add_block(size_t output, const float* values, size_t first, size_t last) {
+  Sums& s = sums_[output];
+  const bool shade = outputs_[output] == SeriesOutput::shadow;
+  const auto start = [&](auto* grid, auto value) {
+    if (steps_ == 0) std::fill(grid + first, grid + last, value);
+  };
+  start(s.sum.get(), 0.0);
+  start(s.highest.get(), -std::numeric_limits<float>::infinity());
+  for (size_t p = first; p < last; ++p) {
+    const float value = values[p];
+    // Sun through the leaves of a plant is no hour of sun.
+    s.sum[p] += shade && value < 1 ? 0.0 : static_cast<double>(value);
+    s.highest[p] = std::isnan(value) ? value : std::max(s.highest[p], value);
+  }
+  for (size_t b = 0; b < s.bounds.size(); ++b) {
+    const float bound = static_cast<float>(s.bounds[b]);
+    int32_t* const above = s.above[b].get();
+    start(above, 0);
+    for (size_t p = first; p < last; ++p) above[p] += values[p] > bound;
   }
 }
 
 void SeriesSummary::add(const std::vector<std::vector<float>>& planes) {
-  ++steps_;
   constexpr size_t block = size_t{1} << 16;
   const size_t blocks = (pixels_ + block - 1) / block;
   tbb::parallel_for(size_t{0}, blocks * outputs_.size(), [&](size_t part) {
-    const size_t o = part / blocks, first = part % blocks * block, last = std::min(first + block, pixels_);
-    Sums& s = sums_[o];
-    const std::vector<double> bounds = thresholds_of(outputs_[o]);
-    const std::vector<float>& plane = planes[o];
-    const bool shade = outputs_[o] == SeriesOutput::shadow;
-    for (size_t p = first; p < last; ++p) {
-      const float value = plane[p];
-      // Sun through the leaves of a plant is no hour of sun.
-      s.sum[p] += shade && value < 1 ? 0.0 : static_cast<double>(value);
-      s.highest[p] = std::isnan(value) ? value : std::max(s.highest[p], value);
-    }
-    for (size_t b = 0; b < bounds.size(); ++b) {
-      const float bound = static_cast<float>(bounds[b]);
-      for (size_t p = first; p < last; ++p) s.above[b][p] += plane[p] > bound;
-    }
+    const size_t output = part / blocks, first = part % blocks * block;
+    add_block(output, planes[output].data(), first, std::min(first + block, pixels_));
   });
+  ++steps_;
 }
 
 std::vector<SummaryGrid> SeriesSummary::grids() const {
   std::vector<SummaryGrid> grids;
+  std::vector<std::function<void(std::vector<float>&)>> fill;  // a grid
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const OutputText text = text_of(outputs_[o]);
     const std::string output(name(outputs_[o]));
     const Sums& s = sums_[o];
     const auto add_grid = [&](const std::string& grid, const std::string& title, const std::string& unit,
                               auto value) {
-      SummaryGrid made{grid, title, unit, std::vector<float>(pixels_)};
-      for (size_t p = 0; p < pixels_; ++p)
-        made.values[p] = std::isnan(s.highest[p]) ? s.highest[p] : static_cast<float>(value(p));
-      grids.push_back(std::move(made));
+      grids.push_back({grid, title, unit, {}});
+      fill.push_back([this, &s, value](std::vector<float>& values) {
+        values.resize(pixels_);
+        for (size_t p = 0; p < pixels_; ++p)
+          values[p] = std::isnan(s.highest[p]) ? s.highest[p] : static_cast<float>(value(p));
+      });
     };
     if (outputs_[o] == SeriesOutput::shadow) {
-      add_grid("sun_hours", "Hours of sun", "h", [&](size_t p) { return s.sum[p] * step_hours_; });
+      add_grid("sun_hours", "Hours of sun", "h", [this, &s](size_t p) { return s.sum[p] * step_hours_; });
       continue;
     }
     add_grid(output + "_mean", text.long_name + ", mean", text.unit,
-             [&](size_t p) { return s.sum[p] / static_cast<double>(steps_); });
+             [this, &s](size_t p) { return s.sum[p] / static_cast<double>(steps_); });
     add_grid(output + "_max", text.long_name + ", highest", text.unit,
-             [&](size_t p) { return s.highest[p]; });
-    const std::vector<double> bounds = thresholds_of(outputs_[o]);
-    for (size_t b = 0; b < bounds.size(); ++b)
-      add_grid(fmt::format("{}_hours_above_{:g}", output, bounds[b]),
-               fmt::format("{}, hours above {:g} °C", text.long_name, bounds[b]), "h",
-               [&](size_t p) { return s.above[b][p] * step_hours_; });
+             [&s](size_t p) { return s.highest[p]; });
+    for (size_t b = 0; b < s.bounds.size(); ++b)
+      add_grid(fmt::format("{}_hours_above_{:g}", output, s.bounds[b]),
+               fmt::format("{}, hours above {:g} °C", text.long_name, s.bounds[b]), "h",
+               [this, above = s.above[b].get()](size_t p) { return above[p] * step_hours_; });
   }
+  tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) { fill[k](grids[k].values); });
   return grids;
 }
 

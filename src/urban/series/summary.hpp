@@ -1,6 +1,7 @@
 // What remains of a series: mean, maximum, hours of sun, hours above thresholds, a grid each.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,19 @@ class SeriesSummary {
   std::vector<SummaryGrid> grids() const;
 
  private:
+  /// Not initialised: the first step writes them.
   struct Sums {
-    std::vector<double> sum;
-    std::vector<float> highest;
-    std::vector<std::vector<int32_t>> above;  // a grid a threshold
+    std::unique_ptr<double[]> sum;
+    std::unique_ptr<float[]> highest;
+    std::vector<double> bounds;
+    std::vector<std::unique_ptr<int32_t[]>> above;  // a grid a bound
   };
+  void add_block(size_t output, const float* values, size_t first, size_t last);
   const std::vector<SeriesOutput> outputs_;
   const size_t pixels_;
   const double step_hours_;
   int64_t steps_ = 0;
-  std::vector<Sums> sums_;
+  std::vector<Sums> sums_;  // an output
 };
 
 }  // namespace lockstep::urban

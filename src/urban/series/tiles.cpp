@@ -13,6 +13,7 @@
 #include "core/hash.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/comfort/comfort.hpp"
+#include "urban/series/writer.hpp"
 #include "urban/sky/sky.hpp"
 
 namespace lockstep::urban {
@@ -177,9 +178,17 @@ TileJob SeriesTiles::job() const {
   job.cost.core_bytes = cost.core_bytes + 4 * comfort_planes;
   job.cost.widest_core_bytes = cost.widest_core_bytes;
   // A stored sky on its way to the model, and steps on their way to the files.
-  job.cost.host_core_bytes = 4 * ((inputs_.sky ? 2 * sky_words : 0) + 6 * outputs_.size());
+  constexpr uint64_t summary_words = 3;
+  const uint64_t steps = steps_in_flight(outputs_.size(), inputs_.city.pixels());
+  job.cost.host_core_bytes =
+      4 * ((inputs_.sky ? 2 * sky_words : 0) + (steps + summary_words) * outputs_.size());
   job.planes = static_cast<int>(outputs_.size());
   job.parts = static_cast<int>(inputs_.steps.size());
+  return job;
+}
+
+std::string SeriesTiles::key_text() const {
+  const RadiationOptions& r = inputs_.radiation;
   std::string text;
   for (const SeriesOutput o : outputs_) text += fmt::format("{} ", name(o));
   text += fmt::format(
@@ -210,8 +219,7 @@ TileJob SeriesTiles::job() const {
     text += " " + hash_of(inputs_.sky->states);
   }
   for (const SeriesPoint& point : inputs_.points) text += fmt::format(" {},{}", point.row, point.col);
-  job.options = std::move(text);
-  return job;
+  return text;
 }
 
 namespace {

@@ -82,8 +82,10 @@ class SeriesTiles {
  public:
   SeriesTiles(const SeriesInputs& inputs, const Walls& walls, std::vector<SeriesOutput> outputs);
 
-  /// For plan_tiles and tile_key; its `compute` is not set.
+  /// For plan_tiles; `compute` and `options` are not set.
   TileJob job() const;
+  /// The job's options, for tile_key: all that the bits of a tile depend on. Reads every grid.
+  std::string key_text() const;
   StepLayout layout(const Tile& tile) const { return {tile, outputs_.size(), inputs_.points}; }
   void compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
                const std::function<void(int steps)>& advance, SeriesClock& clock) const;

@@ -24,8 +24,12 @@ namespace {
 namespace fs = std::filesystem;
 using WriteClock = std::chrono::steady_clock;
 
-/// Steps that wait for the writer or are being filled.
-constexpr size_t kStepsInFlight = 3;
+constexpr size_t kFewestSteps = 3, kMostSteps = 16;
+constexpr size_t kStepBytes = size_t{64}
+                              << 20;  // that steps in flight may take where more than the fewest do
+/// Files written at a time, to hide how long a disk takes to flush one; of formats that copy the grid fewer.
+constexpr size_t kFileThreads = 8;
+constexpr size_t kFileBytes = size_t{512} << 20;
 constexpr double kFramesPerSecond = 4;
 constexpr double kCoolestTmrt = -10, kHottestTmrt = 80;  // of pictures
 
@@ -105,6 +109,11 @@ OutputText text_of(SeriesOutput output) {
           "W m-2", ""};
 }
 
+size_t steps_in_flight(size_t outputs, int64_t pixels) {
+  const size_t step = outputs * sizeof(float) * static_cast<size_t>(pixels);
+  return std::clamp(kStepBytes / step, kFewestSteps, kMostSteps);
+}
+
 std::string stamp_of(io::CivilMinutes time) {
   const io::CivilTime t = io::civil_time(time);
   return fmt::format("{:04}{:02}{:02}T{:02}{:02}", t.year, t.month, t.day, t.hour, t.minute);
@@ -126,7 +135,17 @@ SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inp
     no_film_why_ = io::video_unavailable_reason();
     films_ = no_film_why_.empty();
   }
-  thread_ = std::thread([this] { work(); });
+  limit_ = steps_in_flight(options.outputs.size(), inputs.city.pixels());
+  start_threads();
+}
+
+void SeriesWriter::start_threads() {
+  threads_.emplace_back([this] { work_in_order(); });
+  const bool tif = writes(options_, SeriesFormat::tif);
+  if (!tif && !writes(options_, SeriesFormat::npy)) return;
+  const size_t copies = 2 * sizeof(float) * static_cast<size_t>(inputs_.city.pixels());
+  const size_t count = tif ? std::clamp<size_t>(kFileBytes / copies, 1, kFileThreads) : kFileThreads;
+  for (size_t k = 0; k < count; ++k) threads_.emplace_back([this] { work_on_files(); });
 }
 
 SeriesWriter::~SeriesWriter() { stop(); }
@@ -137,13 +156,14 @@ void SeriesWriter::stop() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
 }
 
 StepPlanes SeriesWriter::begin() {
   const auto start = WriteClock::now();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return in_use_ < kStepsInFlight || failure_; });
+  changed_.wait(lock, [&] { return in_use_ < limit_ || failure_; });
   wait_seconds_ += seconds_of(start);
   if (failure_) std::rethrow_exception(failure_);
   ++in_use_;
@@ -152,40 +172,84 @@ StepPlanes SeriesWriter::begin() {
     free_.pop_back();
     return planes;
   }
+  lock.unlock();
   return StepPlanes(options_.outputs.size(), std::vector<float>(static_cast<size_t>(inputs_.city.pixels())));
 }
 
 void SeriesWriter::end(size_t step, StepPlanes planes) {
   {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back({step, std::move(planes)});
+    std::unique_lock lock(mutex_);
+    // After a fallback the files of the first run must not come behind those of the second.
+    if (step == 0) changed_.wait(lock, [&] { return in_use_ == 1 || failure_; });
+    const Shared item = std::make_shared<Item>(Item{step, std::move(planes)});
+    item->parts = 1;
+    queue_.push_back(item);
+    add_files(item);
   }
   changed_.notify_all();
 }
 
-void SeriesWriter::work() {
+/// With the lock held.
+void SeriesWriter::add_files(const Shared& item) {
+  const std::string stamp = stamp_of(inputs_.steps[item->step].time);
+  for (const SeriesFormat format : {SeriesFormat::tif, SeriesFormat::npy}) {
+    if (!writes(options_, format)) continue;
+    for (size_t o = 0; o < item->planes.size(); ++o) {
+      const std::string output(name(options_.outputs[o]));
+      const fs::path stem = options_.folder / output / (output + "_" + stamp);
+      const float* const values = item->planes[o].data();
+      files_.emplace_back(item, [this, stem, values, format] { write_grid(stem, values, format); });
+      ++item->parts;
+    }
+  }
+}
+
+void SeriesWriter::run_part(const Shared& item, const Task& part) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (writing_++ == 0) writing_since_ = WriteClock::now();
+  }
+  std::exception_ptr failure;
+  try {
+    part();
+  } catch (...) { failure = std::current_exception(); }
+  {
+    const std::lock_guard lock(mutex_);
+    if (--writing_ == 0) write_seconds_ += seconds_of(writing_since_);
+    if (failure && !failure_) failure_ = failure;
+    if (--item->parts == 0) {
+      free_.push_back(std::move(item->planes));
+      --in_use_;
+    }
+  }
+  changed_.notify_all();
+}
+
+void SeriesWriter::work_in_order() {
   while (true) {
-    Item item;
+    Shared item;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !queue_.empty() || stopping_; });
       if (queue_.empty()) return;
       item = std::move(queue_.front());
       queue_.pop_front();
-      busy_ = true;
     }
-    const auto start = WriteClock::now();
-    std::exception_ptr failure;
-    try {
-      write(item);
-    } catch (...) { failure = std::current_exception(); }
-    const std::lock_guard lock(mutex_);
-    write_seconds_ += seconds_of(start);
-    if (failure && !failure_) failure_ = failure;
-    free_.push_back(std::move(item.planes));
-    --in_use_;
-    busy_ = false;
-    changed_.notify_all();
+    run_part(item, [&] { write_in_order(*item); });
+  }
+}
+
+void SeriesWriter::work_on_files() {
+  while (true) {
+    std::pair<Shared, Task> file;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !files_.empty() || stopping_; });
+      if (files_.empty()) return;
+      file = std::move(files_.front());
+      files_.pop_front();
+    }
+    run_part(file.first, file.second);
   }
 }
 
@@ -197,25 +261,18 @@ void SeriesWriter::write_grid(const fs::path& stem, const float* values, SeriesF
   io::write_raster(file += ".npy", grid, Array::view(cells, {grid.rows, grid.cols}));
 }
 
-void SeriesWriter::write(const Item& item) {
-  if (item.step == 0) summary_->clear();
-  tbb::parallel_invoke([&] { write_files(item); }, [&] { summary_->add(item.planes); });
-}
-
-void SeriesWriter::write_files(const Item& item) {
+void SeriesWriter::write_in_order(const Item& item) {
   const io::RasterGrid& grid = inputs_.grid;
-  if (netcdf_)
-    for (size_t o = 0; o < item.planes.size(); ++o)
-      netcdf_->write(o, item.step, 0, 0, grid.rows, grid.cols, item.planes[o].data());
-  const std::string stamp = stamp_of(inputs_.steps[item.step].time);
-  for (const SeriesFormat format : {SeriesFormat::tif, SeriesFormat::npy}) {
-    if (!writes(options_, format)) continue;
-    tbb::parallel_for(size_t{0}, item.planes.size(), [&](size_t o) {
-      const std::string output(name(options_.outputs[o]));
-      write_grid(options_.folder / output / (output + "_" + stamp), item.planes[o].data(), format);
-    });
-  }
-  if (options_.pictures || films_) add_picture(item);
+  if (item.step == 0) summary_->clear();
+  tbb::parallel_invoke(
+      [&] {
+        for (size_t o = 0; netcdf_ && o < item.planes.size(); ++o)
+          netcdf_->write(o, item.step, 0, 0, grid.rows, grid.cols, item.planes[o].data());
+      },
+      [&] {
+        if (options_.pictures || films_) add_picture(item);
+      },
+      [&] { summary_->add(item.planes); });
 }
 
 /// A PNG of the step, and a frame of the film.
@@ -259,7 +316,7 @@ io::Image SeriesWriter::draw(const Item& item) const {
 void SeriesWriter::finish(SeriesResult& result) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return (queue_.empty() && !busy_) || failure_; });
+    changed_.wait(lock, [&] { return in_use_ == 0 || failure_; });
   }
   stop();
   if (failure_) std::rethrow_exception(failure_);

@@ -1,10 +1,13 @@
-// The files of a run hour by hour, written by a thread of its own while the next step computes.
+// The files of a run hour by hour, written while the next steps compute: a thread takes the steps in order (NetCDF, film,
+// summary), others write the files that stand for themselves.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,6 +34,9 @@ std::string stamp_of(io::CivilMinutes time);
 /// A whole grid an output, of one step.
 using StepPlanes = std::vector<std::vector<float>>;
 
+/// Steps that wait for the writer or are being filled: more of small grids, whose files cost a flush of the disk each.
+size_t steps_in_flight(size_t outputs, int64_t pixels);
+
 class SeriesWriter {
  public:
   /// Makes the folder and holds it. Throws as `run` does.
@@ -45,6 +51,7 @@ class SeriesWriter {
   /// Waits for all steps, puts NetCDF and summaries in place, tells what there is.
   void finish(SeriesResult& result);
 
+  /// While anything was written; while a step waited for the writer.
   double write_seconds() const { return write_seconds_; }
   double wait_seconds() const { return wait_seconds_; }
 
@@ -52,11 +59,19 @@ class SeriesWriter {
   struct Item {
     size_t step;
     StepPlanes planes;
+    size_t parts = 0;  // that are not written yet
   };
+  using Shared = std::shared_ptr<Item>;
+  using Task = std::function<void()>;
   class Summary;
-  void work();
-  void write(const Item& item);
-  void write_files(const Item& item);
+
+  void start_threads();
+  void work_in_order();
+  void work_on_files();
+  /// Runs one part of a step and takes its failure down; the last part frees the step's memory.
+  void run_part(const Shared& item, const Task& part);
+  void write_in_order(const Item& item);
+  void add_files(const Shared& item);
   void write_grid(const std::filesystem::path& stem, const float* values, SeriesFormat format) const;
   io::Image draw(const Item& item) const;
   void add_picture(const Item& item);
@@ -72,13 +87,16 @@ class SeriesWriter {
   std::string no_film_why_;  // where it is wanted and cannot
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> queue_;
+  std::deque<Shared> queue_;                   // in order
+  std::deque<std::pair<Shared, Task>> files_;  // in any order
   std::vector<StepPlanes> free_;
   std::exception_ptr failure_;
-  size_t in_use_ = 0;
-  bool busy_ = false, stopping_ = false;
+  size_t in_use_ = 0, limit_ = 0;
+  size_t writing_ = 0;  // parts
+  bool stopping_ = false;
+  std::chrono::steady_clock::time_point writing_since_;
   double write_seconds_ = 0, wait_seconds_ = 0;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace lockstep::urban
