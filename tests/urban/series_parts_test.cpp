@@ -7,6 +7,9 @@
 #include <functional>
 #include <limits>
 
+#include "core/temporary_folder.hpp"
+#include "io/rasters/grid_series.hpp"
+#include "io/rasters/netcdf_api.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/athens.hpp"
@@ -204,6 +207,43 @@ TEST(Summary, HoursMeansAndHighest) {
   EXPECT_EQ(value("utci_hours_above_32"), 0.5f);
   EXPECT_EQ(value("utci_hours_above_46"), 0.0f);
   EXPECT_EQ(value("sun_hours"), 1.0f);
+}
+
+/// Chunks that the grid's edges cut, steps and variables in any order, missing pixels.
+TEST(GridSeriesFile, HoldsEveryGridAtItsPlace) {
+  if (const std::string reason = io::netcdf_unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  io::SeriesDescription d;
+  d.grid.rows = 300;
+  d.grid.cols = 517;
+  d.grid.place(2);
+  d.times = {0, 60, 120};
+  d.variables = {{"a", "first", "1", ""}, {"b", "second", "1", ""}};
+  const auto value = [](size_t variable, size_t step, size_t p) {
+    if (p % 97 == 5) return std::numeric_limits<float>::quiet_NaN();
+    return static_cast<float>(p) * 0.25f + static_cast<float>(1000 * step + 7 * variable);
+  };
+  const size_t pixels = 300 * 517;
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "series.nc";
+  {
+    io::GridSeriesWriter writer(file, d);
+    for (const auto& [variable, step] : {std::pair{1, 2}, {0, 1}, {0, 0}, {1, 0}, {0, 2}, {1, 1}}) {
+      std::vector<float> grid(pixels);
+      for (size_t p = 0; p < pixels; ++p) grid[p] = value(size_t(variable), size_t(step), p);
+      writer.write(size_t(variable), size_t(step), grid.data());
+    }
+    EXPECT_FALSE(std::filesystem::exists(file));
+    writer.commit();
+  }
+  for (const size_t variable : {0u, 1u}) {
+    const io::GridSeries series = io::read_grid_series(file, variable ? "b" : "a");
+    ASSERT_EQ(series.values.size(), 3 * pixels);
+    for (size_t k = 0; k < series.values.size(); ++k) {
+      const float expected = value(variable, k / pixels, k % pixels);
+      if (std::isnan(expected) ? std::isnan(series.values[k]) : series.values[k] == expected) continue;
+      FAIL() << "variable " << variable << ", value " << k << ": " << series.values[k];
+    }
+  }
 }
 
 }  // namespace

@@ -9,8 +9,9 @@
 namespace lockstep::io {
 namespace {
 
-constexpr int kCells = 6;      // GDT_Float32
-constexpr int kGdalFails = 3;  // CE_Failure
+constexpr int kCells = 6;                         // GDT_Float32
+constexpr int64_t kManyCells = int64_t{1} << 22;  // for one thread
+constexpr int kGdalFails = 3;                     // CE_Failure
 
 /// A dataset that is closed with the scope.
 struct OpenDataset {
@@ -52,7 +53,12 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
   require(
       api.GDALRasterIO(band, 1, 0, 0, cols, rows, const_cast<float*>(values), cols, rows, kCells, 0, 0) == 0,
       "GDAL cannot take the cells");
-  const char* options[] = {"COMPRESS=DEFLATE", "PREDICTOR=YES", "LEVEL=1", "BIGTIFF=IF_SAFER", nullptr};
+  const char* options[] = {"COMPRESS=DEFLATE",
+                           "PREDICTOR=YES",
+                           "LEVEL=1",
+                           "BIGTIFF=IF_SAFER",
+                           grid.rows * grid.cols >= kManyCells ? "NUM_THREADS=ALL_CPUS" : nullptr,
+                           nullptr};
   {
     const OpenDataset copy{api, api.GDALCreateCopy(driver, target.temporary().c_str(), source.handle, 0,
                                                    const_cast<char**>(options), nullptr, nullptr)};

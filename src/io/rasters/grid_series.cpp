@@ -9,6 +9,7 @@
 
 #include "core/atomic_file.hpp"
 #include "io/rasters/grid_mapping.hpp"
+#include "io/rasters/hdf5_chunks.hpp"
 #include "io/rasters/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 
@@ -38,12 +39,14 @@ struct GridSeriesWriter::State {
   int file = -1;
   bool open = false;
   std::vector<int> variables;
+  std::unique_ptr<Hdf5ChunkWriter> chunks;  // has the file instead of netCDF
 
   State(const fs::path& target, const SeriesDescription& d)
       : api(require_netcdf(target.string())), path(target), description(d) {
     check(api.nc_create(path.temporary().c_str(), kNcNetcdf4, &file));
     open = true;
     define();
+    if (api.hdf5) hand_to_hdf5();
   }
   ~State() {
     if (open) api.nc_close(file);
@@ -70,10 +73,26 @@ struct GridSeriesWriter::State {
                          &id));
     return id;
   }
+  void close() {
+    if (!open) return;
+    open = false;
+    check(api.nc_close(file));
+  }
+  void hand_to_hdf5();
   void define();
   void define_grids(int time, int y, int x, bool mapped);
   int define_mapping() const;
 };
+
+void GridSeriesWriter::State::hand_to_hdf5() {
+  close();
+  std::vector<std::string> names;
+  for (const SeriesVariable& v : description.variables) names.push_back(v.name);
+  const RasterGrid& grid = description.grid;
+  chunks = Hdf5ChunkWriter::open(
+      path.temporary(), names,
+      {grid.rows, grid.cols, std::min(grid.rows, kChunk), std::min(grid.cols, kChunk), kDeflateLevel});
+}
 
 int GridSeriesWriter::State::define_mapping() const {
   const RasterGrid& grid = description.grid;
@@ -160,19 +179,20 @@ GridSeriesWriter::GridSeriesWriter(const fs::path& path, const SeriesDescription
     : state_(std::make_unique<State>(path, description)) {}
 GridSeriesWriter::~GridSeriesWriter() = default;
 
-void GridSeriesWriter::write(size_t variable, size_t step, int64_t row, int64_t col, int64_t rows,
-                             int64_t cols, const float* values) {
+void GridSeriesWriter::write(size_t variable, size_t step, const float* values) {
   State& s = *state_;
-  s.description.grid.check_window(row, col, rows, cols);
-  const size_t first[] = {step, static_cast<size_t>(row), static_cast<size_t>(col)},
-               count[] = {1, static_cast<size_t>(rows), static_cast<size_t>(cols)};
+  if (s.chunks) return s.chunks->write(variable, step, values);
+  const RasterGrid& grid = s.description.grid;
+  const size_t first[] = {step, 0, 0},
+               count[] = {1, static_cast<size_t>(grid.rows), static_cast<size_t>(grid.cols)};
   s.check(s.api.nc_put_vara_float(s.file, s.variables[variable], first, count, values));
 }
 
 void GridSeriesWriter::commit() {
   State& s = *state_;
-  s.open = false;
-  s.check(s.api.nc_close(s.file));
+  if (s.chunks) s.chunks->close();
+  s.chunks.reset();
+  s.close();
   s.path.commit();
 }
 

@@ -25,7 +25,8 @@ struct SeriesDescription {
   std::string title, source, history;
 };
 
-/// Writes parts of grids in any order and publishes the file with commit(). One thread at a time.
+/// Writes grids in any order and publishes the file with commit(). One thread at a time; chunks are compressed by all
+/// where netCDF's HDF5 takes them whole.
 class GridSeriesWriter {
  public:
   /// Throws InputError where the file cannot be made, UnsupportedError where netCDF is absent.
@@ -34,9 +35,8 @@ class GridSeriesWriter {
   GridSeriesWriter(const GridSeriesWriter&) = delete;
   GridSeriesWriter& operator=(const GridSeriesWriter&) = delete;
 
-  /// A window of variable `variable` at time number `step`; NaN = missing.
-  void write(size_t variable, size_t step, int64_t row, int64_t col, int64_t rows, int64_t cols,
-             const float* values);
+  /// Variable `variable` at time number `step`, row by row; NaN = missing.
+  void write(size_t variable, size_t step, const float* values);
   void commit();
 
  private:

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <type_traits>
+
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -31,6 +33,21 @@ const LoadedNetcdf& netcdf() {
 
 }  // namespace
 
+namespace {
+/// Searched in the libraries that netCDF itself has loaded.
+std::optional<Hdf5Api> find_hdf5(const DynamicLibrary& netcdf) {
+  Hdf5Api api;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(netcdf.symbol(name));
+    return function != nullptr;
+  };
+  const bool all = find(api.H5Fopen, "H5Fopen") && find(api.H5Fclose, "H5Fclose") &&
+                   find(api.H5Dopen2, "H5Dopen2") && find(api.H5Dclose, "H5Dclose") &&
+                   find(api.H5Dwrite_chunk, "H5Dwrite_chunk");
+  return all ? std::optional(api) : std::nullopt;
+}
+}  // namespace
+
 std::optional<NetcdfApi> load_netcdf(const LibrarySearch& search, std::string& reason) {
   std::string why;
   const auto& library = *new DynamicLibrary(search.load(&why));  // never closed, as GDAL
@@ -51,6 +68,7 @@ std::optional<NetcdfApi> load_netcdf(const LibrarySearch& search, std::string& r
 #undef LOCKSTEP_NETCDF_LOAD
   api.nc_strerror = library.function<const char*(int)>("nc_strerror");
   if (!api.nc_strerror) return missing("nc_strerror");
+  api.hdf5 = find_hdf5(library);
   return api;
 }
 

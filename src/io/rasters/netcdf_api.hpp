@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -38,11 +39,23 @@ namespace lockstep::io {
   F(nc_inq_attlen, (int file, int variable, const char* name, size_t* length))                            \
   F(nc_get_att_text, (int file, int variable, const char* name, char* text))
 
+/// The functions for whole chunks of the HDF5 library below netCDF; each result below 0 is an error.
+struct Hdf5Api {
+  using Id = int64_t;
+  Id (*H5Fopen)(const char* path, unsigned flags, Id access) = nullptr;
+  int (*H5Fclose)(Id file) = nullptr;
+  Id (*H5Dopen2)(Id file, const char* name, Id access) = nullptr;
+  int (*H5Dclose)(Id dataset) = nullptr;
+  int (*H5Dwrite_chunk)(Id dataset, Id transfer, uint32_t filters_left_out, const unsigned long long* first,
+                        size_t bytes, const void* data) = nullptr;
+};
+
 struct NetcdfApi {
 #define LOCKSTEP_NETCDF_POINTER(name, parameters) int(*name) parameters = nullptr;
   LOCKSTEP_NETCDF_FUNCTIONS(LOCKSTEP_NETCDF_POINTER)
 #undef LOCKSTEP_NETCDF_POINTER
   const char* (*nc_strerror)(int error) = nullptr;
+  std::optional<Hdf5Api> hdf5;  ///< absent where netCDF hides its HDF5, or that is older than 1.10.3
 };
 
 /// Loads a library as netCDF. On failure `reason` says why.

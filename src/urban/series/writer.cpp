@@ -155,7 +155,8 @@ void SeriesWriter::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  ordered_.notify_all();
+  filed_.notify_all();
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
 }
@@ -163,7 +164,7 @@ void SeriesWriter::stop() {
 StepPlanes SeriesWriter::begin() {
   const auto start = WriteClock::now();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return in_use_ < limit_ || failure_; });
+  freed_.wait(lock, [&] { return in_use_ < limit_ || failure_; });
   wait_seconds_ += seconds_of(start);
   if (failure_) std::rethrow_exception(failure_);
   ++in_use_;
@@ -180,13 +181,13 @@ void SeriesWriter::end(size_t step, StepPlanes planes) {
   {
     std::unique_lock lock(mutex_);
     // After a fallback the files of the first run must not come behind those of the second.
-    if (step == 0) changed_.wait(lock, [&] { return in_use_ == 1 || failure_; });
+    if (step == 0) freed_.wait(lock, [&] { return in_use_ == 1 || failure_; });
     const Shared item = std::make_shared<Item>(Item{step, std::move(planes)});
     item->parts = 1;
     queue_.push_back(item);
     add_files(item);
   }
-  changed_.notify_all();
+  ordered_.notify_one();
 }
 
 /// With the lock held.
@@ -200,6 +201,7 @@ void SeriesWriter::add_files(const Shared& item) {
       const float* const values = item->planes[o].data();
       files_.emplace_back(item, [this, stem, values, format] { write_grid(stem, values, format); });
       ++item->parts;
+      filed_.notify_one();
     }
   }
 }
@@ -221,8 +223,9 @@ void SeriesWriter::run_part(const Shared& item, const Task& part) {
       free_.push_back(std::move(item->planes));
       --in_use_;
     }
+    if (item->parts > 0 && !failure) return;
   }
-  changed_.notify_all();
+  freed_.notify_all();
 }
 
 void SeriesWriter::work_in_order() {
@@ -230,7 +233,7 @@ void SeriesWriter::work_in_order() {
     Shared item;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !queue_.empty() || stopping_; });
+      ordered_.wait(lock, [&] { return !queue_.empty() || stopping_; });
       if (queue_.empty()) return;
       item = std::move(queue_.front());
       queue_.pop_front();
@@ -244,7 +247,7 @@ void SeriesWriter::work_on_files() {
     std::pair<Shared, Task> file;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !files_.empty() || stopping_; });
+      filed_.wait(lock, [&] { return !files_.empty() || stopping_; });
       if (files_.empty()) return;
       file = std::move(files_.front());
       files_.pop_front();
@@ -262,12 +265,11 @@ void SeriesWriter::write_grid(const fs::path& stem, const float* values, SeriesF
 }
 
 void SeriesWriter::write_in_order(const Item& item) {
-  const io::RasterGrid& grid = inputs_.grid;
   if (item.step == 0) summary_->clear();
   tbb::parallel_invoke(
       [&] {
         for (size_t o = 0; netcdf_ && o < item.planes.size(); ++o)
-          netcdf_->write(o, item.step, 0, 0, grid.rows, grid.cols, item.planes[o].data());
+          netcdf_->write(o, item.step, item.planes[o].data());
       },
       [&] {
         if (options_.pictures || films_) add_picture(item);
@@ -316,7 +318,7 @@ io::Image SeriesWriter::draw(const Item& item) const {
 void SeriesWriter::finish(SeriesResult& result) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return in_use_ == 0 || failure_; });
+    freed_.wait(lock, [&] { return in_use_ == 0 || failure_; });
   }
   stop();
   if (failure_) std::rethrow_exception(failure_);

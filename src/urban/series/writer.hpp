@@ -86,9 +86,9 @@ class SeriesWriter {
   bool films_ = false;       // a film is wanted and can be made
   std::string no_film_why_;  // where it is wanted and cannot
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Shared> queue_;                   // in order
-  std::deque<std::pair<Shared, Task>> files_;  // in any order
+  std::condition_variable ordered_, filed_, freed_;  // a step in order, a file, a step that is written
+  std::deque<Shared> queue_;                         // in order
+  std::deque<std::pair<Shared, Task>> files_;        // in any order
   std::vector<StepPlanes> free_;
   std::exception_ptr failure_;
   size_t in_use_ = 0, limit_ = 0;
