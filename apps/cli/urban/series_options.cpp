@@ -113,7 +113,7 @@ urban::SeriesOptions series_options(const SeriesArguments& a) {
   if (a.max_reach) o.rays.max_reach_m = *a.max_reach;
   o.walls = wall_options(a.walls);
   o.tiles = tile_options(a.tiles);
-  o.tiles.on_progress = progress_bar("steps");
+  o.tiles.on_progress = progress_bar("parts");
   o.resume = !a.no_resume;
   return o;
 }

@@ -78,7 +78,10 @@ struct SeriesOptions {
   SkyPatches patches = SkyPatches::p153;
   RayOptions rays;
   WallOptions walls;
-  TileOptions tiles;   ///< its resume_folder is not used
+  TileOptions tiles;  ///< its resume_folder is not used
+  /// Rows that are put together at a time where NetCDF is the only format, a multiple of 256; 0: all, or as many as
+  /// memory holds. Parts of the rows get no pictures and no film.
+  int64_t rows_at_a_time = 0;
   bool resume = true;  ///< take over finished tiles of a killed run
 };
 
@@ -135,11 +138,18 @@ struct ValidationResult {
 };
 ValidationResult validate(Context& context, const ValidationOptions& options);
 
+/// Two runs of the same series, value by value over all outputs and steps.
+struct GridDifference {
+  double mean_abs_diff = 0, max_abs_diff = 0;  ///< of the values that both have; in the outputs' units
+  double finite_equal_percent = 100;           ///< values that are finite in both or in neither
+};
+
 struct Gate {
   std::string gate;
   double value = 0, limit = 0;
   bool pass = false;
   std::string unit, note;
+  std::optional<GridDifference> difference;  ///< where the gate compares values
 };
 /// The acceptance gates on the user's own city, or on the sample where `options.city.dsm` is empty: parity with
 /// the CPU, tiled = untiled, a domain of more groups than one dispatch holds, tiles in flight, worker scaling.

@@ -20,7 +20,7 @@ namespace {
 // Values of netCDF's macros.
 constexpr int kNcInt = 4, kNcFloat = 5, kNcDouble = 6, kNcGlobal = -1, kNcChunked = 0;
 constexpr int kNcNetcdf4 = 0x1000, kNcNoWrite = 0;
-constexpr int64_t kChunk = 256;
+constexpr int64_t kChunk = GridSeriesWriter::kRows;
 constexpr int kDeflateLevel = 1;
 
 /// "2015-06-21T14:30 +02:00" as CF writes the origin of times.
@@ -179,12 +179,13 @@ GridSeriesWriter::GridSeriesWriter(const fs::path& path, const SeriesDescription
     : state_(std::make_unique<State>(path, description)) {}
 GridSeriesWriter::~GridSeriesWriter() = default;
 
-void GridSeriesWriter::write(size_t variable, size_t step, const float* values) {
+void GridSeriesWriter::write(size_t variable, size_t step, int64_t row, int64_t rows, const float* values) {
   State& s = *state_;
-  if (s.chunks) return s.chunks->write(variable, step, values);
   const RasterGrid& grid = s.description.grid;
-  const size_t first[] = {step, 0, 0},
-               count[] = {1, static_cast<size_t>(grid.rows), static_cast<size_t>(grid.cols)};
+  grid.check_window(row, 0, rows, grid.cols);
+  if (s.chunks) return s.chunks->write(variable, step, row, rows, values);
+  const size_t first[] = {step, static_cast<size_t>(row), 0},
+               count[] = {1, static_cast<size_t>(rows), static_cast<size_t>(grid.cols)};
   s.check(s.api.nc_put_vara_float(s.file, s.variables[variable], first, count, values));
 }
 

@@ -35,8 +35,11 @@ class GridSeriesWriter {
   GridSeriesWriter(const GridSeriesWriter&) = delete;
   GridSeriesWriter& operator=(const GridSeriesWriter&) = delete;
 
-  /// Variable `variable` at time number `step`, row by row; NaN = missing.
-  void write(size_t variable, size_t step, const float* values);
+  /// Rows are written by multiples of this.
+  static constexpr int64_t kRows = 256;
+  /// Rows [row, row + rows) of variable `variable` at time number `step`; NaN = missing. `row` is a multiple of kRows,
+  /// and so is `rows`, or the grid ends there.
+  void write(size_t variable, size_t step, int64_t row, int64_t rows, const float* values);
   void commit();
 
  private:

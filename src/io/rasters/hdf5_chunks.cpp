@@ -30,10 +30,10 @@ void shuffle(const std::vector<float>& values, std::vector<unsigned char>& bytes
     for (size_t k = 0; k < count; ++k) bytes[b * count + k] = from[k * sizeof(float) + b];
 }
 
-/// One chunk of a grid, filled up with NaN beyond the grid's edge, through both filters.
-void compress_chunk(const ChunkedGrids& g, const float* values, int64_t row, int64_t col,
+/// The chunk of a part of a grid at this place in it, filled up with NaN beyond its edges, through both filters.
+void compress_chunk(const ChunkedGrids& g, const float* values, int64_t part_rows, int64_t row, int64_t col,
                     std::vector<unsigned char>& packed) {
-  const int64_t rows = std::min(g.chunk_rows, g.rows - row), cols = std::min(g.chunk_cols, g.cols - col);
+  const int64_t rows = std::min(g.chunk_rows, part_rows - row), cols = std::min(g.chunk_cols, g.cols - col);
   std::vector<float> chunk(static_cast<size_t>(g.chunk_rows * g.chunk_cols),
                            std::numeric_limits<float>::quiet_NaN());
   for (int64_t r = 0; r < rows; ++r)
@@ -90,11 +90,14 @@ std::unique_ptr<Hdf5ChunkWriter> Hdf5ChunkWriter::open(const std::filesystem::pa
   return std::unique_ptr<Hdf5ChunkWriter>(new Hdf5ChunkWriter(std::move(state)));
 }
 
-void Hdf5ChunkWriter::write(size_t variable, size_t step, const float* values) {
+void Hdf5ChunkWriter::write(size_t variable, size_t step, int64_t row, int64_t rows, const float* values) {
   State& s = *state_;
   const ChunkedGrids& g = s.grids;
+  if (row % g.chunk_rows != 0 || (rows % g.chunk_rows != 0 && row + rows != g.rows))
+    throw InternalError(fmt::format("rows {} to {}", row, row + rows), s.where,
+                        fmt::format("whole chunks of {} rows", g.chunk_rows));
   const int64_t across = (g.cols + g.chunk_cols - 1) / g.chunk_cols,
-                count = across * ((g.rows + g.chunk_rows - 1) / g.chunk_rows);
+                count = across * ((rows + g.chunk_rows - 1) / g.chunk_rows);
   const auto row_of = [&](int64_t k) { return k / across * g.chunk_rows; };
   const auto col_of = [&](int64_t k) { return k % across * g.chunk_cols; };
   for (int64_t first = 0; first < count; first += kBatch) {
@@ -102,11 +105,12 @@ void Hdf5ChunkWriter::write(size_t variable, size_t step, const float* values) {
     s.packed.resize(static_cast<size_t>(std::max<int64_t>(batch, static_cast<int64_t>(s.packed.size()))));
     s.threads.for_parts(batch, [&](int64_t from, int64_t to) {
       for (int64_t k = from; k < to; ++k)
-        compress_chunk(g, values, row_of(first + k), col_of(first + k), s.packed[static_cast<size_t>(k)]);
+        compress_chunk(g, values, rows, row_of(first + k), col_of(first + k),
+                       s.packed[static_cast<size_t>(k)]);
     });
     for (int64_t k = 0; k < batch; ++k) {
       const std::vector<unsigned char>& packed = s.packed[static_cast<size_t>(k)];
-      const unsigned long long at[] = {step, static_cast<unsigned long long>(row_of(first + k)),
+      const unsigned long long at[] = {step, static_cast<unsigned long long>(row + row_of(first + k)),
                                        static_cast<unsigned long long>(col_of(first + k))};
       constexpr uint32_t all_filters = 0;
       s.require(s.api.H5Dwrite_chunk(s.variables[variable], kDefault, all_filters, at, packed.size(),

@@ -24,8 +24,9 @@ class Hdf5ChunkWriter {
                                                const std::vector<std::string>& variables,
                                                const ChunkedGrids& grids);
   ~Hdf5ChunkWriter();
-  /// A step of a variable: rows · cols values. One thread at a time.
-  void write(size_t variable, size_t step, const float* values);
+  /// Rows [row, row + rows) of a step of a variable; they begin and end between chunks or at the grid's end. One
+  /// thread at a time.
+  void write(size_t variable, size_t step, int64_t row, int64_t rows, const float* values);
   void close();
 
  private:

@@ -9,6 +9,7 @@
 
 #include "core/log.hpp"
 #include "lockstep/error.hpp"
+#include "urban/run/grid_statistics.hpp"
 #include "urban/run/program.hpp"
 
 namespace lockstep::urban {
@@ -20,33 +21,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kLargestPicture = int64_t{1} << 27;
 /// What is held of a grid that is not drawn (cells), and up to where grids are drawn several at a time.
 constexpr int64_t kPart = int64_t{1} << 22, kManyAtATime = int64_t{1} << 24;
-
-class Statistics {
- public:
-  void take(const std::vector<float>& values) {
-    for (const float v : values) {
-      if (std::isnan(v)) {
-        ++missing_;
-        continue;
-      }
-      sum_ += static_cast<double>(v);
-      ++count_;
-      minimum_ = std::min<double>(minimum_, v);
-      maximum_ = std::max<double>(maximum_, v);
-    }
-  }
-  void fill(OutputGrid& grid) const {
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    grid.minimum = count_ ? minimum_ : none;
-    grid.maximum = count_ ? maximum_ : none;
-    grid.mean = count_ ? sum_ / static_cast<double>(count_) : none;
-    grid.missing = missing_;
-  }
-
- private:
-  double sum_ = 0, minimum_ = std::numeric_limits<double>::infinity(), maximum_ = -minimum_;
-  int64_t count_ = 0, missing_ = 0;
-};
 
 FolderLock hold(const OutputOptions& options) {
   const std::string where = options.folder.string();
@@ -134,7 +108,7 @@ OutputGrid Outputs::describe(const NamedLook& named, const std::vector<float>& r
   if (options_.pictures && !drawn) logging::info("{} is too large for a picture", named.name);
   const auto reader = io::RasterReader::open(out.file);
   const int64_t rows = drawn ? grid_.rows : std::clamp<int64_t>(kPart / grid_.cols, 1, grid_.rows);
-  Statistics statistics;
+  GridStatistics statistics;
   std::vector<float> values;
   for (int64_t row = 0; row < grid_.rows; row += rows) {
     const int64_t count = std::min(rows, grid_.rows - row);

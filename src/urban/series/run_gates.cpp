@@ -26,12 +26,23 @@ int64_t differing(const std::vector<float>& a, const std::vector<float>& b) {
   return count;
 }
 
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double largest = 0;
-  for (size_t k = 0; k < a.size(); ++k)
-    if (std::isfinite(a[k]) && std::isfinite(b[k]))
-      largest = std::max(largest, std::abs(static_cast<double>(a[k]) - static_cast<double>(b[k])));
-  return largest;
+GridDifference difference_of(const std::vector<float>& a, const std::vector<float>& b) {
+  GridDifference found;
+  double sum = 0;
+  size_t both = 0, alike = 0;
+  for (size_t k = 0; k < a.size(); ++k) {
+    const bool finite = std::isfinite(a[k]);
+    alike += finite == std::isfinite(b[k]);
+    if (!finite || !std::isfinite(b[k])) continue;
+    const double d = std::abs(static_cast<double>(a[k]) - static_cast<double>(b[k]));
+    sum += d;
+    found.max_abs_diff = std::max(found.max_abs_diff, d);
+    ++both;
+  }
+  if (both > 0) found.mean_abs_diff = sum / static_cast<double>(both);
+  if (!a.empty())
+    found.finite_equal_percent = 100 * static_cast<double>(alike) / static_cast<double>(a.size());
+  return found;
 }
 
 /// A few steps spread over those with sun, so that the gates end soon on large cities.
@@ -80,7 +91,12 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
   std::vector<Gate> gates;
   const auto add = [&](const std::string& gate, double value, double limit, const char* unit,
                        const std::string& note) {
-    gates.push_back({gate, value, limit, value <= limit, unit, note});
+    gates.push_back({gate, value, limit, value <= limit, unit, note, {}});
+  };
+  const auto add_equal = [&](const std::string& gate, const ComputedSeries& a, const ComputedSeries& b,
+                             const std::string& note) {
+    add(gate, static_cast<double>(differing(a.values, b.values)), 0, "differing values", note);
+    gates.back().difference = difference_of(a.values, b.values);
   };
   const std::string device = context.device().info().name;
   const int64_t longer = std::max(inputs.city.rows, inputs.city.cols);
@@ -93,34 +109,33 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
   Context cpu(like(context, "cpu"));
   const ComputedSeries on_cpu = computed(cpu, whole);
   const bool webgpu = context.device().info().kind == DeviceKind::webgpu;
-  if (webgpu || context.numerics() == Numerics::fast)
-    add("parity with the CPU", largest_difference(base.values, on_cpu.values), 0.1, "largest difference",
-        device);
-  else
-    add("parity with the CPU", static_cast<double>(differing(base.values, on_cpu.values)), 0,
-        "differing values", device);
+  if (webgpu || context.numerics() == Numerics::fast) {
+    const GridDifference difference = difference_of(base.values, on_cpu.values);
+    add("parity with the CPU", difference.max_abs_diff, 0.1, "largest difference", device);
+    gates.back().difference = difference;
+  } else {
+    add_equal("parity with the CPU", base, on_cpu, device);
+  }
 
   tiled.side =
       options.tiles.side > 0 ? options.tiles.side : std::max<int64_t>(32, (longer / 3 + 15) / 16 * 16);
   tiled.workers = 1;
   const ComputedSeries one_worker = computed(context, tiled);
-  add("tiled = untiled", static_cast<double>(differing(base.values, one_worker.values)), 0,
-      "differing values", fmt::format("{} tiles of {}", one_worker.plan.tiles.size(), tiled.side));
+  add_equal("tiled = untiled", base, one_worker,
+            fmt::format("{} tiles of {}", one_worker.plan.tiles.size(), tiled.side));
 
   ContextOptions limited = like(context, device);
   limited.lower_limits = [](Limits& limits) {
     for (int64_t& groups : limits.groups) groups = std::min<int64_t>(groups, kFewGroups);
   };
   Context small(limited);
-  add("more groups than a dispatch holds",
-      static_cast<double>(differing(base.values, computed(small, whole).values)), 0, "differing values",
-      "at most 8 groups an axis");
+  add_equal("more groups than a dispatch holds", base, computed(small, whole),
+            fmt::format("at most {} groups an axis", kFewGroups));
 
   tiled.workers = options.tiles.workers > 1 ? options.tiles.workers : 2;
   const ComputedSeries workers = computed(context, tiled);
   add("tiles in flight", workers.in_flight, tiled.workers, "tiles", fmt::format("{} workers", tiled.workers));
-  add("tiles in flight change nothing", static_cast<double>(differing(base.values, workers.values)), 0,
-      "differing values", fmt::format("{} workers", tiled.workers));
+  add_equal("tiles in flight change nothing", base, workers, fmt::format("{} workers", tiled.workers));
   double several = workers.seconds, one = one_worker.seconds, spent = several + one;
   const int in_flight = tiled.workers;
   for (int round = 1; round < kScalingRounds && spent < kScalingSeconds; ++round)
@@ -137,13 +152,18 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
 
 nlohmann::ordered_json to_json(const std::vector<Gate>& gates) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Gate& g : gates)
+  for (const Gate& g : gates) {
     rows.push_back({{"gate", g.gate},
                     {"value", g.value},
                     {"limit", g.limit},
                     {"pass", g.pass},
                     {"unit", g.unit},
                     {"note", g.note}});
+    if (!g.difference) continue;
+    rows.back()["mean_abs_diff"] = g.difference->mean_abs_diff;
+    rows.back()["max_abs_diff"] = g.difference->max_abs_diff;
+    rows.back()["finite_equal_percent"] = g.difference->finite_equal_percent;
+  }
   return {{"gates", rows}};
 }
 

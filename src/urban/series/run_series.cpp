@@ -41,6 +41,8 @@ double mean_of(const std::vector<double>& values) {
              : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+struct StoredTile;
+
 /// What one run holds together.
 struct SeriesRun {
   Context& context;
@@ -54,14 +56,17 @@ struct SeriesRun {
   std::atomic<int64_t> done{0};
   int64_t total = 0;
   double stitch_seconds = 0;
+  std::vector<float> buffer;
 
-  void advance(int steps) {
-    const int64_t now = done += steps;
+  void advance(int parts) {
+    const int64_t now = done += parts;
     if (options.tiles.on_progress) options.tiles.on_progress(std::min(now, total), total);
   }
   void run_whole(const Tile& tile);
   void run_tiled(const TilePlan& plan, TileStore& store);
   void assemble(const TilePlan& plan, const TileStore& store);
+  void take_rows(StoredTile& stored, size_t step, int64_t begin, int64_t end, int64_t cols,
+                 StepPlanes& planes);
   void record(const TileJob& job);
 };
 
@@ -83,7 +88,7 @@ void SeriesRun::run_whole(const Tile& tile) {
       points.take(layout.points()[p], k, at_points.data() + p * kPointValues);
     writer.end(k, std::exchange(planes, {}));
   };
-  tiles.compute(context, tile, false, sink, [this](int steps) { advance(steps); }, clock);
+  tiles.compute(context, tile, false, sink, [this](int parts) { advance(parts); }, clock);
   result.tiles.queue_depth_peak = 1;
   result.tiles.tile_seconds.push_back(since(begin));
   result.tiles.turnaround_seconds.push_back(since(begin));
@@ -101,7 +106,7 @@ void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
     const platform::MappedFile series(store.file(tile), bytes_of(tile));
     if (store.load(tile, {series.data(), static_cast<size_t>(bytes_of(tile))})) {
       ++result.tiles.resumed;
-      advance(static_cast<int>(inputs.steps.size()));
+      advance(tiles.parts());
     } else {
       open.push_back(number);
     }
@@ -116,7 +121,7 @@ void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
     const platform::MappedFile series(store.file(tile), bytes_of(tile));
     float* const values = reinterpret_cast<float*>(series.data());
     const StepSink sink{[&](size_t k) { return layout.memory(values + k * layout.floats()); }, [](size_t) {}};
-    tiles.compute(context, tile, plan.workers > 1, sink, [this](int steps) { advance(steps); }, clock);
+    tiles.compute(context, tile, plan.workers > 1, sink, [this](int parts) { advance(parts); }, clock);
     const double seconds = since(begin);
     store.save(tile, {series.data(), static_cast<size_t>(bytes_of(tile))});
     const std::lock_guard lock(reporting);
@@ -126,30 +131,60 @@ void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
   assemble(plan, store);
 }
 
-/// Step by step the tiles' cores put into whole grids.
+/// A finished tile that a band of rows crosses.
+struct StoredTile {
+  const Tile& tile;
+  StepLayout layout;
+  std::ifstream file;
+  std::string name;
+
+  StoredTile(const Tile& t, StepLayout l, const fs::path& path)
+      : tile(t), layout(std::move(l)), file(path, std::ios::binary), name(path.string()) {}
+  /// `count` floats of a step, from number `first` on.
+  void read(size_t step, size_t first, float* values, size_t count) {
+    const size_t floats = step * layout.floats() + first;
+    file.seekg(static_cast<std::streamoff>(TileStore::kDataOffset) +
+               static_cast<std::streamoff>(floats * sizeof(float)));
+    file.read(reinterpret_cast<char*>(values), static_cast<std::streamsize>(count * sizeof(float)));
+    if (!file) throw InputError("a finished tile cannot be read", name, "the tile of this run");
+  }
+};
+
+/// Band by band, and step by step in it, the tiles' cores put into grids.
 void SeriesRun::assemble(const TilePlan& plan, const TileStore& store) {
-  std::vector<float> step;
-  for (size_t k = 0; k < inputs.steps.size(); ++k) {
-    StepPlanes planes = writer.begin();
-    const auto begin = RunClock::now();
-    for (const Tile& tile : plan.tiles) {
-      const StepLayout layout = tiles.layout(tile);
-      step.resize(layout.floats());
-      const size_t bytes = layout.floats() * sizeof(float);
-      std::ifstream file(store.file(tile), std::ios::binary);
-      file.seekg(static_cast<std::streamoff>(TileStore::kDataOffset + static_cast<int64_t>(k * bytes)));
-      file.read(reinterpret_cast<char*>(step.data()), static_cast<std::streamsize>(bytes));
-      if (!file)
-        throw InputError("a finished tile cannot be read", store.file(tile).string(), "the tile of this run");
-      for (size_t o = 0; o < planes.size(); ++o)
-        for (int64_t row = 0; row < tile.rows; ++row)
-          std::copy_n(layout.plane(step.data(), o) + row * tile.cols, tile.cols,
-                      &planes[o][static_cast<size_t>((tile.row + row) * inputs.city.cols + tile.col)]);
-      for (size_t p = 0; p < layout.points().size(); ++p)
-        points.take(layout.points()[p], k, layout.point(step.data(), p));
+  const int64_t cols = inputs.city.cols;
+  for (int64_t begin = 0; begin < inputs.city.rows; begin += writer.rows()) {
+    const int64_t end = std::min(begin + writer.rows(), inputs.city.rows);
+    std::vector<StoredTile> crossed;
+    for (const Tile& tile : plan.tiles)
+      if (tile.row < end && tile.row + tile.rows > begin)
+        crossed.emplace_back(tile, tiles.layout(tile), store.file(tile));
+    for (size_t k = 0; k < inputs.steps.size(); ++k) {
+      StepPlanes planes = writer.begin();
+      const auto started = RunClock::now();
+      for (StoredTile& stored : crossed) take_rows(stored, k, begin, end, cols, planes);
+      stitch_seconds += since(started);
+      writer.end(k, std::move(planes), begin);
     }
-    stitch_seconds += since(begin);
-    writer.end(k, std::move(planes));
+  }
+}
+
+/// What rows [begin, end) have of a stored tile; its points with its first row.
+void SeriesRun::take_rows(StoredTile& stored, size_t step, int64_t begin, int64_t end, int64_t cols,
+                          StepPlanes& planes) {
+  const Tile& tile = stored.tile;
+  const int64_t first = std::max(begin, tile.row), last = std::min(end, tile.row + tile.rows);
+  const size_t pixels = stored.layout.pixels(), part = static_cast<size_t>((last - first) * tile.cols);
+  buffer.resize(std::max(part, kPointValues));
+  for (size_t o = 0; o < planes.size(); ++o) {
+    stored.read(step, o * pixels + static_cast<size_t>((first - tile.row) * tile.cols), buffer.data(), part);
+    for (int64_t row = first; row < last; ++row)
+      std::copy_n(buffer.data() + (row - first) * tile.cols, tile.cols,
+                  &planes[o][static_cast<size_t>((row - begin) * cols + tile.col)]);
+  }
+  for (size_t p = 0; first == tile.row && p < stored.layout.points().size(); ++p) {
+    stored.read(step, planes.size() * pixels + p * kPointValues, buffer.data(), kPointValues);
+    points.take(stored.layout.points()[p], step, buffer.data());
   }
 }
 
@@ -235,18 +270,20 @@ SeriesResult run(Context& context, const SeriesOptions& options) {
   const SeriesInputs inputs =
       host_stage(result.host_stages, "read", [&] { return read_series_inputs(options); });
   describe_run(inputs, result);
-  SeriesWriter writer(options, inputs);
+  const int64_t rows = band_rows(options, inputs.grid, free_host_bytes(options.tiles));
+  SeriesWriter writer(options, inputs, rows);
   const Walls walls = find_walls(context, options, inputs);
   const SeriesTiles tiles(inputs, walls, options.outputs);
   SeriesPointTable points(inputs);
 
   TileJob job = tiles.job();
+  job.host_bytes = writer_bytes(options, inputs.grid, rows);
   const fs::path unfinished = options.folder / ".tiles";
   std::error_code ignored;
   if (!options.resume) fs::remove_all(unfinished, ignored);
   TilePlan plan;
   const auto started = RunClock::now();
-  SeriesRun series{context, options, inputs, tiles, writer, points, result, {}, {}, 0, 0};
+  SeriesRun series{context, options, inputs, tiles, writer, points, result, {}, {}, 0, 0, {}};
   {
     std::optional<TileStore> store;
     const auto open_store = [&] {
@@ -260,8 +297,8 @@ SeriesResult run(Context& context, const SeriesOptions& options) {
     result.tiles.workers = plan.workers;
     result.tiles.predicted_bytes = static_cast<int64_t>(plan.device_bytes);
     result.tiles.predicted_host_bytes = static_cast<int64_t>(plan.host_bytes);
-    series.total = result.tiles.tiles * result.steps;
-    if (plan.tiles.size() == 1) {
+    series.total = result.tiles.tiles * tiles.parts();
+    if (plan.tiles.size() == 1 && rows == inputs.grid.rows) {
       series.run_whole(plan.tiles.front());
     } else {
       if (!store) open_store();

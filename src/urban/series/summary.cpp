@@ -35,6 +35,13 @@ SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, d
   }
 }
 
+uint64_t SeriesSummary::bytes_of_pixel(const std::vector<SeriesOutput>& outputs) {
+  uint64_t bytes = 0;
+  for (const SeriesOutput output : outputs)
+    bytes += sizeof(double) + sizeof(float) + sizeof(int32_t) * thresholds_of(output).size();
+  return bytes;
+}
+
 void SeriesSummary::clear() { steps_ = 0; }
 
 void SeriesSummary::add_block(size_t output, const float* values, size_t first, size_t last) {

@@ -1,6 +1,7 @@
 // What remains of a series: mean, maximum, hours of sun, hours above thresholds, a grid each.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ std::vector<double> thresholds_of(SeriesOutput output);
 
 class SeriesSummary {
  public:
+  /// Host memory of a pixel.
+  static uint64_t bytes_of_pixel(const std::vector<SeriesOutput>& outputs);
+
   SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours);
   /// Begins anew.
   void clear();

@@ -9,14 +9,21 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "core/hash.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/comfort/comfort.hpp"
-#include "urban/series/writer.hpp"
 #include "urban/sky/sky.hpp"
 
 namespace lockstep::urban {
+
+/// A tile's part of a stored sky, as the model takes it.
+struct SkyPart {
+  std::array<std::vector<float>, kSkyViewGrids> grids;
+  std::vector<uint32_t> states;
+};
+
 namespace {
 
 using StepClock = std::chrono::steady_clock;
@@ -64,12 +71,6 @@ template <class Values>
 std::string hash_of(const Values& values) {
   return to_hex(hash128(std::as_bytes(std::span(values))));
 }
-
-/// A tile's part of a stored sky, as the model takes it.
-struct SkyPart {
-  std::array<std::vector<float>, kSkyViewGrids> grids;
-  std::vector<uint32_t> states;
-};
 
 SkyPart cut_sky(const StoredSky& sky, const City& city, const Tile& tile) {
   SkyPart part;
@@ -178,13 +179,14 @@ TileJob SeriesTiles::job() const {
   job.cost.core_bytes = cost.core_bytes + 4 * comfort_planes;
   job.cost.widest_core_bytes = cost.widest_core_bytes;
   // A stored sky on its way to the model, and steps on their way to the files.
-  constexpr uint64_t summary_words = 3;
-  const uint64_t steps = steps_in_flight(outputs_.size(), inputs_.city.pixels());
-  job.cost.host_core_bytes =
-      4 * ((inputs_.sky ? 2 * sky_words : 0) + (steps + summary_words) * outputs_.size());
+  job.cost.host_core_bytes = 4 * ((inputs_.sky ? 2 * sky_words : 0) + 2 * outputs_.size());
   job.planes = static_cast<int>(outputs_.size());
-  job.parts = static_cast<int>(inputs_.steps.size());
+  job.parts = parts();
   return job;
+}
+
+int SeriesTiles::parts() const {
+  return static_cast<int>(inputs_.steps.size()) + (inputs_.sky ? 0 : plan_.words());
 }
 
 std::string SeriesTiles::key_text() const {
@@ -350,8 +352,42 @@ class TileRun {
 
 }  // namespace
 
+/// A tile's sky: a stored one, or what was made on a device and stays there; a stage that falls back behind it makes its
+/// own.
+struct SeriesTiles::SkyOfTile {
+  SkyPart stored;
+  SkyTile given;
+  Device device;
+  SkyBuffers made;
+};
+
+void SeriesTiles::find_sky(Context& context, const Tile& tile,
+                           const std::function<Stream(const Device&)>& stream_of,
+                           const std::function<void(int parts)>& advance, SeriesClock& clock,
+                           SkyOfTile& sky) const {
+  if (inputs_.sky) {
+    sky.stored = cut_sky(*inputs_.sky, inputs_.city, tile);
+    for (size_t g = 0; g < kSkyViewGrids; ++g) sky.given.grids[g] = sky.stored.grids[g].data();
+    sky.given.states = sky.stored.states.empty() ? nullptr : sky.stored.states.data();
+    return;
+  }
+  int cast = 0;
+  context.run_stage(kSkyStage, [&](const Device& device) {
+    const auto begin = StepClock::now();
+    advance(-std::exchange(cast, 0));  // a fallback starts it again
+    const Stream stream = stream_of(device);
+    sky.made = make_sky_tile(device, stream, inputs_.city, plan_, tile, [&](int words) {
+      cast += words;
+      advance(words);
+    });
+    sky.device = device;
+    device.synchronize(stream);
+    clock.add(device, {{"sky", seconds_from(begin)}});
+  });
+}
+
 void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
-                          const std::function<void(int steps)>& advance, SeriesClock& clock) const {
+                          const std::function<void(int parts)>& advance, SeriesClock& clock) const {
   const StepLayout step_layout = layout(tile);
   Device streaming;
   Stream own;
@@ -362,25 +398,8 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
     }
     return own;
   };
-  SkyPart stored;
-  SkyTile sky{tile.row, tile.col, tile.rows, tile.cols, {}, nullptr};
-  struct {
-    Device device;
-    SkyBuffers sky;
-  } made;  // stays on its device; one that falls back behind it makes its own
-  if (inputs_.sky) {
-    stored = cut_sky(*inputs_.sky, inputs_.city, tile);
-    for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = stored.grids[g].data();
-    sky.states = stored.states.empty() ? nullptr : stored.states.data();
-  } else {
-    context.run_stage(kSkyStage, [&](const Device& device) {
-      const auto begin = StepClock::now();
-      const Stream stream = stream_of(device);
-      made = {device, make_sky_tile(device, stream, inputs_.city, plan_, tile, [](int) {})};
-      device.synchronize(stream);
-      clock.add(device, {{"sky", seconds_from(begin)}});
-    });
-  }
+  SkyOfTile sky{{}, {tile.row, tile.col, tile.rows, tile.cols, {}, nullptr}, {}, {}};
+  find_sky(context, tile, stream_of, advance, clock, sky);
 
   int counted = 0;
   context.run_stage(kStepStage, [&](const Device& device) {
@@ -391,12 +410,12 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
                          &walls_,
                          inputs_.land_cover.empty() ? nullptr : &inputs_.land_cover,
                          tile,
-                         inputs_.sky ? &sky : nullptr,
+                         inputs_.sky ? &sky.given : nullptr,
                          {},
                          {}};
-    if (made.device.valid() && device.same_as(made.device)) {
-      scene.sky_grids = made.sky.grids;
-      scene.sky_states = made.sky.states;
+    if (sky.device.valid() && device.same_as(sky.device)) {
+      scene.sky_grids = sky.made.grids;
+      scene.sky_states = sky.made.states;
     }
     RadiationModel model(device, scene, inputs_.radiation, stream);
     TileRun run(inputs_, device, stream, model, tile, step_layout);

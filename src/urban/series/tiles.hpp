@@ -84,13 +84,18 @@ class SeriesTiles {
 
   /// For plan_tiles; `compute` and `options` are not set.
   TileJob job() const;
+  /// Of progress, a tile: its steps, and the words of its sky where that is computed.
+  int parts() const;
   /// The job's options, for tile_key: all that the bits of a tile depend on. Reads every grid.
   std::string key_text() const;
   StepLayout layout(const Tile& tile) const { return {tile, outputs_.size(), inputs_.points}; }
   void compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
-               const std::function<void(int steps)>& advance, SeriesClock& clock) const;
+               const std::function<void(int parts)>& advance, SeriesClock& clock) const;
 
  private:
+  struct SkyOfTile;
+  void find_sky(Context& context, const Tile& tile, const std::function<Stream(const Device&)>& stream_of,
+                const std::function<void(int parts)>& advance, SeriesClock& clock, SkyOfTile& sky) const;
   const SeriesInputs& inputs_;
   const Walls& walls_;
   const std::vector<SeriesOutput> outputs_;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "core/log.hpp"
 #include "io/arrays/npy.hpp"
@@ -25,11 +24,12 @@ namespace fs = std::filesystem;
 using WriteClock = std::chrono::steady_clock;
 
 constexpr size_t kFewestSteps = 3, kMostSteps = 16;
-constexpr size_t kStepBytes = size_t{64}
-                              << 20;  // that steps in flight may take where more than the fewest do
+/// What steps in flight may take where they are more than the fewest.
+constexpr size_t kStepBytes = size_t{64} << 20;
 /// Files written at a time, to hide how long a disk takes to flush one; of formats that copy the grid fewer.
 constexpr size_t kFileThreads = 8;
 constexpr size_t kFileBytes = size_t{512} << 20;
+constexpr int64_t kBandPixels = int64_t{1} << 23;
 constexpr double kFramesPerSecond = 4;
 constexpr double kCoolestTmrt = -10, kHottestTmrt = 80;  // of pictures
 
@@ -109,9 +109,31 @@ OutputText text_of(SeriesOutput output) {
           "W m-2", ""};
 }
 
+namespace {
+/// Steps that wait for the writer or are being filled: more of small grids, whose files cost a flush of the disk each.
 size_t steps_in_flight(size_t outputs, int64_t pixels) {
   const size_t step = outputs * sizeof(float) * static_cast<size_t>(pixels);
   return std::clamp(kStepBytes / step, kFewestSteps, kMostSteps);
+}
+}  // namespace
+
+uint64_t writer_bytes(const SeriesOptions& options, const io::RasterGrid& grid, int64_t rows) {
+  const uint64_t outputs = options.outputs.size();
+  const uint64_t steps = steps_in_flight(outputs, rows * grid.cols);
+  return static_cast<uint64_t>(rows * grid.cols) *
+         (steps * outputs * sizeof(float) + SeriesSummary::bytes_of_pixel(options.outputs));
+}
+
+int64_t band_rows(const SeriesOptions& options, const io::RasterGrid& grid, uint64_t memory_bytes) {
+  constexpr int64_t granule = io::GridSeriesWriter::kRows;
+  const bool netcdf_alone = options.formats == std::vector{SeriesFormat::nc};
+  const int64_t wanted = options.rows_at_a_time;
+  if (wanted < 0 || wanted % granule != 0 || (wanted > 0 && !netcdf_alone))
+    throw InputError(fmt::format("{} rows at a time", wanted), "rows at a time",
+                     fmt::format("a multiple of {}, of NetCDF alone", granule));
+  if (wanted > 0) return std::min(wanted, grid.rows);
+  if (!netcdf_alone || writer_bytes(options, grid, grid.rows) <= memory_bytes / 2) return grid.rows;
+  return std::min(grid.rows, std::max<int64_t>(1, kBandPixels / grid.cols / granule) * granule);
 }
 
 std::string stamp_of(io::CivilMinutes time) {
@@ -124,18 +146,20 @@ class SeriesWriter::Summary : public SeriesSummary {
   using SeriesSummary::SeriesSummary;
 };
 
-SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs)
-    : options_(options), inputs_(inputs), lock_(hold_folder(options)) {
+SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows)
+    : options_(options), inputs_(inputs), lock_(hold_folder(options)), rows_(rows) {
   if (writes(options, SeriesFormat::nc))
     netcdf_ =
         std::make_unique<io::GridSeriesWriter>(options.folder / "run.nc", description_of(options, inputs));
-  summary_ = std::make_unique<Summary>(options.outputs, static_cast<size_t>(inputs.city.pixels()),
+  summary_ = std::make_unique<Summary>(options.outputs, static_cast<size_t>(rows * inputs.grid.cols),
                                        static_cast<double>(inputs.weather.step_min) / 60);
-  if (options.video && inputs.steps.size() > 1) {
+  if (!whole() && (options.pictures || options.video))
+    logging::info("the grids are put together by {} rows: no pictures and no film", rows);
+  if (options.video && inputs.steps.size() > 1 && whole()) {
     no_film_why_ = io::video_unavailable_reason();
     films_ = no_film_why_.empty();
   }
-  limit_ = steps_in_flight(options.outputs.size(), inputs.city.pixels());
+  limit_ = steps_in_flight(options.outputs.size(), rows * inputs.grid.cols);
   start_threads();
 }
 
@@ -174,15 +198,16 @@ StepPlanes SeriesWriter::begin() {
     return planes;
   }
   lock.unlock();
-  return StepPlanes(options_.outputs.size(), std::vector<float>(static_cast<size_t>(inputs_.city.pixels())));
+  return StepPlanes(options_.outputs.size(),
+                    std::vector<float>(static_cast<size_t>(rows_ * inputs_.grid.cols)));
 }
 
-void SeriesWriter::end(size_t step, StepPlanes planes) {
+void SeriesWriter::end(size_t step, StepPlanes planes, int64_t row) {
   {
     std::unique_lock lock(mutex_);
     // After a fallback the files of the first run must not come behind those of the second.
     if (step == 0) freed_.wait(lock, [&] { return in_use_ == 1 || failure_; });
-    const Shared item = std::make_shared<Item>(Item{step, std::move(planes)});
+    const Shared item = std::make_shared<Item>(Item{step, row, std::move(planes)});
     item->parts = 1;
     queue_.push_back(item);
     add_files(item);
@@ -265,16 +290,18 @@ void SeriesWriter::write_grid(const fs::path& stem, const float* values, SeriesF
 }
 
 void SeriesWriter::write_in_order(const Item& item) {
+  const int64_t rows = std::min(rows_, inputs_.grid.rows - item.row);
   if (item.step == 0) summary_->clear();
   tbb::parallel_invoke(
       [&] {
         for (size_t o = 0; netcdf_ && o < item.planes.size(); ++o)
-          netcdf_->write(o, item.step, item.planes[o].data());
+          netcdf_->write(o, item.step, item.row, rows, item.planes[o].data());
       },
       [&] {
-        if (options_.pictures || films_) add_picture(item);
+        if (whole() && (options_.pictures || films_)) add_picture(item);
       },
       [&] { summary_->add(item.planes); });
+  if (!whole() && item.step + 1 == inputs_.steps.size()) add_band(item.row);
 }
 
 /// A PNG of the step, and a frame of the film.
@@ -332,34 +359,62 @@ void SeriesWriter::finish(SeriesResult& result) {
   } else if (!no_film_why_.empty()) {
     logging::warning("no film of the day: {}", no_film_why_);
   }
+  result.outputs = whole() ? write_summary() : finish_bands();
+}
+
+/// Summaries are GeoTIFF where that can be, else .npy.
+SeriesFormat SeriesWriter::summary_format() const {
   const bool tif = writes(options_, SeriesFormat::tif) ||
                    (!writes(options_, SeriesFormat::npy) && io::gdal_unavailable_reason().empty());
+  return tif ? SeriesFormat::tif : SeriesFormat::npy;
+}
+
+OutputGrid SeriesWriter::summary_grid(const std::string& grid_name) const {
+  OutputGrid out;
+  out.name = grid_name;
+  out.file =
+      options_.folder / "summary" / (grid_name + (summary_format() == SeriesFormat::tif ? ".tif" : ".npy"));
+  return out;
+}
+
+std::vector<OutputGrid> SeriesWriter::write_summary() const {
   const std::vector<SummaryGrid> grids = summary_->grids();
-  result.outputs.resize(grids.size());
+  std::vector<OutputGrid> outputs(grids.size());
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
     const SummaryGrid& grid = grids[k];
-    OutputGrid& out = result.outputs[k];
-    out.name = grid.name;
-    out.file = options_.folder / "summary" / (grid.name + (tif ? ".tif" : ".npy"));
-    write_grid(options_.folder / "summary" / grid.name, grid.values.data(),
-               tif ? SeriesFormat::tif : SeriesFormat::npy);
-    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
-    int64_t count = 0;
-    for (const float v : grid.values) {
-      if (std::isnan(v)) {
-        ++out.missing;
-        continue;
-      }
-      sum += static_cast<double>(v);
-      low = std::min<double>(low, v);
-      high = std::max<double>(high, v);
-      ++count;
-    }
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    out.minimum = count ? low : none;
-    out.maximum = count ? high : none;
-    out.mean = count ? sum / static_cast<double>(count) : none;
+    outputs[k] = summary_grid(grid.name);
+    write_grid(options_.folder / "summary" / grid.name, grid.values.data(), summary_format());
+    GridStatistics statistics;
+    statistics.take(grid.values);
+    statistics.fill(outputs[k]);
   });
+  return outputs;
+}
+
+void SeriesWriter::add_band(int64_t row) {
+  const std::vector<SummaryGrid> grids = summary_->grids();
+  const int64_t rows = std::min(rows_, inputs_.grid.rows - row);
+  for (size_t k = bands_.size(); k < grids.size(); ++k) {
+    OutputGrid grid = summary_grid(grids[k].name);
+    auto writer = io::RasterWriter::create(grid.file, inputs_.grid);
+    bands_.push_back({std::move(grid), {}, std::move(writer)});
+  }
+  tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
+    bands_[k].writer->write(row, 0, rows, inputs_.grid.cols, grids[k].values.data());
+    bands_[k].statistics.take(
+        std::span(grids[k].values.data(), static_cast<size_t>(rows * inputs_.grid.cols)));
+  });
+}
+
+std::vector<OutputGrid> SeriesWriter::finish_bands() {
+  std::vector<OutputGrid> outputs;
+  for (BandGrid& band : bands_) {
+    band.writer->commit();
+    band.statistics.fill(band.grid);
+    outputs.push_back(std::move(band.grid));
+  }
+  bands_.clear();
+  return outputs;
 }
 
 }  // namespace lockstep::urban

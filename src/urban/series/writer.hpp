@@ -18,6 +18,7 @@
 #include "io/pictures/video.hpp"
 #include "io/rasters/grid_series.hpp"
 #include "lockstep/urban/series.hpp"
+#include "urban/run/grid_statistics.hpp"
 #include "urban/series/inputs.hpp"
 
 namespace lockstep::urban {
@@ -31,23 +32,27 @@ OutputText text_of(SeriesOutput output);
 /// "20150621T1500".
 std::string stamp_of(io::CivilMinutes time);
 
-/// A whole grid an output, of one step.
+/// A grid an output, of one step: whole, or a band of its rows.
 using StepPlanes = std::vector<std::vector<float>>;
 
-/// Steps that wait for the writer or are being filled: more of small grids, whose files cost a flush of the disk each.
-size_t steps_in_flight(size_t outputs, int64_t pixels);
+/// Rows that are written at a time: all, or fewer where `memory_bytes` do not hold twice what whole grids take.
+int64_t band_rows(const SeriesOptions& options, const io::RasterGrid& grid, uint64_t memory_bytes);
+/// Host memory that a writer takes for this many rows.
+uint64_t writer_bytes(const SeriesOptions& options, const io::RasterGrid& grid, int64_t rows);
 
 class SeriesWriter {
  public:
-  /// Makes the folder and holds it. Throws as `run` does.
-  SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs);
+  /// Makes the folder and holds it. `rows` as band_rows gives it. Throws as `run` does.
+  SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows);
   ~SeriesWriter();
 
+  /// Rows of a band.
+  int64_t rows() const { return rows_; }
   /// Room for a step. Waits while the writer is behind.
   StepPlanes begin();
-  /// Hands a step over. Steps come in order of time, from 0 anew after a fallback. Throws what the writing of an
-  /// earlier one threw.
-  void end(size_t step, StepPlanes planes);
+  /// Hands a step of the band that begins at this row over. Steps come in order of time, from 0 anew after a fallback;
+  /// a band with all its steps before the next. Throws what the writing of an earlier one threw.
+  void end(size_t step, StepPlanes planes, int64_t row = 0);
   /// Waits for all steps, puts NetCDF and summaries in place, tells what there is.
   void finish(SeriesResult& result);
 
@@ -58,6 +63,7 @@ class SeriesWriter {
  private:
   struct Item {
     size_t step;
+    int64_t row;  // where the band begins
     StepPlanes planes;
     size_t parts = 0;  // that are not written yet
   };
@@ -71,6 +77,13 @@ class SeriesWriter {
   /// Runs one part of a step and takes its failure down; the last part frees the step's memory.
   void run_part(const Shared& item, const Task& part);
   void write_in_order(const Item& item);
+  bool whole() const { return rows_ == inputs_.grid.rows; }
+  /// The summary of a band whose last step was added.
+  void add_band(int64_t row);
+  std::vector<OutputGrid> finish_bands();
+  SeriesFormat summary_format() const;
+  OutputGrid summary_grid(const std::string& grid_name) const;
+  std::vector<OutputGrid> write_summary() const;
   void add_files(const Shared& item);
   void write_grid(const std::filesystem::path& stem, const float* values, SeriesFormat format) const;
   io::Image draw(const Item& item) const;
@@ -81,7 +94,14 @@ class SeriesWriter {
   const SeriesInputs& inputs_;
   FolderLock lock_;
   std::unique_ptr<io::GridSeriesWriter> netcdf_;
+  const int64_t rows_;
   std::unique_ptr<Summary> summary_;
+  struct BandGrid {
+    OutputGrid grid;
+    GridStatistics statistics;
+    std::unique_ptr<io::RasterWriter> writer;
+  };
+  std::vector<BandGrid> bands_;  // grids of the summary that is written by bands
   std::unique_ptr<io::VideoWriter> film_;
   bool films_ = false;       // a film is wanted and can be made
   std::string no_film_why_;  // where it is wanted and cannot

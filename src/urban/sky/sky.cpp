@@ -10,6 +10,10 @@
 #include "urban/rays/kernels.hpp"
 
 namespace lockstep::urban {
+namespace {
+/// Pixels that a GPU casts in one launch, some hundredths of a second.
+constexpr int64_t kSmallOnCuda = int64_t{1} << 22, kSmallOnWebgpu = int64_t{1} << 18;
+}  // namespace
 
 SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene) {
   const Tile& t = scene.tile;
@@ -49,11 +53,14 @@ SkyBuffers make_sky_tile(const Device& device, const Stream& stream, const City&
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
   const SkyBuffers buffers = allocate_sky(device, stream, plan, scene);
-  // The CPU works at once: a launch a word gives progress. A GPU gets everything in one launch.
-  const bool stepwise = device.info().kind == DeviceKind::cpu || device.info().kind == DeviceKind::interp;
-  const int step = stepwise ? 1 : plan.words();
+  // A launch a word gives progress: at once on the CPU, on a GPU by waiting for it. Small tiles of a GPU get one launch.
+  const DeviceKind kind = device.info().kind;
+  const bool gpu = kind == DeviceKind::cuda || kind == DeviceKind::webgpu;
+  const int64_t small = kind == DeviceKind::cuda ? kSmallOnCuda : kSmallOnWebgpu;
+  const int step = gpu && tile.core_pixels() <= small ? plan.words() : 1;
   for (int word = 0; word < plan.words(); word += step) {
     cast_sky(device, stream, plan, scene, buffers, word, step);
+    if (gpu && step == 1) device.synchronize(stream);
     advance(step);
   }
   view_sky(device, stream, plan, scene, buffers);

@@ -41,12 +41,6 @@ std::string_view family(const Device& device) {
   return kind == DeviceKind::cuda ? "cuda" : kind == DeviceKind::cpu ? "cpu" : "interp";
 }
 
-uint64_t host_bytes_for_tiles(const TileOptions& options) {
-  if (options.memory_bytes > 0)
-    return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - platform::resident_bytes()));
-  return static_cast<uint64_t>(kUsableMemory * static_cast<double>(platform::system_memory().free_bytes));
-}
-
 TilePlan plan_on(const Device& device, const City& city, const TileJob& job, const TileOptions& options,
                  int64_t kept_side) {
   const Limits& limits = device.info().limits;
@@ -55,7 +49,8 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   budget.cost = job.cost;
   budget.device_is_host = !is_gpu(device.info().kind);
   budget.device_bytes = static_cast<uint64_t>(std::max<int64_t>(0, device.memory().free_bytes));
-  budget.host_bytes = host_bytes_for_tiles(options);
+  const uint64_t host = free_host_bytes(options);
+  budget.host_bytes = host - std::min(host, job.host_bytes);
   budget.max_buffer_bytes = std::min<uint64_t>(
       {index_limit, static_cast<uint64_t>(limits.buffer_bytes), static_cast<uint64_t>(limits.binding_bytes)});
   budget.pad = kPad;
@@ -67,7 +62,7 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   plan.workers = static_cast<int>(std::min<size_t>(static_cast<size_t>(budget.in_flight), plan.tiles.size()));
   const uint64_t workers = static_cast<uint64_t>(plan.workers);
   plan.device_bytes = workers * tile_device_bytes(plan.side, city.rows, city.cols, job.reach, budget);
-  plan.host_bytes = static_cast<uint64_t>(platform::resident_bytes()) +
+  plan.host_bytes = static_cast<uint64_t>(platform::resident_bytes()) + job.host_bytes +
                     workers * tile_host_bytes(plan.side, city.rows, city.cols, job.reach, budget);
   return plan;
 }
@@ -122,6 +117,12 @@ void record(const Context& context, const TileJob& job, const TileReport& report
 }
 
 }  // namespace
+
+uint64_t free_host_bytes(const TileOptions& options) {
+  if (options.memory_bytes > 0)
+    return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - platform::resident_bytes()));
+  return static_cast<uint64_t>(kUsableMemory * static_cast<double>(platform::system_memory().free_bytes));
+}
 
 std::string tile_key(const Context& context, const City& city, const TileJob& job) {
   std::string text = fmt::format("{} of lockstep {} version {}, {} numerics {}, {} x {} pixels of {} m: {}",

@@ -47,6 +47,7 @@ struct TileJob {
   std::string_view field_prefix;  ///< of telemetry: "svf_"
   Reach reach;
   TileCost cost;
+  uint64_t host_bytes = 0;    ///< on the host beside the tiles, however many are in flight
   int planes = 0, words = 0;  ///< f32 and u32 core grids of the result
   int parts = 1;              ///< of progress, a tile
   int patches = 0;            ///< patches of the sky in a tile, for telemetry
@@ -63,6 +64,9 @@ struct TilePlan {
   std::vector<Tile> tiles;
   uint64_t device_bytes = 0, host_bytes = 0;  ///< as foreseen, all tiles in flight
 };
+
+/// Host memory that a computation may still take.
+uint64_t free_host_bytes(const TileOptions& options);
 
 /// Chooses the tiles by the rule of docs/urban.md; a stored side is kept where it fits. Where not one tile fits a
 /// GPU, that is a failure of the stage, and the CPU's memory counts.
