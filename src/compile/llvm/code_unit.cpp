@@ -9,8 +9,15 @@ namespace lockstep::compile::simd {
 
 using llvm::Value;
 
-CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target)
-    : module_(module), f_(function), target_(target), builder_(module.getContext()), neighbours_(function) {
+CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target, int width,
+                   std::unordered_set<ir::Id> parts)
+    : module_(module),
+      f_(function),
+      target_(target),
+      width_(width),
+      parts_(std::move(parts)),
+      builder_(module.getContext()),
+      neighbours_(function) {
   llvm::Type* pointer = llvm::PointerType::get(context(), 0);
   auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "lockstep_kernel", module_);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_set>
 
 #include "compile/llvm/abi.hpp"
 #include "compile/llvm/neighbours.hpp"
@@ -15,9 +16,12 @@ namespace lockstep::compile::simd {
 
 /// What decides the form of the code; the processor's features stand in the function's attributes.
 struct VectorTarget {
-  int lanes = 4;  // 32-bit lanes of the widest vector
+  int lanes = 4;       // 32-bit lanes of the widest vector
+  int registers = 32;  // vectors that the processor holds
   bool x86 = false;
   bool permutes = false;  // a vector of 32-bit lanes can be permuted by a vector of indices (AVX2, AVX-512)
+  bool scatters =
+      false;  // lanes at places of their own are stored, and loaded under a mask, by one instruction
 };
 
 /// An array that generated code reads and writes.
@@ -31,13 +35,19 @@ struct MemoryPlace {
 
 class CodeUnit {
  public:
-  CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target);
+  /// `parts`: loops that distribution made.
+  CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target, int width,
+           std::unordered_set<ir::Id> parts = {});
 
   llvm::IRBuilder<>& b() { return builder_; }
   llvm::LLVMContext& context() { return module_.getContext(); }
   llvm::Module& module() { return module_; }
   const ir::Function& f() const { return f_; }
   const VectorTarget& target() const { return target_; }
+  /// Lanes of a vector.
+  int width() const { return width_; }
+  /// A loop that was split off the one before it.
+  bool is_part(ir::Id loop) const { return parts_.contains(loop); }
 
   /// Some instruction takes this value.
   bool used(ir::Id id) const { return used_[id]; }
@@ -77,6 +87,8 @@ class CodeUnit {
   llvm::Module& module_;
   const ir::Function& f_;
   const VectorTarget target_;
+  const int width_;
+  const std::unordered_set<ir::Id> parts_;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock *entry_ = nullptr, *first_ = nullptr;
   llvm::IRBuilder<> builder_;

@@ -26,16 +26,16 @@ constexpr int kGroupLevel = -1, kUnplaced = -2;
 /// Which statements run at the level of the group, and the region of each other instruction.
 class Plan {
  public:
-  Plan(const ir::Function& f, const Shapes& group)
-      : f_(f), group_(group), region_(f.instructions.size(), kUnplaced) {
+  Plan(const CodeUnit& unit, const Shapes& group)
+      : unit_(unit), f_(unit.f()), group_(group), region_(unit.f().instructions.size(), kUnplaced) {
     place_block(0);
     std::vector<int64_t> sizes(size_t(regions_), 0);
     for (Id id = 0; id < region_.size(); ++id)
       if (region_[id] >= 0) ++sizes[size_t(region_[id])];
-    for (Id id : f.blocks[0])
+    for (Id id : f_.blocks[0])
       if (region_[id] >= 0 && (largest_ < 0 || sizes[size_t(region_[id])] > sizes[size_t(largest_)]))
         largest_ = region_[id];
-    for (const ir::Block& block : f.blocks)
+    for (const ir::Block& block : f_.blocks)
       for (Id id : block) find_crossings(id);
   }
 
@@ -117,7 +117,8 @@ class Plan {
           if (b != ir::kNoBlock) place_block(b);
         continue;
       }
-      if (!open) ++regions_;
+      // Parts of a loop run one after the other over all vectors, so that each finds the registers free.
+      if (!open || unit_.is_part(id)) ++regions_;
       open = true;
       top_.insert(id);
       place_in_region(id, regions_ - 1);
@@ -142,6 +143,7 @@ class Plan {
     }
   }
 
+  const CodeUnit& unit_;
   const ir::Function& f_;
   const Shapes& group_;
   std::vector<int> region_;
@@ -204,11 +206,11 @@ class GroupCode {
       : u(unit),
         b(unit.b()),
         f(unit.f()),
-        width(choose_width(f, unit.target())),
+        width(unit.width()),
         vectors((f.group_lanes() + width - 1) / width),
-        shapes(f, lane_scope(), nullptr, width),
+        shapes(f, lane_scope(f, width), nullptr, width),
         group_shapes(f, LaneScope::group),
-        plan(f, group_shapes),
+        plan(unit, group_shapes),
         ahead(f, shapes, unit.neighbours()) {
     if (plan.regions() > 1 && shapes_return()) {
       returned = u.scratch(int64_t(vectors) * width);
@@ -276,9 +278,6 @@ class GroupCode {
     BasicBlock *latch, *exit;
   };
 
-  LaneScope lane_scope() const {
-    return f.group[0] % width == 0 || f.group[0] == f.group_lanes() ? LaneScope::row : LaneScope::linear;
-  }
   bool shapes_return() const {
     for (const ir::Block& block : f.blocks)
       for (Id id : block)
@@ -314,6 +313,7 @@ class GroupCode {
       const Instruction& i = f[id];
       if (i.op == Op::loop_index) continue;
       if (!plan.at_group_level(id)) {
+        if (!open.empty() && plan.region(id) != plan.region(open[0])) flush();
         if (plan.hoisted(id))
           group_values[id] = at_group->compute(id);
         else

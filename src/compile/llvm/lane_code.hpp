@@ -135,6 +135,10 @@ class LaneCode {
                            bool plain);
   static llvm::Align alignment(Storage storage) { return llvm::Align(uint64_t(size_of(storage))); }
   llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
+  void scatter(const MemoryPlace& place, llvm::Value* index, llvm::Value* values);
+  llvm::Value* strided_load(const MemoryPlace& place, llvm::Value* first, int64_t stride);
+  void strided_store(const MemoryPlace& place, llvm::Value* first, int64_t stride, llvm::Value* values);
+  void for_active_lanes(const std::function<void(llvm::Value*)>& body);
   bool is_clamped_row(ir::Id id, std::vector<ir::Id>& may_wrap);
   llvm::Value* scattered_load(const MemoryPlace& place, ir::Id id);
   llvm::Value* either(llvm::Value* condition, const std::function<llvm::Value*()>& yes,

@@ -54,10 +54,84 @@ Value* LaneCode::repeat_mask(int components) {
 Value* LaneCode::gather(const MemoryPlace& place, Value* index) {
   if (size_of(place.storage) < 4) return gather_narrow(place, index);
   llvm::Type* type = vector_type(element_type(u_.context(), place.storage));
-  llvm::CallInst* values = b_.CreateMaskedGather(type, address(place, index), alignment(place.storage),
-                                                 mask_ ? mask_ : full_mask(), llvm::PoisonValue::get(type));
+  Value* mask = mask_ ? mask_ : full_mask();
+  if (mask_ && !u_.target().scatters) {
+    // Without an instruction for it each lane would become a branch. Lanes that are off read the first element,
+    // which is there since some lane reads.
+    index = b_.CreateSelect(mask_, index, llvm::Constant::getNullValue(index->getType()));
+    mask = full_mask();
+  }
+  llvm::CallInst* values = b_.CreateMaskedGather(type, address(place, index), alignment(place.storage), mask,
+                                                 llvm::PoisonValue::get(type));
   annotate(values, place);
   return values;
+}
+
+/// Lanes at a stride that is known: no vector of addresses.
+Value* LaneCode::strided_load(const MemoryPlace& place, Value* first, int64_t stride) {
+  llvm::Type* element = element_type(u_.context(), place.storage);
+  Value* all = llvm::PoisonValue::get(vector_type(element));
+  Value* base = address(place, first);
+  for (int l = 0; l < width_; ++l) {
+    llvm::LoadInst* one = b_.CreateAlignedLoad(
+        element, b_.CreateConstGEP1_64(element, base, uint64_t(stride * l)), alignment(place.storage));
+    annotate(one, place);
+    all = b_.CreateInsertElement(all, one, uint64_t(l));
+  }
+  return all;
+}
+
+void LaneCode::strided_store(const MemoryPlace& place, Value* first, int64_t stride, Value* values) {
+  llvm::Type* element = element_type(u_.context(), place.storage);
+  Value* base = address(place, first);
+  for (int l = 0; l < width_; ++l)
+    annotate(b_.CreateAlignedStore(b_.CreateExtractElement(values, uint64_t(l)),
+                                   b_.CreateConstGEP1_64(element, base, uint64_t(stride * l)),
+                                   alignment(place.storage)),
+             place);
+}
+
+/// Values to places of the lanes' own. Without an instruction for it, LLVM would branch for each lane of a mask:
+/// a loop over the lanes that are on instead.
+void LaneCode::scatter(const MemoryPlace& place, Value* index, Value* values) {
+  if (!mask_ || u_.target().scatters) {
+    annotate(b_.CreateMaskedScatter(values, address(place, index), alignment(place.storage),
+                                    mask_ ? mask_ : full_mask()),
+             place);
+    return;
+  }
+  const auto in_memory = [&](Value* v) {
+    Value* memory = u_.local(v->getType());
+    b_.CreateStore(v, memory);
+    return memory;
+  };
+  Value *const indices = in_memory(index), *const elements = in_memory(values);
+  const auto at = [&](Value* v, Value* memory, Value* lane) {
+    llvm::Type* element = v->getType()->getScalarType();
+    return b_.CreateLoad(element, b_.CreateGEP(element, memory, lane));
+  };
+  for_active_lanes([&](Value* lane) {
+    annotate(b_.CreateAlignedStore(at(values, elements, lane), address(place, at(index, indices, lane)),
+                                   alignment(place.storage)),
+             place);
+  });
+}
+
+/// A loop over the lanes of the mask, of which there is one at least.
+void LaneCode::for_active_lanes(const std::function<void(Value*)>& body) {
+  Value* begin = mask_bits();
+  llvm::BasicBlock *from = b_.GetInsertBlock(), *each = u_.new_block("lane"),
+                   *done = u_.new_block("lanes_done");
+  b_.CreateBr(each);
+  b_.SetInsertPoint(each);
+  llvm::PHINode* left = b_.CreatePHI(begin->getType(), 2);
+  left->addIncoming(begin, from);
+  body(b_.CreateZExtOrTrunc(
+      b_.CreateIntrinsic(llvm::Intrinsic::cttz, {begin->getType()}, {left, b_.getTrue()}), b_.getInt64Ty()));
+  Value* next = b_.CreateAnd(left, b_.CreateSub(left, llvm::ConstantInt::get(begin->getType(), 1)));
+  left->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpNE(next, llvm::Constant::getNullValue(begin->getType())), each, done);
+  b_.SetInsertPoint(done);
 }
 
 /// A row position, clamped on one or both sides, plus what the lanes share: the indices rise by 0 or 1 from
@@ -201,6 +275,20 @@ Slot LaneCode::load(const Access& a) {
       put(k, a.components == 1 ? all : b_.CreateShuffleVector(all, take_component(width_, a.components, k)));
     return values;
   }
+  if (shape.kind == Shape::linear && shape.stride > a.components && shape.stride <= Neighbours::kMost) {
+    const Records rows = load_rows(a.place, scalar(a.index), int(shape.stride), a.components);
+    for (int k = 0; k < a.components; ++k) put(k, rows[size_t(k)]);
+    return values;
+  }
+  if (shape.kind == Shape::linear && !mask_ && !u_.target().scatters) {
+    Value* index = scalar(a.index);
+    for (int k = 0; k < a.components; ++k)
+      put(k, strided_load(
+                 a.place,
+                 k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k))),
+                 shape.stride));
+    return values;
+  }
   if (a.components == 1) {
     put(0, scattered_load(a.place, a.index));
     return values;
@@ -287,12 +375,14 @@ void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool 
                 mask_ ? repeat_mask(a.components) : nullptr, a.flags & ir::kStreaming);
     return;
   }
-  Value* index = vector(a.index);
+  const bool strided = shape.kind == Shape::linear && !mask_;
+  Value* index = strided ? scalar(a.index) : vector(a.index);
   for (int k = 0; k < a.components; ++k) {
     Value* at = k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k)));
-    annotate(b_.CreateMaskedScatter(raw[k], address(a.place, at), alignment(a.place.storage),
-                                    mask_ ? mask_ : full_mask()),
-             a.place);
+    if (strided)
+      strided_store(a.place, at, shape.stride, raw[k]);
+    else
+      scatter(a.place, at, raw[k]);
   }
 }
 
@@ -370,8 +460,7 @@ void LaneCode::local_store(Id id) {
   Value* element =
       b_.CreateAdd(b_.CreateMul(index, llvm::ConstantInt::get(index->getType(), uint64_t(width_))),
                    iota(index->getType()->getScalarType()));
-  b_.CreateMaskedScatter(value, address({array, storage}, element), alignment(storage),
-                         mask_ ? mask_ : full_mask());
+  scatter({array, storage}, element, value);
 }
 
 }  // namespace lockstep::compile::simd

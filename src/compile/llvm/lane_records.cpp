@@ -203,39 +203,28 @@ void LaneCode::scatter_records(const MemoryPlace& place, Value* index, const Rec
   Value* indices = u_.local(index->getType());
   b_.CreateStore(index, indices);
 
-  Value* begin = mask_bits();
-  llvm::BasicBlock *from = b_.GetInsertBlock(), *body = u_.new_block("record"),
-                   *done = u_.new_block("records_done");
-  b_.CreateBr(body);
-  b_.SetInsertPoint(body);
-  llvm::PHINode* left = b_.CreatePHI(begin->getType(), 2);
-  left->addIncoming(begin, from);
-  Value* lane = b_.CreateZExtOrTrunc(
-      b_.CreateIntrinsic(llvm::Intrinsic::cttz, {begin->getType()}, {left, b_.getTrue()}), b_.getInt64Ty());
-  Value* to = address(place, b_.CreateLoad(index->getType()->getScalarType(),
-                                           b_.CreateGEP(index->getType()->getScalarType(), indices, lane)));
-  const uint64_t shift = size == 2 ? 1 : 2;
-  Value* slot = b_.CreateAdd(
-      b_.CreateMul(b_.CreateAnd(lane, b_.getInt64(uint64_t(size - 1))), b_.getInt64(uint64_t(width_))),
-      b_.CreateShl(b_.CreateLShr(lane, b_.getInt64(shift)), b_.getInt64(shift)));
-  Value* record = b_.CreateGEP(element, records, slot);
-  const auto copy = [&](int first, int n) {
-    llvm::Type* type = n == 1 ? b_.getIntNTy(unsigned(8 * bytes))
-                       : n * bytes == 8
-                           ? static_cast<llvm::Type*>(b_.getInt64Ty())
-                           : llvm::FixedVectorType::get(b_.getIntNTy(unsigned(8 * bytes)), unsigned(n));
-    Value* taken = b_.CreateAlignedLoad(type, b_.CreateConstGEP1_64(element, record, uint64_t(first)),
-                                        llvm::Align(uint64_t(bytes)));
-    annotate(b_.CreateAlignedStore(taken, b_.CreateConstGEP1_64(element, to, uint64_t(first)),
-                                   alignment(place.storage)),
-             place);
-  };
-  copy(0, count == 4 ? 4 : 2);
-  if (count == 3) copy(2, 1);
-  Value* next = b_.CreateAnd(left, b_.CreateSub(left, llvm::ConstantInt::get(begin->getType(), 1)));
-  left->addIncoming(next, body);
-  b_.CreateCondBr(b_.CreateICmpNE(next, llvm::Constant::getNullValue(begin->getType())), body, done);
-  b_.SetInsertPoint(done);
+  for_active_lanes([&](Value* lane) {
+    Value* to = address(place, b_.CreateLoad(index->getType()->getScalarType(),
+                                             b_.CreateGEP(index->getType()->getScalarType(), indices, lane)));
+    const uint64_t shift = size == 2 ? 1 : 2;
+    Value* slot = b_.CreateAdd(
+        b_.CreateMul(b_.CreateAnd(lane, b_.getInt64(uint64_t(size - 1))), b_.getInt64(uint64_t(width_))),
+        b_.CreateShl(b_.CreateLShr(lane, b_.getInt64(shift)), b_.getInt64(shift)));
+    Value* record = b_.CreateGEP(element, records, slot);
+    const auto copy = [&](int first, int n) {
+      llvm::Type* type = n == 1 ? b_.getIntNTy(unsigned(8 * bytes))
+                         : n * bytes == 8
+                             ? static_cast<llvm::Type*>(b_.getInt64Ty())
+                             : llvm::FixedVectorType::get(b_.getIntNTy(unsigned(8 * bytes)), unsigned(n));
+      Value* taken = b_.CreateAlignedLoad(type, b_.CreateConstGEP1_64(element, record, uint64_t(first)),
+                                          llvm::Align(uint64_t(bytes)));
+      annotate(b_.CreateAlignedStore(taken, b_.CreateConstGEP1_64(element, to, uint64_t(first)),
+                                     alignment(place.storage)),
+               place);
+    };
+    copy(0, count == 4 ? 4 : 2);
+    if (count == 3) copy(2, 1);
+  });
 }
 
 /// Of rows of `count` elements a lane: the mask of the elements in vector `part`.

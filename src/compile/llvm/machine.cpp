@@ -29,6 +29,7 @@
 #include <map>
 #include <mutex>
 
+#include "compile/llvm/distribute.hpp"
 #include "compile/llvm/kernel_code.hpp"
 #include "lockstep/error.hpp"
 
@@ -112,7 +113,9 @@ VectorTarget vector_target(const llvm::TargetMachine& machine) {
   const bool avx512 = features.checkFeatures("+avx512f") && features.checkFeatures("+avx512vl") &&
                       features.checkFeatures("+avx512bw") && features.checkFeatures("+avx512dq");
   target.lanes = avx512 ? 16 : features.checkFeatures("+avx2") ? 8 : 4;
+  target.registers = avx512 ? 32 : 16;
   target.permutes = target.lanes >= 8;
+  target.scatters = avx512;
   return target;
 }
 
@@ -203,7 +206,9 @@ GeneratedModule generate(llvm::LLVMContext& context, const ir::Function& lowered
   module.setDataLayout(machine.createDataLayout());
   const VectorTarget target = vector_target(machine);
   {
-    CodeUnit unit(module, lowered, target);
+    const int width = choose_width(lowered, target);
+    Distributed loops = distribute_loops(lowered, target, width);
+    CodeUnit unit(module, loops.function, target, width, std::move(loops.parts));
     if (lowered.domain == ir::Domain::points)
       emit_points(unit);
     else

@@ -99,7 +99,7 @@ Value* row_limit(CodeUnit& u, LaunchCode& code, const Affine& affine) {
 void emit_points(CodeUnit& u) {
   auto& b = u.b();
   const ir::Function& f = u.f();
-  const int width = choose_width(f, u.target());
+  const int width = u.width();
   const bool two_versions = f.instructions.size() <= kTwoVersions;
   const Interior interior = two_versions ? find_interior(f) : Interior();
   const Shapes general(f, LaneScope::row), inner(f, LaneScope::row, &interior.assumptions);

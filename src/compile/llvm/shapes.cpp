@@ -33,6 +33,11 @@ bool is_loop(Op op) { return op == Op::for_ || op == Op::loop; }
 
 }  // namespace
 
+LaneScope lane_scope(const ir::Function& f, int width) {
+  const bool row = f.domain == ir::Domain::points || f.group[0] % width == 0 || f.group[0] == f.group_lanes();
+  return row ? LaneScope::row : LaneScope::linear;
+}
+
 Shapes::Shapes(const ir::Function& function, LaneScope scope, const Assumptions* assumptions, int width)
     : f_(function),
       scope_(scope),

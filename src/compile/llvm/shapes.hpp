@@ -31,6 +31,9 @@ enum class LaneScope : uint8_t {
   group,   // all lanes of a group
 };
 
+/// Of this kernel in vectors of so many lanes.
+LaneScope lane_scope(const ir::Function& function, int width);
+
 /// Values that the inner part of a row knows in advance: clamps that change nothing, comparisons that are
 /// settled.
 struct Assumptions {
