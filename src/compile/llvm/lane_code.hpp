@@ -7,6 +7,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -110,6 +111,24 @@ class LaneCode {
   void load_instruction(ir::Id id);
   void store_instruction(ir::Id id);
   void async_copy(ir::Id id);
+  // lane_spread.cpp
+  /// How far lanes lie from the first one.
+  struct Spread {
+    std::vector<int64_t> fixed, scaled;  // by lane; scaled: times the value of `factor`, empty without one
+    ir::Id factor = ir::kNone;
+    bool exact = false;  // in unbounded integers
+  };
+  std::optional<Spread> spread(ir::Id id);
+  static std::optional<Spread> sum(const Spread& a, const Spread& b, int sign, bool no_wrap);
+  std::optional<Spread> product(const Spread& a, ir::Id factor, bool no_wrap);
+  llvm::Value* first_of(ir::Id id);
+  llvm::Value* distance(const Spread& s, int l);
+  llvm::Value* follow_each_other(const Spread& s, int count);
+  llvm::Value* spread_load(const MemoryPlace& place, llvm::Value* first, const Spread& s, int count);
+  void spread_store(const MemoryPlace& place, llvm::Value* first, const Spread& s, int count,
+                    llvm::Value* values);
+  llvm::Value* load_spread(const MemoryPlace& place, ir::Id index, int count);
+  bool store_spread(const MemoryPlace& place, ir::Id index, int count, llvm::Value* values, bool streaming);
   // lane_records.cpp
   using Records = std::array<llvm::Value*, 4>;  // one vector of lanes per element of a record
   bool load_neighbours(ir::Id id);
@@ -136,8 +155,6 @@ class LaneCode {
   static llvm::Align alignment(Storage storage) { return llvm::Align(uint64_t(size_of(storage))); }
   llvm::Value* gather(const MemoryPlace& place, llvm::Value* index);
   void scatter(const MemoryPlace& place, llvm::Value* index, llvm::Value* values);
-  llvm::Value* strided_load(const MemoryPlace& place, llvm::Value* first, int64_t stride);
-  void strided_store(const MemoryPlace& place, llvm::Value* first, int64_t stride, llvm::Value* values);
   void for_active_lanes(const std::function<void(llvm::Value*)>& body);
   bool is_clamped_row(ir::Id id, std::vector<ir::Id>& may_wrap);
   llvm::Value* scattered_load(const MemoryPlace& place, ir::Id id);

@@ -67,30 +67,6 @@ Value* LaneCode::gather(const MemoryPlace& place, Value* index) {
   return values;
 }
 
-/// Lanes at a stride that is known: no vector of addresses.
-Value* LaneCode::strided_load(const MemoryPlace& place, Value* first, int64_t stride) {
-  llvm::Type* element = element_type(u_.context(), place.storage);
-  Value* all = llvm::PoisonValue::get(vector_type(element));
-  Value* base = address(place, first);
-  for (int l = 0; l < width_; ++l) {
-    llvm::LoadInst* one = b_.CreateAlignedLoad(
-        element, b_.CreateConstGEP1_64(element, base, uint64_t(stride * l)), alignment(place.storage));
-    annotate(one, place);
-    all = b_.CreateInsertElement(all, one, uint64_t(l));
-  }
-  return all;
-}
-
-void LaneCode::strided_store(const MemoryPlace& place, Value* first, int64_t stride, Value* values) {
-  llvm::Type* element = element_type(u_.context(), place.storage);
-  Value* base = address(place, first);
-  for (int l = 0; l < width_; ++l)
-    annotate(b_.CreateAlignedStore(b_.CreateExtractElement(values, uint64_t(l)),
-                                   b_.CreateConstGEP1_64(element, base, uint64_t(stride * l)),
-                                   alignment(place.storage)),
-             place);
-}
-
 /// Values to places of the lanes' own. Without an instruction for it, LLVM would branch for each lane of a mask:
 /// a loop over the lanes that are on instead.
 void LaneCode::scatter(const MemoryPlace& place, Value* index, Value* values) {
@@ -280,13 +256,9 @@ Slot LaneCode::load(const Access& a) {
     for (int k = 0; k < a.components; ++k) put(k, rows[size_t(k)]);
     return values;
   }
-  if (shape.kind == Shape::linear && !mask_ && !u_.target().scatters) {
-    Value* index = scalar(a.index);
+  if (Value* all = load_spread(a.place, a.index, a.components)) {
     for (int k = 0; k < a.components; ++k)
-      put(k, strided_load(
-                 a.place,
-                 k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k))),
-                 shape.stride));
+      put(k, a.components == 1 ? all : b_.CreateShuffleVector(all, take_component(width_, a.components, k)));
     return values;
   }
   if (a.components == 1) {
@@ -361,29 +333,24 @@ void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool 
     Value* all = values[k]->getType()->isVectorTy() ? values[k] : splat(values[k]);
     raw[k] = narrow(b_, a.place.storage, all);
   }
-  if (shape.kind == Shape::linear && shape.stride == a.components) {
-    Value* together = raw[0];
-    if (a.components == 2) together = b_.CreateShuffleVector(raw[0], raw[1], interleave(width_, 2));
-    if (a.components == 4) {
-      std::vector<int> order(size_t(2 * width_));
-      for (int k = 0; k < 2 * width_; ++k) order[size_t(k)] = k;
-      Value *low = b_.CreateShuffleVector(raw[0], raw[1], order),
-            *high = b_.CreateShuffleVector(raw[2], raw[3], order);
-      together = b_.CreateShuffleVector(low, high, interleave(width_, 4));
-    }
-    plain_store(a.place, address(a.place, scalar(a.index)), together,
-                mask_ ? repeat_mask(a.components) : nullptr, a.flags & ir::kStreaming);
-    return;
+  Value* together = raw[0];
+  if (a.components == 2) together = b_.CreateShuffleVector(raw[0], raw[1], interleave(width_, 2));
+  if (a.components == 4) {
+    std::vector<int> order(size_t(2 * width_));
+    for (int k = 0; k < 2 * width_; ++k) order[size_t(k)] = k;
+    Value *low = b_.CreateShuffleVector(raw[0], raw[1], order),
+          *high = b_.CreateShuffleVector(raw[2], raw[3], order);
+    together = b_.CreateShuffleVector(low, high, interleave(width_, 4));
   }
-  const bool strided = shape.kind == Shape::linear && !mask_;
-  Value* index = strided ? scalar(a.index) : vector(a.index);
-  for (int k = 0; k < a.components; ++k) {
-    Value* at = k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k)));
-    if (strided)
-      strided_store(a.place, at, shape.stride, raw[k]);
-    else
-      scatter(a.place, at, raw[k]);
-  }
+  if (shape.kind == Shape::linear && shape.stride == a.components)
+    return plain_store(a.place, address(a.place, scalar(a.index)), together,
+                       mask_ ? repeat_mask(a.components) : nullptr, a.flags & ir::kStreaming);
+  Value* index = vector(a.index);
+  if (store_spread(a.place, a.index, a.components, together, a.flags & ir::kStreaming)) return;
+  for (int k = 0; k < a.components; ++k)
+    scatter(a.place,
+            k == 0 ? index : b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), uint64_t(k))),
+            raw[k]);
 }
 
 void LaneCode::load_instruction(Id id) {

@@ -69,7 +69,8 @@ bool LaneCode::load_neighbours(Id id) {
     std::vector<Id> may_wrap;
     if (!shape.is_varying() || size_of(place.storage) < 4 || is_clamped_row(i.args[0], may_wrap))
       return false;
-    records = gather_records(place, moved(vector(i.args[0])), count);
+    Value* index = vector(i.args[0]);
+    records = gather_records(place, moved(index), count);
   }
   for (const Neighbours::Member& m : set->members)
     slots_[m.access] = {widen(b_, place.storage, records[size_t(m.offset - set->first_offset)])};

@@ -235,6 +235,11 @@ std::optional<int64_t> Shapes::largest(Id id, int depth) const {
     case Op::constant: return signed_constant(i) < 0 ? std::nullopt : within(signed_constant(i));
     case Op::lane: return f_.group_lanes() - 1;
     case Op::local_id: return f_.group[i.imm] - 1;
+    case Op::band: {
+      const Instruction& mask = f_[i.args[1]];
+      return mask.op == Op::constant && signed_constant(mask) >= 0 ? within(signed_constant(mask))
+                                                                   : std::nullopt;
+    }
     case Op::iadd:
     case Op::imul: {
       const auto a = largest(i.args[0], depth + 1), b = largest(i.args[1], depth + 1);

@@ -68,6 +68,10 @@ class Shapes {
   /// Of break_, continue_ and return_: not all lanes that run with it may jump, or others wait elsewhere.
   bool parting(ir::Id jump) const { return parting_[jump]; }
   bool parting_return() const { return parting_return_; }
+  /// A power of two that divides the value of a vector's first lane.
+  int64_t alignment(ir::Id id, int depth = 0) const;
+  /// The largest value that a value of 0 or more takes; nothing where it may be negative or is not known.
+  std::optional<int64_t> largest(ir::Id id, int depth = 0) const;
 
  private:
   struct Loop {
@@ -87,8 +91,6 @@ class Shapes {
   std::optional<Shape> evaluate(ir::Id id) const;
   Shape arithmetic(ir::Id id) const;
   Shape position(const ir::Instruction& i) const;
-  int64_t alignment(ir::Id id, int depth = 0) const;
-  std::optional<int64_t> largest(ir::Id id, int depth = 0) const;
   std::optional<Shape> part(const ir::Instruction& i) const;
   void find_uses(uint32_t number, std::vector<ir::Id>& path);
 
