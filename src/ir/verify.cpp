@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/uniformity.hpp"
+#include "ir/divergence.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/ir/function.hpp"
 
@@ -394,23 +394,23 @@ class Verifier {
   // ── barriers ──
   void barriers() {
     if (f_.domain != Domain::groups || !f_.has_barriers()) return;
-    const Uniformity uniformity(f_, Uniformity::Scope::group);
+    const Divergence divergence(f_, LaneScope::group);
     path_.clear();
-    find_barriers(0, "", uniformity);
+    find_barriers(0, "", divergence);
   }
-  void find_barriers(uint32_t number, std::string_view part, const Uniformity& uniformity) {
+  void find_barriers(uint32_t number, std::string_view part, const Divergence& divergence) {
     path_.push_back({part, 0});
     for (Id id : f_.blocks[number]) {
       const Instruction& i = f_[id];
       at_ = id;
-      if ((i.op == Op::barrier || i.op == Op::group_reduce) && uniformity.in_divergent_flow(id))
+      if ((i.op == Op::barrier || i.op == Op::group_reduce) && divergence.in_divergent_flow(id))
         wrong(fmt::format("{} in divergent flow: some lanes of the group may not come here", name(i.op)),
               "conditions and loop bounds around it, and jumps before it, that are the same for all lanes "
               "(state it by "
               "uniform())");
       if (i.blocks[0] != kNoBlock)
-        find_barriers(i.blocks[0], i.op == Op::if_ ? ".then" : ".body", uniformity);
-      if (i.blocks[1] != kNoBlock) find_barriers(i.blocks[1], ".else", uniformity);
+        find_barriers(i.blocks[0], i.op == Op::if_ ? ".then" : ".body", divergence);
+      if (i.blocks[1] != kNoBlock) find_barriers(i.blocks[1], ".else", divergence);
       ++path_.back().position;
     }
     path_.pop_back();

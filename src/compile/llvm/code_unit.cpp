@@ -17,7 +17,7 @@ CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const Vec
       width_(width),
       parts_(std::move(parts)),
       builder_(module.getContext()),
-      neighbours_(function) {
+      interleaved_(function) {
   llvm::Type* pointer = llvm::PointerType::get(context(), 0);
   auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "lockstep_kernel", module_);

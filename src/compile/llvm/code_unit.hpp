@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "compile/llvm/abi.hpp"
-#include "compile/llvm/neighbours.hpp"
+#include "compile/llvm/interleaved.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::simd {
@@ -51,7 +51,7 @@ class CodeUnit {
 
   /// Some instruction takes this value.
   bool used(ir::Id id) const { return used_[id]; }
-  const NeighbourTable& neighbours() const { return neighbours_; }
+  const InterleavedTable& interleaved() const { return interleaved_; }
 
   /// Words of the launch, loaded once in the entry block.
   llvm::Value* param(uint64_t index);
@@ -98,7 +98,7 @@ class CodeUnit {
   std::vector<llvm::MDNode*> scopes_, disjoint_;
   std::vector<llvm::Value*> shared_bases_;
   std::vector<bool> used_;
-  const NeighbourTable neighbours_;
+  const InterleavedTable interleaved_;
   int64_t scratch_bytes_ = kScratchAlignment;  // padding before the first array
 };
 

@@ -4,10 +4,12 @@
 #include <map>
 #include <optional>
 
-#include "compile/llvm/shapes.hpp"
+#include "ir/divergence.hpp"
 
 namespace lockstep::compile::simd {
 
+using ir::Divergence;
+using ir::Form;
 using ir::Function;
 using ir::Id;
 using ir::Instruction;
@@ -23,8 +25,8 @@ struct Part {
 
 class Distributor {
  public:
-  Distributor(Function& f, const Shapes& shapes, const VectorTarget& target, int width)
-      : f_(f), shapes_(shapes), registers_(target.registers), lanes_(target.lanes), width_(width) {}
+  Distributor(Function& f, const Divergence& divergence, const VectorTarget& target, int width)
+      : f_(f), divergence_(divergence), registers_(target.registers), lanes_(target.lanes), width_(width) {}
 
   std::unordered_set<Id> made;
 
@@ -113,12 +115,12 @@ class Distributor {
     int count = 1;
     std::map<Id, int> uses;
     for (Id set : part.sets) {
-      if (shapes_[f_[set].args[0]].is_varying()) count += registers(f_[set].args[0]);
+      if (divergence_[f_[set].args[0]].is_varying()) count += registers(f_[set].args[0]);
       const Instruction& value = f_[f_[set].args[1]];
       for (int k = 0; k < value.arg_count(); ++k) ++uses[value.args[k]];
     }
     for (const auto& [id, n] : uses)
-      if (n > 1 && shapes_[id].is_varying() && f_[id].op != Op::get) count += registers(id);
+      if (n > 1 && divergence_[id].is_varying() && f_[id].op != Op::get) count += registers(id);
     return count;
   }
 
@@ -146,10 +148,11 @@ class Distributor {
     return std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
       const auto& [id, n] = entry;
       const Instruction& i = f_[id];
-      if (n == 1 || shapes_[id].kind <= Shape::linear || i.op == Op::extract || i.op == Op::get) return true;
+      if (n == 1 || divergence_[id].kind <= Form::linear || i.op == Op::extract || i.op == Op::get)
+        return true;
       if (!is_load(i.op)) return false;
-      const Shape& index = shapes_[i.args[0]];
-      return index.is_uniform() || (index.kind == Shape::linear && index.stride == i.lanes);
+      const Form& index = divergence_[i.args[0]];
+      return index.is_uniform() || (index.kind == Form::linear && index.stride == i.lanes);
     });
   }
 
@@ -175,7 +178,7 @@ class Distributor {
   }
 
   Function& f_;
-  const Shapes& shapes_;
+  const Divergence& divergence_;
   const int registers_, lanes_, width_;
 };
 
@@ -183,8 +186,8 @@ class Distributor {
 
 Distributed distribute_loops(const Function& lowered, const VectorTarget& target, int width) {
   Distributed result{lowered, {}};
-  const Shapes shapes(lowered, lane_scope(lowered, width), nullptr, width);
-  Distributor distributor(result.function, shapes, target, width);
+  const Divergence divergence(lowered, lane_scope(lowered, width), nullptr, width);
+  Distributor distributor(result.function, divergence, target, width);
   distributor.block(0);
   result.parts = std::move(distributor.made);
   return result;

@@ -5,10 +5,10 @@
 #include <set>
 #include <unordered_set>
 
-#include "compile/llvm/ahead.hpp"
 #include "compile/llvm/kernel_code.hpp"
 #include "compile/llvm/lane_code.hpp"
 #include "compile/llvm/lower_op.hpp"
+#include "compile/llvm/prefetch.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::compile::simd {
@@ -26,7 +26,7 @@ constexpr int kGroupLevel = -1, kUnplaced = -2;
 /// Which statements run at the level of the group, and the region of each other instruction.
 class Plan {
  public:
-  Plan(const CodeUnit& unit, const Shapes& group)
+  Plan(const CodeUnit& unit, const Divergence& group)
       : unit_(unit), f_(unit.f()), group_(group), region_(unit.f().instructions.size(), kUnplaced) {
     place_block(0);
     std::vector<int64_t> sizes(size_t(regions_), 0);
@@ -48,7 +48,7 @@ class Plan {
     return array_regions_.contains(number) && array_regions_.at(number) == kGroupLevel;
   }
   int regions() const { return regions_; }
-  /// Of those that run once per group, the one with the most instructions: there is time for fetching ahead.
+  /// Of those that run once per group, the one with the most instructions: there is time for fetching prefetch.
   int largest_region() const { return largest_; }
 
   /// Pure, the same for the whole group, from values of the group's level only.
@@ -145,7 +145,7 @@ class Plan {
 
   const CodeUnit& unit_;
   const ir::Function& f_;
-  const Shapes& group_;
+  const Divergence& group_;
   std::vector<int> region_;
   std::unordered_set<Id> top_, crossing_;
   std::set<std::pair<int, Id>> written_;  // regions, and the variables that they give values
@@ -159,9 +159,12 @@ class GroupCode;
 /// One region's vector of lanes.
 class RegionCode : public LaneCode {
  public:
-  RegionCode(GroupCode& group, CodeUnit& unit, const Shapes& shapes, int width, int region,
+  RegionCode(GroupCode& group, CodeUnit& unit, const Divergence& divergence, int width, int region,
              Value* vector_index)
-      : LaneCode(unit, shapes, nullptr, width), group_(group), region_(region), vector_index_(vector_index) {}
+      : LaneCode(unit, divergence, nullptr, width),
+        group_(group),
+        region_(region),
+        vector_index_(vector_index) {}
   BasicBlock* imports = nullptr;  // where values from outside are loaded; dominates the region's code
   /// Variables go back to memory. A region works on copies, which become registers.
   void keep_variables();
@@ -188,9 +191,9 @@ class RegionCode : public LaneCode {
 /// Pure operations on values of the group's level.
 class GroupLevelCode : public LaneCode {
  public:
-  GroupLevelCode(CodeUnit& unit, const Shapes& shapes, int width,
+  GroupLevelCode(CodeUnit& unit, const Divergence& divergence, int width,
                  const std::unordered_map<Id, Value*>& values)
-      : LaneCode(unit, shapes, nullptr, width), values_(values) {}
+      : LaneCode(unit, divergence, nullptr, width), values_(values) {}
   Value* compute(Id id) { return pure(id)[0]; }
 
  protected:
@@ -208,11 +211,11 @@ class GroupCode {
         f(unit.f()),
         width(unit.width()),
         vectors((f.group_lanes() + width - 1) / width),
-        shapes(f, lane_scope(f, width), nullptr, width),
-        group_shapes(f, LaneScope::group),
-        plan(unit, group_shapes),
-        ahead(f, shapes, unit.neighbours()) {
-    if (plan.regions() > 1 && shapes_return()) {
+        divergence(f, lane_scope(f, width), nullptr, width),
+        group_divergence(f, LaneScope::group),
+        plan(unit, group_divergence),
+        prefetch(f, divergence, unit.interleaved()) {
+    if (plan.regions() > 1 && lanes_return()) {
       returned = u.scratch(int64_t(vectors) * width);
       returned_type = llvm::FixedVectorType::get(b.getInt8Ty(), unsigned(width));
     }
@@ -223,7 +226,7 @@ class GroupCode {
     const CountedLoop y = open_loop(u, u.box_low(1), u.box_high(1));
     const CountedLoop x = open_loop(u, u.box_low(0), u.box_high(0));
     coord = {x.index, y.index, z.index};
-    GroupLevelCode& code = at_group.emplace(u, group_shapes, width, group_values);
+    GroupLevelCode& code = at_group.emplace(u, group_divergence, width, group_values);
     code.coord = coord;
     code.first_lane = b.getInt32(0);
     end = u.new_block("group_end");
@@ -245,7 +248,7 @@ class GroupCode {
   }
   llvm::Type* slot_type(Id id) {
     llvm::Type* type = lane_type(u.context(), f[id].type);
-    return shapes[id].is_varying() ? llvm::FixedVectorType::get(type, unsigned(width)) : type;
+    return divergence[id].is_varying() ? llvm::FixedVectorType::get(type, unsigned(width)) : type;
   }
   /// Memory of a value or variable that crosses regions: registers where the group is one vector.
   Value* context_of(Id id, llvm::Type* type) {
@@ -260,9 +263,9 @@ class GroupCode {
   llvm::IRBuilder<>& b;
   const ir::Function& f;
   const int width, vectors;
-  const Shapes shapes, group_shapes;
+  const Divergence divergence, group_divergence;
   const Plan plan;
-  const AheadPlan ahead;
+  const PrefetchPlan prefetch;
   std::array<Value*, 3> coord{};
   std::unordered_map<Id, Value*> group_values;  // at the group's level, in registers
   std::unordered_map<Id, Value*> contexts;
@@ -278,7 +281,7 @@ class GroupCode {
     BasicBlock *latch, *exit;
   };
 
-  bool shapes_return() const {
+  bool lanes_return() const {
     for (const ir::Block& block : f.blocks)
       for (Id id : block)
         if (f[id].op == Op::return_ && !plan.at_group_level(id)) return true;
@@ -286,12 +289,12 @@ class GroupCode {
   }
 
   /// What this vector of the next group along x will touch.
-  void fetch_ahead(Value* first_lane) {
-    BasicBlock *begin = u.new_block("ahead"), *done = u.new_block("ahead_done");
+  void prefetch_next(Value* first_lane) {
+    BasicBlock *begin = u.new_block("prefetch"), *done = u.new_block("prefetch_done");
     Value* next = b.CreateNSWAdd(coord[0], b.getInt32(1));
     b.CreateCondBr(b.CreateICmpSLT(next, u.box_high(0)), begin, done);
     b.SetInsertPoint(begin);
-    AheadCode code(u, shapes, width, ahead);
+    PrefetchCode code(u, divergence, width, prefetch);
     code.coord = {next, coord[1], coord[2]};
     code.first_lane = first_lane;
     code.run(f.blocks[0], lanes_that_exist(code), done);
@@ -424,10 +427,10 @@ class GroupCode {
       v = loop->index;
     }
     if (reduced != ir::kNone && !reduce_memory) reduce_memory = u.scratch(int64_t(vectors) * width * 8);
-    RegionCode code(*this, u, shapes, width, plan.region(ids[0]), v);
+    RegionCode code(*this, u, divergence, width, plan.region(ids[0]), v);
     code.coord = coord;
     code.first_lane = b.CreateNSWMul(v, b.getInt32(uint32_t(width)));
-    if (plan.region(ids[0]) == plan.largest_region() && !ahead.empty()) fetch_ahead(code.first_lane);
+    if (plan.region(ids[0]) == plan.largest_region() && !prefetch.empty()) prefetch_next(code.first_lane);
     Value* mask = lanes_that_exist(code);
     code.imports = u.new_block("imports");
     BasicBlock *body = u.new_block("region"), *done = u.new_block("region_done");
@@ -529,7 +532,7 @@ void RegionCode::defined(Id id) {
     return;
   if (int budget = 12; recomputable(f_, group_, id, budget)) {
     // Still read at the group's level where a condition needs it.
-    if (!group_.group_shapes.uniform(id)) return;
+    if (!group_.group_divergence.uniform(id)) return;
   }
   llvm::Type* type = group_.slot_type(id);
   Value* value = type->isVectorTy() ? vector(id) : scalar(id);

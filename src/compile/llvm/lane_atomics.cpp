@@ -79,7 +79,8 @@ Slot LaneCode::atomic(Id id) {
 
   llvm::Type* type = lane_type(u_.context(), i.type);
   const bool sgn = is_signed(i.type);
-  if (Value* nothing = neutral(target.op, type, sgn); nothing && !u_.used(id) && shapes_.uniform(i.args[0])) {
+  if (Value* nothing = neutral(target.op, type, sgn);
+      nothing && !u_.used(id) && divergence_.uniform(i.args[0])) {
     Value* values = vector(i.args[1]);
     if (mask_) values = b_.CreateSelect(mask_, values, splat(nothing));
     Value *all = fold_lanes(b_, target.op, sgn, values), *index = scalar(i.args[0]);
@@ -89,7 +90,7 @@ Slot LaneCode::atomic(Id id) {
 
   std::array<Value*, 3> operands{};
   for (int k = 0; k < i.arg_count(); ++k)
-    operands[k] = shapes_.uniform(i.args[k]) ? scalar(i.args[k]) : vector(i.args[k]);
+    operands[k] = divergence_.uniform(i.args[k]) ? scalar(i.args[k]) : vector(i.args[k]);
   return {either_way([&](bool plain) { return atomic_loop(access, operands, plain); })};
 }
 

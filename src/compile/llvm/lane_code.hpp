@@ -1,4 +1,4 @@
-// Code for one vector of lanes: values as scalars or vectors by their shape, divergence by execution masks.
+// Code for one vector of lanes: values as scalars or vectors by their form, divergence by execution masks.
 //
 // Invariant: every emitted block runs with at least one active lane, so that a uniform access is safe as a
 // scalar one. Whatever may take lanes away is followed by a test that skips the rest of the block where none
@@ -12,16 +12,21 @@
 #include <unordered_map>
 
 #include "compile/llvm/code_unit.hpp"
-#include "compile/llvm/shapes.hpp"
+#include "ir/divergence.hpp"
 
 namespace lockstep::compile::simd {
+
+using ir::Assumptions;
+using ir::Divergence;
+using ir::Form;
+using ir::LaneScope;
 
 /// One value: a scalar (uniform), the first lane's scalar (linear) or a vector; wide loads have several.
 using Slot = std::array<llvm::Value*, 4>;
 
 class LaneCode {
  public:
-  LaneCode(CodeUnit& unit, const Shapes& shapes, const Assumptions* assumptions, int width);
+  LaneCode(CodeUnit& unit, const Divergence& divergence, const Assumptions* assumptions, int width);
   virtual ~LaneCode() = default;
 
   /// Points: coordinates of the first lane. Groups: the group's number, and the first lane's number.
@@ -61,15 +66,22 @@ class LaneCode {
   CodeUnit& u_;
   llvm::IRBuilder<>& b_;
   const ir::Function& f_;
-  const Shapes& shapes_;
+  const Divergence& divergence_;
   const Assumptions* assumptions_;
   const int width_;
   llvm::Value* mask_ = nullptr;
 
  private:
+  struct Counter {
+    llvm::AllocaInst* memory = nullptr;
+    llvm::Value* last = nullptr;
+    bool vector = false;          // differs by lane
+    bool tested_by_lane = false;  // it or its bound does
+  };
   struct Loop {
     llvm::BasicBlock *latch = nullptr, *exit = nullptr;
-    llvm::Value *broken = nullptr, *continued = nullptr;
+    llvm::Value *broken = nullptr, *continued = nullptr;  // lanes; broken: of loops that lanes leave apart
+    Counter counter;
   };
   struct Variable {
     llvm::Value* pointer = nullptr;
@@ -82,6 +94,11 @@ class LaneCode {
   bool statements(std::span<const ir::Id> ids, llvm::BasicBlock* end);
   bool branch(ir::Id id, llvm::BasicBlock* end);
   bool loop(ir::Id id, llvm::BasicBlock* end);
+  Loop open_masked_loop(ir::Id id);
+  Counter loop_counter(const ir::Instruction& i);
+  llvm::Value* loop_test(const ir::Instruction& i, const Loop& loop, llvm::Value* live,
+                         llvm::BasicBlock* body);
+  void next_pass(const ir::Instruction& i, const Counter& counter);
   bool jump(ir::Id id, llvm::BasicBlock* end);
   bool may_lose_lanes(ir::Id id);
   bool loses(uint32_t block, bool in_loop);
@@ -129,11 +146,11 @@ class LaneCode {
                     llvm::Value* values);
   llvm::Value* load_spread(const MemoryPlace& place, ir::Id index, int count);
   bool store_spread(const MemoryPlace& place, ir::Id index, int count, llvm::Value* values, bool streaming);
-  // lane_records.cpp
+  // lane_interleaved.cpp
   using Records = std::array<llvm::Value*, 4>;  // one vector of lanes per element of a record
-  bool load_neighbours(ir::Id id);
-  bool store_neighbours(ir::Id id);
-  bool same_shapes(const Neighbours& set);
+  bool load_interleaved(ir::Id id);
+  bool store_interleaved(ir::Id id);
+  bool same_forms(const Interleaved& set);
   Records gather_records(const MemoryPlace& place, llvm::Value* index, int count);
   void scatter_records(const MemoryPlace& place, llvm::Value* index, const Records& values, int count);
   Records load_rows(const MemoryPlace& place, llvm::Value* first, int stride, int count);

@@ -18,7 +18,7 @@ void LaneCode::run(std::span<const Id> ids, Value* mask, BasicBlock* end) {
   mask_ = mask;
   flow_ = last_flow_ = 0;
   all_done_ = end;
-  if (shapes_.parting_return()) {
+  if (divergence_.parting_return()) {
     llvm::Type* type = vector_type(b_.getInt1Ty());
     returned_ = u_.local(type, "returned");
     b_.CreateStore(no_lanes(type), returned_);
@@ -90,7 +90,7 @@ bool LaneCode::loses(uint32_t block, bool in_loop) {
   for (Id id : f_.blocks[block]) {
     const Instruction& i = f_[id];
     const bool leaves_loop = i.op == Op::break_ || i.op == Op::continue_;
-    if ((i.op == Op::return_ || (leaves_loop && !in_loop)) && shapes_.parting(id)) return true;
+    if ((i.op == Op::return_ || (leaves_loop && !in_loop)) && divergence_.parting(id)) return true;
     const bool inner = in_loop || i.op == Op::for_ || i.op == Op::loop;
     if (loses(i.blocks[0], inner) || loses(i.blocks[1], inner)) return true;
   }
@@ -138,7 +138,7 @@ bool LaneCode::branch(Id id, BasicBlock* end) {
     mask_ = before;
     flow_ = flow;
   };
-  if (shapes_.uniform(i.args[0])) {
+  if (divergence_.uniform(i.args[0])) {
     BasicBlock* then = has(0) ? u_.new_block("then") : join;
     BasicBlock* otherwise = has(1) ? u_.new_block("else") : join;
     if (then == otherwise) {
@@ -173,7 +173,7 @@ bool LaneCode::branch(Id id, BasicBlock* end) {
 bool LaneCode::jump(Id id, BasicBlock* end) {
   const Op op = f_[id].op;
   if (op == Op::return_) returning();
-  if (shapes_.parting(id)) {
+  if (divergence_.parting(id)) {
     add_to(op == Op::return_  ? returned_
            : op == Op::break_ ? loops_.back().broken
                               : loops_.back().continued,
@@ -187,65 +187,19 @@ bool LaneCode::jump(Id id, BasicBlock* end) {
 
 bool LaneCode::loop(Id id, BasicBlock* end) {
   const Instruction& i = f_[id];
-  const bool counted = i.op == Op::for_, masked = shapes_.masked(id);
-  llvm::Type* mask_type = vector_type(b_.getInt1Ty());
   Value* const before = mask_;
   const int flow = flow_;
-
-  Loop loop;
-  loop.latch = u_.new_block("latch");
-  loop.exit = u_.new_block("exit");
-  if (masked) {
-    loop.broken = u_.local(mask_type, "broken");
-    b_.CreateStore(no_lanes(mask_type), loop.broken);
-    if (shapes_.masked_continue(id)) loop.continued = u_.local(mask_type, "continued");
-  }
+  Loop loop = open_masked_loop(id);
+  if (i.op == Op::for_) loop.counter = loop_counter(i);
   BasicBlock *header = u_.new_block("loop"), *body = u_.new_block("body");
-
-  const Id index = counted ? f_.blocks[i.blocks[0]][0] : ir::kNone;
-  llvm::AllocaInst* counter = nullptr;
-  Value* last = nullptr;
-  bool vector_counter = false, vector_test = false;
-  if (counted) {
-    vector_counter = shapes_[index].is_varying();
-    vector_test = !shapes_[index].is_uniform() || !shapes_.uniform(i.args[1]);
-    llvm::Type* type = lane_type(u_.context(), f_[index].type);
-    counter = u_.local(vector_counter ? vector_type(type) : type, "counter");
-    b_.CreateStore(vector_counter ? vector(i.args[0]) : scalar(i.args[0]), counter);
-    last = vector_test ? vector(i.args[1]) : scalar(i.args[1]);
-  }
   b_.CreateBr(header);
 
   b_.SetInsertPoint(header);
-  Value* live = before;
-  if (loop.continued) b_.CreateStore(no_lanes(mask_type), loop.continued);
-  if (masked) {
-    live = without(live, b_.CreateLoad(mask_type, loop.broken));
-    if (returned_) live = without(live, b_.CreateLoad(mask_type, returned_));
-  }
-  Value* go_on = masked ? any(live) : b_.getTrue();
-  if (counted) {
-    const Instruction& step = f_[i.args[2]];
-    const bool down = is_wide(step.type) ? int64_t(step.imm) < 0 : int32_t(step.imm) < 0;
-    slots_[index] = {b_.CreateLoad(counter->getAllocatedType(), counter)};
-    Value* now = vector_test ? vector(index) : scalar(index);
-    const auto test = is_signed(step.type) ? (down ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_SLT)
-                                           : (down ? llvm::CmpInst::ICMP_UGT : llvm::CmpInst::ICMP_ULT);
-    Value* inside = b_.CreateICmp(test, now, last);
-    if (vector_test) {
-      add_to(loop.broken, b_.CreateNot(inside));
-      live = both(live, inside);
-      go_on = any(live);
-    } else {
-      go_on = masked ? b_.CreateAnd(go_on, inside) : inside;
-    }
-  }
-  b_.CreateCondBr(go_on, body, loop.exit);
-
+  Value* const live = loop_test(i, loop, before, body);
   b_.SetInsertPoint(body);
   loops_.push_back(loop);
   mask_ = live;
-  if (masked) flow_ = ++last_flow_;
+  if (divergence_.masked(id)) flow_ = ++last_flow_;
   if (statements(f_.blocks[i.blocks[0]], loop.latch)) b_.CreateBr(loop.latch);
   loops_.pop_back();
   mask_ = before;
@@ -255,11 +209,7 @@ bool LaneCode::loop(Id id, BasicBlock* end) {
   if (llvm::pred_empty(loop.latch)) {
     b_.CreateUnreachable();
   } else {
-    if (counted) {
-      Value* step = pure(i.args[2])[0];  // a constant
-      Value* now = b_.CreateLoad(counter->getAllocatedType(), counter);
-      b_.CreateStore(b_.CreateAdd(now, vector_counter ? splat(step) : step), counter);
-    }
+    if (i.op == Op::for_) next_pass(i, loop.counter);
     b_.CreateBr(header);
   }
 
@@ -271,11 +221,72 @@ bool LaneCode::loop(Id id, BasicBlock* end) {
   return may_lose_lanes(id) ? continue_with_remaining(before, end) : true;
 }
 
+/// Blocks of a loop, and the sets of the lanes that left it or this pass.
+LaneCode::Loop LaneCode::open_masked_loop(Id id) {
+  Loop loop;
+  loop.latch = u_.new_block("latch");
+  loop.exit = u_.new_block("exit");
+  if (!divergence_.masked(id)) return loop;
+  llvm::Type* mask_type = vector_type(b_.getInt1Ty());
+  loop.broken = u_.local(mask_type, "broken");
+  b_.CreateStore(no_lanes(mask_type), loop.broken);
+  if (divergence_.masked_continue(id)) loop.continued = u_.local(mask_type, "continued");
+  return loop;
+}
+
+LaneCode::Counter LaneCode::loop_counter(const Instruction& i) {
+  Counter counter;
+  const Form& index = divergence_[f_.blocks[i.blocks[0]][0]];
+  counter.vector = index.is_varying();
+  counter.tested_by_lane = !index.is_uniform() || !divergence_.uniform(i.args[1]);
+  llvm::Type* type = lane_type(u_.context(), f_[f_.blocks[i.blocks[0]][0]].type);
+  counter.memory = u_.local(counter.vector ? vector_type(type) : type, "counter");
+  b_.CreateStore(counter.vector ? vector(i.args[0]) : scalar(i.args[0]), counter.memory);
+  counter.last = counter.tested_by_lane ? vector(i.args[1]) : scalar(i.args[1]);
+  return counter;
+}
+
+/// Goes to `body` where lanes remain, else to the exit; gives the lanes of this pass.
+Value* LaneCode::loop_test(const Instruction& i, const Loop& loop, Value* live, BasicBlock* body) {
+  llvm::Type* mask_type = vector_type(b_.getInt1Ty());
+  if (loop.continued) b_.CreateStore(no_lanes(mask_type), loop.continued);
+  if (loop.broken) {
+    live = without(live, b_.CreateLoad(mask_type, loop.broken));
+    if (returned_) live = without(live, b_.CreateLoad(mask_type, returned_));
+  }
+  Value* go_on = loop.broken ? any(live) : b_.getTrue();
+  if (i.op == Op::for_) {
+    const Id index = f_.blocks[i.blocks[0]][0];
+    const Instruction& step = f_[i.args[2]];
+    const bool down = is_wide(step.type) ? int64_t(step.imm) < 0 : int32_t(step.imm) < 0;
+    slots_[index] = {b_.CreateLoad(loop.counter.memory->getAllocatedType(), loop.counter.memory)};
+    Value* now = loop.counter.tested_by_lane ? vector(index) : scalar(index);
+    const auto test = is_signed(step.type) ? (down ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_SLT)
+                                           : (down ? llvm::CmpInst::ICMP_UGT : llvm::CmpInst::ICMP_ULT);
+    Value* inside = b_.CreateICmp(test, now, loop.counter.last);
+    if (loop.counter.tested_by_lane) {
+      add_to(loop.broken, b_.CreateNot(inside));
+      live = both(live, inside);
+      go_on = any(live);
+    } else {
+      go_on = loop.broken ? b_.CreateAnd(go_on, inside) : inside;
+    }
+  }
+  b_.CreateCondBr(go_on, body, loop.exit);
+  return live;
+}
+
+void LaneCode::next_pass(const Instruction& i, const Counter& counter) {
+  Value* step = pure(i.args[2])[0];  // a constant
+  Value* now = b_.CreateLoad(counter.memory->getAllocatedType(), counter.memory);
+  b_.CreateStore(b_.CreateAdd(now, counter.vector ? splat(step) : step), counter.memory);
+}
+
 const LaneCode::Variable& LaneCode::storage(Id id) {
   const auto [entry, first] = storage_.try_emplace(id);
   if (first) {
     Variable& v = entry->second;
-    v.vector = shapes_[id].is_varying();
+    v.vector = divergence_[id].is_varying();
     v.type = lane_type(u_.context(), f_[id].type);
     if (v.vector) v.type = vector_type(v.type);
     v.pointer = outer_storage(id);

@@ -114,16 +114,16 @@ void LaneCode::for_active_lanes(const std::function<void(Value*)>& body) {
 /// lane to lane, provided that none of the positions in `may_wrap` wraps within the vector.
 bool LaneCode::is_clamped_row(Id id, std::vector<Id>& may_wrap) {
   const Instruction& i = f_[id];
-  const auto uniform = [&](int k) { return shapes_.uniform(i.args[k]); };
+  const auto uniform = [&](int k) { return divergence_.uniform(i.args[k]); };
   const auto row = [&](int k) {
-    const Shape& shape = shapes_[i.args[k]];
-    if (shape.is_varying()) return is_clamped_row(i.args[k], may_wrap);
-    if (shape.kind != Shape::linear || shape.stride != 1) return false;
-    if (!shape.exact) may_wrap.push_back(i.args[k]);
+    const Form& form = divergence_[i.args[k]];
+    if (form.is_varying()) return is_clamped_row(i.args[k], may_wrap);
+    if (form.kind != Form::linear || form.stride != 1) return false;
+    if (!form.exact) may_wrap.push_back(i.args[k]);
     return true;
   };
   const auto inner = [&](int k) {
-    return shapes_[i.args[k]].is_varying() && is_clamped_row(i.args[k], may_wrap);
+    return divergence_[i.args[k]].is_varying() && is_clamped_row(i.args[k], may_wrap);
   };
   if (!is_signed(i.type)) return false;
   switch (i.op) {
@@ -223,11 +223,11 @@ Value* LaneCode::gather_narrow(const MemoryPlace& place, Value* index) {
 }
 
 Slot LaneCode::load(const Access& a) {
-  const Shape& shape = shapes_[a.index];
+  const Form& form = divergence_[a.index];
   llvm::Type* element = element_type(u_.context(), a.place.storage);
   Slot values{};
   const auto put = [&](int k, Value* raw) { values[k] = widen(b_, a.place.storage, raw); };
-  if (shape.is_uniform()) {
+  if (form.is_uniform()) {
     Value* index = scalar(a.index);
     for (int k = 0; k < a.components; ++k) {
       llvm::LoadInst* one =
@@ -237,7 +237,7 @@ Slot LaneCode::load(const Access& a) {
     }
     return values;
   }
-  if (shape.kind == Shape::linear && shape.stride == a.components) {
+  if (form.kind == Form::linear && form.stride == a.components) {
     auto* type = llvm::FixedVectorType::get(element, unsigned(width_ * a.components));
     Value* pointer = address(a.place, scalar(a.index));
     llvm::Instruction* all;
@@ -251,8 +251,8 @@ Slot LaneCode::load(const Access& a) {
       put(k, a.components == 1 ? all : b_.CreateShuffleVector(all, take_component(width_, a.components, k)));
     return values;
   }
-  if (shape.kind == Shape::linear && shape.stride > a.components && shape.stride <= Neighbours::kMost) {
-    const Records rows = load_rows(a.place, scalar(a.index), int(shape.stride), a.components);
+  if (form.kind == Form::linear && form.stride > a.components && form.stride <= Interleaved::kMost) {
+    const Records rows = load_rows(a.place, scalar(a.index), int(form.stride), a.components);
     for (int k = 0; k < a.components; ++k) put(k, rows[size_t(k)]);
     return values;
   }
@@ -307,8 +307,8 @@ void LaneCode::plain_store(const MemoryPlace& place, Value* pointer, Value* valu
 }
 
 void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool uniform_values) {
-  const Shape& shape = shapes_[a.index];
-  if (shape.is_uniform()) {
+  const Form& form = divergence_[a.index];
+  if (form.is_uniform()) {
     // Several lanes at one place: the last active one is seen.
     Value* index = scalar(a.index);
     Value* lane = nullptr;
@@ -342,7 +342,7 @@ void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool 
           *high = b_.CreateShuffleVector(raw[2], raw[3], order);
     together = b_.CreateShuffleVector(low, high, interleave(width_, 4));
   }
-  if (shape.kind == Shape::linear && shape.stride == a.components)
+  if (form.kind == Form::linear && form.stride == a.components)
     return plain_store(a.place, address(a.place, scalar(a.index)), together,
                        mask_ ? repeat_mask(a.components) : nullptr, a.flags & ir::kStreaming);
   Value* index = vector(a.index);
@@ -355,17 +355,17 @@ void LaneCode::store(const Access& a, const std::array<Value*, 4>& values, bool 
 
 void LaneCode::load_instruction(Id id) {
   const Instruction& i = f_[id];
-  if (load_neighbours(id)) return;
+  if (load_interleaved(id)) return;
   const bool buffer = i.op == Op::load;
   slots_[id] = load({buffer ? u_.buffer(i.imm) : u_.shared(i.imm), i.args[0], i.lanes, i.flags});
 }
 
 void LaneCode::store_instruction(Id id) {
   const Instruction& i = f_[id];
-  if (store_neighbours(id)) return;
+  if (store_interleaved(id)) return;
   const MemoryPlace place = i.op == Op::store ? u_.buffer(i.imm) : u_.shared(i.imm);
   bool uniform_values = true;
-  for (int k = 0; k < i.lanes; ++k) uniform_values &= shapes_.uniform(i.args[1 + k]);
+  for (int k = 0; k < i.lanes; ++k) uniform_values &= divergence_.uniform(i.args[1 + k]);
   std::array<Value*, 4> values{};
   for (int k = 0; k < i.lanes; ++k)
     values[k] = uniform_values ? scalar(i.args[1 + k]) : vector(i.args[1 + k]);
@@ -399,7 +399,7 @@ Slot LaneCode::local_load(Id id) {
   const Storage storage = f_.locals[i.imm].storage;
   llvm::Type* type = vector_type(element_type(u_.context(), storage));
   Value* array = local_array(i.imm);
-  if (shapes_.uniform(i.args[0])) {
+  if (divergence_.uniform(i.args[0])) {
     Value* index = b_.CreateSExt(scalar(i.args[0]), b_.getInt64Ty());
     return {widen(b_, storage, b_.CreateLoad(type, b_.CreateGEP(type, array, index)))};
   }
@@ -416,7 +416,7 @@ void LaneCode::local_store(Id id) {
   llvm::Type* type = vector_type(element_type(u_.context(), storage));
   Value* array = local_array(i.imm);
   Value* value = narrow(b_, storage, vector(i.args[1]));
-  if (shapes_.uniform(i.args[0])) {
+  if (divergence_.uniform(i.args[0])) {
     Value* index = b_.CreateSExt(scalar(i.args[0]), b_.getInt64Ty());
     Value* pointer = b_.CreateGEP(type, array, index);
     if (mask_ && flow_ != 0) value = b_.CreateSelect(mask_, value, b_.CreateLoad(type, pointer));

@@ -47,13 +47,12 @@ std::vector<int> row_of(int first, int count) {
 /// Nothing where the distances are not known, or the first lane's value cannot be computed here.
 std::optional<LaneCode::Spread> LaneCode::spread(Id id) {
   const Instruction& i = f_[id];
-  const Shape& shape = shapes_[id];
+  const Form& form = divergence_[id];
   if (!is_integer(i.type)) return {};
   Spread result;
-  if (!shape.is_varying()) {
-    for (int l = 0; l < width_; ++l)
-      result.fixed.push_back(shape.kind == Shape::linear ? shape.stride * l : 0);
-    result.exact = shape.is_uniform() || shape.exact;
+  if (!form.is_varying()) {
+    for (int l = 0; l < width_; ++l) result.fixed.push_back(form.kind == Form::linear ? form.stride * l : 0);
+    result.exact = form.is_uniform() || form.exact;
     return result;
   }
   if (i.arg_count() == 0 || i.op == Op::get || (i.flags & ir::kUniform)) return {};
@@ -74,11 +73,11 @@ std::optional<LaneCode::Spread> LaneCode::spread(Id id) {
                  : std::nullopt;
     }
     case Op::iadd:
-    case Op::isub: return sum(a, *of[1], i.op == Op::iadd ? 1 : -1, no_wrap || shapes_.largest(id));
+    case Op::isub: return sum(a, *of[1], i.op == Op::iadd ? 1 : -1, no_wrap || divergence_.largest(id));
     case Op::imul: {
-      const int which = shapes_.uniform(i.args[0]) ? 0 : 1;
-      return shapes_.uniform(i.args[which])
-                 ? product(*of[size_t(1 - which)], i.args[which], no_wrap || shapes_.largest(id))
+      const int which = divergence_.uniform(i.args[0]) ? 0 : 1;
+      return divergence_.uniform(i.args[which])
+                 ? product(*of[size_t(1 - which)], i.args[which], no_wrap || divergence_.largest(id))
                  : std::nullopt;
     }
     case Op::band:
@@ -87,7 +86,7 @@ std::optional<LaneCode::Spread> LaneCode::spread(Id id) {
       const int64_t by = constant.op == Op::constant ? signed_value(constant) + (i.op == Op::band) : 0;
       // Of a first lane at a multiple of `by`, the rest is that of the distance.
       if (a.factor != ir::kNone || !a.exact || by <= 0 || (by & (by - 1)) != 0 ||
-          shapes_.alignment(i.args[0]) < by || !shapes_.largest(i.args[0]))
+          divergence_.alignment(i.args[0]) < by || !divergence_.largest(i.args[0]))
         return {};
       result.fixed = mapped(a.fixed, [&](int64_t v) { return v & (by - 1); });
       result.exact = true;
@@ -128,7 +127,7 @@ std::optional<LaneCode::Spread> LaneCode::product(const Spread& a, Id factor, bo
 
 /// The first lane's value of what spread() knows.
 Value* LaneCode::first_of(Id id) {
-  if (!shapes_[id].is_varying()) return scalar(id);
+  if (!divergence_[id].is_varying()) return scalar(id);
   const Instruction& i = f_[id];
   return apply(i, true, first_of(i.args[0]), i.arg_count() > 1 ? first_of(i.args[1]) : nullptr, nullptr);
 }

@@ -10,11 +10,11 @@ using ir::Instruction;
 using ir::Op;
 using llvm::Value;
 
-LaneCode::LaneCode(CodeUnit& unit, const Shapes& shapes, const Assumptions* assumptions, int width)
+LaneCode::LaneCode(CodeUnit& unit, const Divergence& divergence, const Assumptions* assumptions, int width)
     : u_(unit),
       b_(unit.b()),
       f_(unit.f()),
-      shapes_(shapes),
+      divergence_(divergence),
       assumptions_(assumptions),
       width_(width),
       slots_(unit.f().instructions.size()) {}
@@ -38,9 +38,9 @@ Value* LaneCode::vector(Id id, int component) {
   Value* v = slot(id)[component];
   if (v->getType()->isVectorTy()) return v;
   Value* all = splat(v);
-  const Shape& shape = shapes_[id];
-  if (shape.kind != Shape::linear) return all;
-  return b_.CreateAdd(all, iota(v->getType(), shape.stride));
+  const Form& form = divergence_[id];
+  if (form.kind != Form::linear) return all;
+  return b_.CreateAdd(all, iota(v->getType(), form.stride));
 }
 
 Value* LaneCode::splat(Value* v) { return b_.CreateVectorSplat(unsigned(width_), v); }
@@ -69,7 +69,7 @@ Value* LaneCode::lane_number() { return b_.CreateAdd(splat(first_lane), iota(b_.
 Slot LaneCode::position(Id id) {
   const Instruction& i = f_[id];
   if (i.op == Op::coord) return {coord[i.imm]};
-  const bool vector = shapes_[id].is_varying();
+  const bool vector = divergence_[id].is_varying();
   Value* lane = vector ? lane_number() : first_lane;
   if (i.op == Op::lane) return {lane};
   if (f_.group[i.imm] == 1) return {vector ? splat(b_.getInt32(0)) : b_.getInt32(0)};
@@ -142,12 +142,12 @@ Slot LaneCode::pure(Id id) {
   }
   const int count = i.arg_count();
   // Author-declared uniforms of lane-wise operands are computed by lane; scalar() takes one.
-  bool scalars = !shapes_[id].is_varying();
+  bool scalars = !divergence_[id].is_varying();
   if (i.flags & ir::kUniform)
-    for (int k = 0; k < count; ++k) scalars &= shapes_[i.args[k]].is_uniform();
+    for (int k = 0; k < count; ++k) scalars &= divergence_[i.args[k]].is_uniform();
   Value* x[3] = {};
   for (int k = 0; k < count; ++k) {
-    const bool scalar_condition = i.op == Op::select && k == 0 && shapes_[i.args[0]].is_uniform();
+    const bool scalar_condition = i.op == Op::select && k == 0 && divergence_[i.args[0]].is_uniform();
     x[k] = scalars || scalar_condition ? scalar(i.args[k]) : vector(i.args[k]);
   }
   return {apply(i, scalars, x[0], x[1], x[2])};

@@ -2,9 +2,9 @@
 // version without masks and clamps; the others a general one.
 #include <llvm/IR/MDBuilder.h>
 
-#include "compile/llvm/interior.hpp"
 #include "compile/llvm/kernel_code.hpp"
 #include "compile/llvm/lane_code.hpp"
+#include "compile/llvm/peeling.hpp"
 
 namespace lockstep::compile::simd {
 
@@ -101,17 +101,17 @@ void emit_points(CodeUnit& u) {
   const ir::Function& f = u.f();
   const int width = u.width();
   const bool two_versions = f.instructions.size() <= kTwoVersions;
-  const Interior interior = two_versions ? find_interior(f) : Interior();
-  const Shapes general(f, LaneScope::row), inner(f, LaneScope::row, &interior.assumptions);
+  const Peeling peeling = two_versions ? find_peeling(f) : Peeling();
+  const Divergence general(f, LaneScope::row), inner(f, LaneScope::row, &peeling.assumptions);
 
   llvm::Type *narrow = b.getInt32Ty(), *wide = b.getInt64Ty();
   Value *x_low = u.box_low(0), *x_high = u.box_high(0);
   // Vectors that start in [inner_low, inner_high] are inner ones.
   Value *inner_low = x_low, *inner_high = b.CreateNSWSub(x_high, b.getInt32(uint32_t(width)));
-  if (!interior.bounds.empty()) {
+  if (!peeling.bounds.empty()) {
     inner_low = b.CreateSExt(inner_low, wide), inner_high = b.CreateSExt(inner_high, wide);
     LaunchCode code(u, general, nullptr, width);
-    for (const RowBound& bound : interior.bounds) {
+    for (const RowBound& bound : peeling.bounds) {
       Value* limit = row_limit(u, code, bound.affine);
       if (bound.low)
         inner_low = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, inner_low, limit);
@@ -129,10 +129,10 @@ void emit_points(CodeUnit& u) {
   const CountedLoop y = open_loop(u, u.box_low(1), u.box_high(1));
   const CountedLoop x = open_loop(u, x_low, x_high);
   BasicBlock* next = u.new_block("next");
-  const auto version = [&](BasicBlock* begin, const Shapes& shapes, const Assumptions* assumptions,
+  const auto version = [&](BasicBlock* begin, const Divergence& divergence, const Assumptions* assumptions,
                            bool masked) {
     b.SetInsertPoint(begin);
-    LaneCode code(u, shapes, assumptions, width);
+    LaneCode code(u, divergence, assumptions, width);
     code.coord = {x.index, y.index, z.index};
     Value* mask = nullptr;
     if (masked) { mask = b.CreateICmpSLT(code.iota(narrow), code.splat(b.CreateSub(x_high, x.index))); }
@@ -145,7 +145,7 @@ void emit_points(CodeUnit& u) {
     Value* is_inner = b.CreateAnd(b.CreateICmpSLE(inner_low, x.index), b.CreateICmpSLE(x.index, inner_high));
     b.CreateCondBr(is_inner, inner_begin, general_begin,
                    llvm::MDBuilder(u.context()).createBranchWeights(1000, 1));
-    version(inner_begin, inner, &interior.assumptions, false);
+    version(inner_begin, inner, &peeling.assumptions, false);
     version(general_begin, general, nullptr, true);
   } else {
     version(b.GetInsertBlock(), general, nullptr, true);

@@ -1,4 +1,4 @@
-#include "compile/llvm/interior.hpp"
+#include "compile/llvm/peeling.hpp"
 
 #include <optional>
 
@@ -68,7 +68,7 @@ class Finder {
       for (const ir::Block& block : f.blocks)
         for (Id id : block) visit(id);
   }
-  Interior result;
+  Peeling result;
 
  private:
   void visit(Id id) {
@@ -183,6 +183,6 @@ bool fixed_for_launch(const ir::Function& f, Id id) {
   return true;
 }
 
-Interior find_interior(const ir::Function& function) { return Finder(function).result; }
+Peeling find_peeling(const ir::Function& function) { return Finder(function).result; }
 
 }  // namespace lockstep::compile::simd

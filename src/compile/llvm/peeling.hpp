@@ -4,10 +4,12 @@
 
 #include <vector>
 
-#include "compile/llvm/shapes.hpp"
+#include "ir/divergence.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::simd {
+
+using ir::Assumptions;
 
 /// x + sum(sign * value of term) + constant, over values that are fixed for the launch.
 struct Affine {
@@ -25,12 +27,12 @@ struct RowBound {
   Affine affine;
 };
 
-struct Interior {
+struct Peeling {
   Assumptions assumptions;
   std::vector<RowBound> bounds;
 };
 
-Interior find_interior(const ir::Function& function);
+Peeling find_peeling(const ir::Function& function);
 
 /// Depends on parameters, shapes and the extent only, through pure integer operations.
 bool fixed_for_launch(const ir::Function& function, ir::Id id);

@@ -39,58 +39,57 @@ std::vector<int> halves(int width, int block, bool upper) {
 }  // namespace
 
 /// Of all members, the index is known to vary in the same way over the lanes.
-bool LaneCode::same_shapes(const Neighbours& set) {
-  const Shape& first = shapes_[f_[set.members[0].access].args[0]];
-  for (const Neighbours::Member& m : set.members) {
-    const Shape& shape = shapes_[f_[m.access].args[0]];
-    if (shape.kind != first.kind || shape.stride != first.stride) return false;
+bool LaneCode::same_forms(const Interleaved& set) {
+  const Form& first = divergence_[f_[set.members[0].access].args[0]];
+  for (const Interleaved::Member& m : set.members) {
+    const Form& form = divergence_[f_[m.access].args[0]];
+    if (form.kind != first.kind || form.stride != first.stride) return false;
   }
   return true;
 }
 
 /// The whole set is loaded where its first member stands. False where it is no set, or better loaded apart.
-bool LaneCode::load_neighbours(Id id) {
+bool LaneCode::load_interleaved(Id id) {
   if (slots_[id][0]) return true;
-  const Neighbours* set = u_.neighbours().find(id);
-  if (!set || !same_shapes(*set)) return false;
-  const Neighbours::Member& first = set->members[0];
+  const Interleaved* set = u_.interleaved().find(id);
+  if (!set || !same_forms(*set)) return false;
+  const Interleaved::Member& first = set->members[0];
   const Instruction& i = f_[first.access];
   const MemoryPlace place = i.op == Op::load ? u_.buffer(i.imm) : u_.shared(i.imm);
-  const Shape& shape = shapes_[i.args[0]];
+  const Form& form = divergence_[i.args[0]];
   const int count = int(set->width);
   const auto moved = [&](Value* index) {
     return b_.CreateSub(index,
                         llvm::ConstantInt::get(index->getType(), uint64_t(first.offset - set->first_offset)));
   };
   Records records;
-  if (shape.kind == Shape::linear && shape.stride >= count && shape.stride <= Neighbours::kMost) {
-    records = load_rows(place, moved(scalar(i.args[0])), int(shape.stride), count);
+  if (form.kind == Form::linear && form.stride >= count && form.stride <= Interleaved::kMost) {
+    records = load_rows(place, moved(scalar(i.args[0])), int(form.stride), count);
   } else {
     std::vector<Id> may_wrap;
-    if (!shape.is_varying() || size_of(place.storage) < 4 || is_clamped_row(i.args[0], may_wrap))
-      return false;
+    if (!form.is_varying() || size_of(place.storage) < 4 || is_clamped_row(i.args[0], may_wrap)) return false;
     Value* index = vector(i.args[0]);
     records = gather_records(place, moved(index), count);
   }
-  for (const Neighbours::Member& m : set->members)
+  for (const Interleaved::Member& m : set->members)
     slots_[m.access] = {widen(b_, place.storage, records[size_t(m.offset - set->first_offset)])};
   return true;
 }
 
 /// The whole set is stored where its last member stands. False where it is no set, or better stored apart.
-bool LaneCode::store_neighbours(Id id) {
-  const Neighbours* set = u_.neighbours().find(id);
-  if (!set || !same_shapes(*set)) return false;
-  const Neighbours::Member& first = set->members[0];
+bool LaneCode::store_interleaved(Id id) {
+  const Interleaved* set = u_.interleaved().find(id);
+  if (!set || !same_forms(*set)) return false;
+  const Interleaved::Member& first = set->members[0];
   const Instruction& i = f_[first.access];
   const MemoryPlace place = i.op == Op::store ? u_.buffer(i.imm) : u_.shared(i.imm);
-  const Shape& shape = shapes_[i.args[0]];
+  const Form& form = divergence_[i.args[0]];
   const int count = int(set->width);
-  const bool rows = shape.kind == Shape::linear && shape.stride == count;
-  if (!rows && (!shape.is_varying() || size_of(place.storage) < 4)) return false;
+  const bool rows = form.kind == Form::linear && form.stride == count;
+  if (!rows && (!form.is_varying() || size_of(place.storage) < 4)) return false;
   if (id != set->members.back().access) return true;
   Records values{};
-  for (const Neighbours::Member& m : set->members)
+  for (const Interleaved::Member& m : set->members)
     values[size_t(m.offset - set->first_offset)] = narrow(b_, place.storage, vector(f_[m.access].args[1]));
   const auto moved = [&](Value* index) {
     return b_.CreateSub(index,

@@ -12,9 +12,10 @@ namespace lockstep::compile::simd {
 /// The statements of a kernel that lead to accesses of buffers through indices out of other, read-only
 /// buffers: pure ones, loads and conditions. What depends on variables, shared arrays, loops or jumps is left
 /// out.
-class AheadPlan {
+class PrefetchPlan {
  public:
-  AheadPlan(const ir::Function& function, const Shapes& shapes, const NeighbourTable& neighbours);
+  PrefetchPlan(const ir::Function& function, const Divergence& divergence,
+               const InterleavedTable& interleaved);
   bool empty() const { return accesses_ == 0; }
   /// Needed for an index or a condition; an access to be fetched.
   bool computes(ir::Id id) const { return computes_[id]; }
@@ -28,8 +29,8 @@ class AheadPlan {
   void need(ir::Id id);
 
   const ir::Function& f_;
-  const Shapes& shapes_;
-  const NeighbourTable& neighbours_;
+  const Divergence& divergence_;
+  const InterleavedTable& interleaved_;
   std::vector<bool> computes_, fetches_;
   std::vector<int8_t> computable_;  // -1: not known yet
   int accesses_ = 0;
@@ -37,17 +38,17 @@ class AheadPlan {
 };
 
 /// Those statements for one vector of lanes, with prefetches for the accesses.
-class AheadCode : public LaneCode {
+class PrefetchCode : public LaneCode {
  public:
-  AheadCode(CodeUnit& unit, const Shapes& shapes, int width, const AheadPlan& plan)
-      : LaneCode(unit, shapes, nullptr, width), plan_(plan) {}
+  PrefetchCode(CodeUnit& unit, const Divergence& divergence, int width, const PrefetchPlan& plan)
+      : LaneCode(unit, divergence, nullptr, width), plan_(plan) {}
 
  protected:
   bool statement(ir::Id id, llvm::BasicBlock* end) override;
 
  private:
   void fetch(ir::Id id);
-  const AheadPlan& plan_;
+  const PrefetchPlan& plan_;
 };
 
 }  // namespace lockstep::compile::simd

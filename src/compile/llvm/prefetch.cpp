@@ -1,4 +1,4 @@
-#include "compile/llvm/ahead.hpp"
+#include "compile/llvm/prefetch.hpp"
 
 namespace lockstep::compile::simd {
 
@@ -7,10 +7,11 @@ using ir::Instruction;
 using ir::Op;
 using llvm::Value;
 
-AheadPlan::AheadPlan(const ir::Function& function, const Shapes& shapes, const NeighbourTable& neighbours)
+PrefetchPlan::PrefetchPlan(const ir::Function& function, const Divergence& divergence,
+                           const InterleavedTable& interleaved)
     : f_(function),
-      shapes_(shapes),
-      neighbours_(neighbours),
+      divergence_(divergence),
+      interleaved_(interleaved),
       computes_(function.instructions.size(), false),
       fetches_(function.instructions.size(), false),
       computable_(function.instructions.size(), -1) {
@@ -18,7 +19,7 @@ AheadPlan::AheadPlan(const ir::Function& function, const Shapes& shapes, const N
   visit(0, around);
 }
 
-void AheadPlan::visit(uint32_t block, std::vector<Id>& around) {
+void PrefetchPlan::visit(uint32_t block, std::vector<Id>& around) {
   for (Id id : f_.blocks[block]) {
     if (stopped_) return;
     const Instruction& i = f_[id];
@@ -36,9 +37,9 @@ void AheadPlan::visit(uint32_t block, std::vector<Id>& around) {
     }
     stopped_ = i.op == Op::return_ || jumps(i.blocks[0]);
     if (i.op != Op::load && i.op != Op::store) continue;
-    const Neighbours* set = neighbours_.find(id);
+    const Interleaved* set = interleaved_.find(id);
     if (set && set->members[0].access != id) continue;
-    if (shapes_.uniform(i.args[0]) || !computable(i.args[0]) || !from_memory(i.args[0])) continue;
+    if (divergence_.uniform(i.args[0]) || !computable(i.args[0]) || !from_memory(i.args[0])) continue;
     ++accesses_;
     need(i.args[0]);
     fetches_[id] = true;
@@ -47,7 +48,7 @@ void AheadPlan::visit(uint32_t block, std::vector<Id>& around) {
 }
 
 /// From the group's number, the lane and read-only buffers alone.
-bool AheadPlan::computable(Id id) {
+bool PrefetchPlan::computable(Id id) {
   int8_t& known = computable_[id];
   if (known >= 0) return known != 0;
   const Instruction& i = f_[id];
@@ -58,7 +59,7 @@ bool AheadPlan::computable(Id id) {
   return all;
 }
 
-bool AheadPlan::from_memory(Id id) const {
+bool PrefetchPlan::from_memory(Id id) const {
   const Instruction& i = f_[id];
   if (i.op == Op::load) return true;
   for (int k = 0; k < i.arg_count(); ++k)
@@ -66,7 +67,7 @@ bool AheadPlan::from_memory(Id id) const {
   return false;
 }
 
-bool AheadPlan::jumps(uint32_t block) const {
+bool PrefetchPlan::jumps(uint32_t block) const {
   if (block == ir::kNoBlock) return false;
   for (Id id : f_.blocks[block]) {
     const Instruction& i = f_[id];
@@ -77,19 +78,19 @@ bool AheadPlan::jumps(uint32_t block) const {
   return false;
 }
 
-void AheadPlan::need(Id id) {
+void PrefetchPlan::need(Id id) {
   if (computes_[id]) return;
   computes_[id] = true;
   for (int k = 0; k < f_[id].arg_count(); ++k) need(f_[id].args[k]);
 }
 
-bool AheadCode::statement(Id id, llvm::BasicBlock* end) {
+bool PrefetchCode::statement(Id id, llvm::BasicBlock* end) {
   if (plan_.fetches(id) && !plan_.computes(id)) fetch(id);
   return !plan_.computes(id) || LaneCode::statement(id, end);
 }
 
 /// A prefetch for lanes in a row, else one per lane; lanes that are off repeat one that is on.
-void AheadCode::fetch(Id id) {
+void PrefetchCode::fetch(Id id) {
   const Instruction& i = f_[id];
   const MemoryPlace place = u_.buffer(i.imm);
   const auto prefetch = [&](Value* index) {
@@ -97,7 +98,7 @@ void AheadCode::fetch(Id id) {
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
                        {pointer, b_.getInt32(i.op == Op::store), b_.getInt32(3), b_.getInt32(1)});
   };
-  if (!shapes_[i.args[0]].is_varying()) return prefetch(scalar(i.args[0]));
+  if (!divergence_[i.args[0]].is_varying()) return prefetch(scalar(i.args[0]));
   Value* index = vector(i.args[0]);
   if (mask_) index = b_.CreateSelect(mask_, index, splat(b_.CreateExtractElement(index, first_active())));
   for_lanes(index, prefetch);

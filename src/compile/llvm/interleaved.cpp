@@ -1,4 +1,4 @@
-#include "compile/llvm/neighbours.hpp"
+#include "compile/llvm/interleaved.hpp"
 
 #include <algorithm>
 #include <array>
@@ -60,7 +60,7 @@ class Finder {
   static constexpr size_t kMostOpen = 64;  // places of a run at a time
 
  public:
-  Finder(const Function& f, std::vector<Neighbours>& sets, std::unordered_map<Id, size_t>& set_of)
+  Finder(const Function& f, std::vector<Interleaved>& sets, std::unordered_map<Id, size_t>& set_of)
       : f_(f), sets_(sets), set_of_(set_of) {
     for (const ir::Block& block : f.blocks) {
       for (Id id : block) statement(id);
@@ -108,26 +108,26 @@ class Finder {
     open_[key].members.push_back({id, place.offset});
   }
 
-  static bool holds(const std::vector<Neighbours::Member>& members, int64_t offset, int lanes) {
-    return std::any_of(members.begin(), members.end(), [&](const Neighbours::Member& m) {
+  static bool holds(const std::vector<Interleaved::Member>& members, int64_t offset, int lanes) {
+    return std::any_of(members.begin(), members.end(), [&](const Interleaved::Member& m) {
       return m.offset >= offset && m.offset < offset + lanes;
     });
   }
 
   struct Collected {
-    std::vector<Neighbours::Member> members;
-    std::vector<Neighbours::Member> stored;  // elements stored since the first load
+    std::vector<Interleaved::Member> members;
+    std::vector<Interleaved::Member> stored;  // elements stored since the first load
   };
   using Open = std::map<Key, Collected>;
   /// Cuts what was collected into sets of at most kMost elements.
   Open::iterator close(Open::iterator open) {
-    std::vector<Neighbours::Member> members = std::move(open->second.members);
+    std::vector<Interleaved::Member> members = std::move(open->second.members);
     std::stable_sort(members.begin(), members.end(),
                      [](const auto& a, const auto& b) { return a.offset < b.offset; });
     for (size_t k = 0; k < members.size();) {
-      Neighbours set;
+      Interleaved set;
       set.first_offset = members[k].offset;
-      for (; k < members.size() && members[k].offset < set.first_offset + Neighbours::kMost; ++k) {
+      for (; k < members.size() && members[k].offset < set.first_offset + Interleaved::kMost; ++k) {
         set.width = members[k].offset - set.first_offset + 1;
         set.members.push_back(members[k]);
       }
@@ -136,7 +136,7 @@ class Finder {
       if (open->first.store && int64_t(set.members.size()) != set.width) continue;
       std::sort(set.members.begin(), set.members.end(),
                 [&](const auto& a, const auto& b) { return order_.at(a.access) < order_.at(b.access); });
-      for (const Neighbours::Member& m : set.members) set_of_[m.access] = sets_.size();
+      for (const Interleaved::Member& m : set.members) set_of_[m.access] = sets_.size();
       sets_.push_back(std::move(set));
     }
     return open_.erase(open);
@@ -146,7 +146,7 @@ class Finder {
   }
 
   const Function& f_;
-  std::vector<Neighbours>& sets_;
+  std::vector<Interleaved>& sets_;
   std::unordered_map<Id, size_t>& set_of_;
   Open open_;
   std::unordered_map<Id, size_t> order_;
@@ -154,6 +154,6 @@ class Finder {
 
 }  // namespace
 
-NeighbourTable::NeighbourTable(const Function& function) { Finder(function, sets_, set_of_); }
+InterleavedTable::InterleavedTable(const Function& function) { Finder(function, sets_, set_of_); }
 
 }  // namespace lockstep::compile::simd

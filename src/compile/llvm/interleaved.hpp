@@ -12,7 +12,7 @@ namespace lockstep::compile::simd {
 /// Loads, or stores, of one array whose indices are a common value plus constants, in one straight run of
 /// statements that nothing interrupts. Loads may all be done where the first stands, stores where the last
 /// does.
-struct Neighbours {
+struct Interleaved {
   struct Member {
     ir::Id access;
     int64_t offset;  // from the common value
@@ -22,17 +22,17 @@ struct Neighbours {
   int64_t first_offset = 0, width = 1;  // elements [first_offset, first_offset + width)
 };
 
-class NeighbourTable {
+class InterleavedTable {
  public:
-  explicit NeighbourTable(const ir::Function& function);
+  explicit InterleavedTable(const ir::Function& function);
   /// The set that the access belongs to, or null where it stands alone.
-  const Neighbours* find(ir::Id access) const {
+  const Interleaved* find(ir::Id access) const {
     const auto found = set_of_.find(access);
     return found == set_of_.end() ? nullptr : &sets_[found->second];
   }
 
  private:
-  std::vector<Neighbours> sets_;
+  std::vector<Interleaved> sets_;
   std::unordered_map<ir::Id, size_t> set_of_;
 };
 
