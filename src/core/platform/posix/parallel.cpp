@@ -10,11 +10,17 @@
 
 // oneTBB is not built with ThreadSanitizer, so neither is this file where tests/threads builds the rest with it: here
 // the order that oneTBB gives is told instead. What came before run() is before each part, and each part before its end.
-#ifdef LOCKSTEP_THREAD_SANITIZER
+#if defined(LOCKSTEP_THREAD_SANITIZER) && __has_include(<sanitizer/tsan_interface.h>)
 #include <sanitizer/tsan_interface.h>
+namespace {
+void came_before(void* what) { __tsan_release(what); }
+void comes_after(void* what) { __tsan_acquire(what); }
+}  // namespace
 #else
-#define __tsan_acquire(address)
-#define __tsan_release(address)
+namespace {
+void came_before(void* /*what*/) {}
+void comes_after(void* /*what*/) {}
+}  // namespace
 #endif
 
 namespace lockstep::platform {
@@ -37,17 +43,17 @@ ThreadArena::~ThreadArena() = default;
 
 void ThreadArena::run(int64_t parts, void (*body)(void*, int64_t, int64_t), void* data) const {
   if (!arena_ || parts <= 1) return body(data, 0, parts);
-  [[maybe_unused]] char begun = 0, done = 0;
-  __tsan_release(&begun);
+  char begun = 0, done = 0;
+  came_before(&begun);
   arena_->arena.execute([&] {
     tbb::parallel_for(tbb::blocked_range<int64_t>(0, parts, 1),
                       [&](const tbb::blocked_range<int64_t>& range) {
-                        __tsan_acquire(&begun);
+                        comes_after(&begun);
                         body(data, range.begin(), range.end());
-                        __tsan_release(&done);
+                        came_before(&done);
                       });
   });
-  __tsan_acquire(&done);
+  comes_after(&done);
 }
 
 }  // namespace lockstep::platform
