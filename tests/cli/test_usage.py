@@ -32,7 +32,7 @@ class Usage(ProgramTest):
     def test_unknown_words_are_refused_with_the_nearest_known_one(self):
         self.assertIn("did you mean verify?", self.refuses("verfy", saying="unknown command 'verfy'").stderr)
         self.assertIn("did you mean --device?", self.refuses("verify", "--devise", "cpu", saying="unknown option '--devise'").stderr)
-        self.refuses("urban", saying="no command [lockstep urban]: expected one of shadows, walls, svf, sample")
+        self.refuses("urban", saying="no command [lockstep urban]: expected one of shadows, walls, svf, umep, sample")
         self.refuses("urban", "svg", saying="unknown command 'svg'")
         self.refuses("--nonsense", saying="unknown option")
         self.refuses("devices", "extra", saying="unknown argument 'extra'")
