@@ -85,7 +85,7 @@ int main() try {
   const solve::Summary summary = solve::minimize(problem, context);
 
   // The arm at the solution, once more on the host.
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<solve::Value> symbols;
   for (int k = 0; k < kJoints; ++k) symbols.push_back(graph.variable("angle"));
   const Frame t = tool(solve::TermArguments(graph, {symbols}, {}));

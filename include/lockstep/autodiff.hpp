@@ -1,7 +1,7 @@
 // The Value graph: pure scalar expressions, hash-consed, differentiated in forward and reverse mode into the
 // same graph, lowered to kernels, and evaluated on the host.
 //
-//   autodiff::Graph g;
+//   autodiff::Tape g;
 //   const Value x = g.variable("x"), y = g.variable("y");
 //   const Value f = sin(x * y) + square(x);
 //   const std::vector<Value> grad = gradient(f, {x, y});
@@ -51,14 +51,14 @@ enum class Op : uint8_t {
 };
 std::string_view name(Op op);
 
-class Graph;
+class Tape;
 
 /// A node of a graph: a number. Cheap to copy; the graph must outlive it.
 class Value {
  public:
   Value() = default;
-  Value(Graph* graph, uint32_t id) : graph_(graph), id_(id) {}
-  Graph& graph() const { return *graph_; }
+  Value(Tape* graph, uint32_t id) : graph_(graph), id_(id) {}
+  Tape& graph() const { return *graph_; }
   uint32_t id() const { return id_; }
   bool valid() const { return graph_ != nullptr; }
   bool is_constant() const;
@@ -66,7 +66,7 @@ class Value {
   friend bool operator==(const Value&, const Value&) = delete;  // ambiguous: same_node() or equal()
 
  private:
-  Graph* graph_ = nullptr;
+  Tape* graph_ = nullptr;
   uint32_t id_ = 0;
 };
 inline bool same_node(const Value& a, const Value& b) { return &a.graph() == &b.graph() && a.id() == b.id(); }
@@ -74,8 +74,8 @@ inline bool same_node(const Value& a, const Value& b) { return &a.graph() == &b.
 /// A node that is true or false.
 class Condition {
  public:
-  Condition(Graph* graph, uint32_t id) : value_(graph, id) {}
-  Graph& graph() const { return value_.graph(); }
+  Condition(Tape* graph, uint32_t id) : value_(graph, id) {}
+  Tape& graph() const { return value_.graph(); }
   uint32_t id() const { return value_.id(); }
   const Value& node() const { return value_; }
 
@@ -96,12 +96,12 @@ struct Node {
 };
 
 /// Owns nodes. Not safe for several threads at once.
-class Graph {
+class Tape {
  public:
-  Graph();
-  ~Graph();
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  Tape();
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
 
   Value constant(double number);
   /// A new leaf; leaves are numbered in the order of creation.
@@ -144,24 +144,24 @@ inline constexpr bool kNumber = std::is_arithmetic_v<X>;
 template <class A, class B>
 concept Operands = (std::same_as<A, Value> && (std::same_as<B, Value> || kNumber<B>)) ||
                    (kNumber<A> && std::same_as<B, Value>);
-inline Graph& graph_of(const Value& a, const Value&) { return a.graph(); }
+inline Tape& graph_of(const Value& a, const Value&) { return a.graph(); }
 template <class N>
-Graph& graph_of(const Value& a, const N&) {
+Tape& graph_of(const Value& a, const N&) {
   return a.graph();
 }
 template <class N>
-Graph& graph_of(const N&, const Value& b) {
+Tape& graph_of(const N&, const Value& b) {
   return b.graph();
 }
-inline Value lift(Graph&, const Value& v) { return v; }
+inline Value lift(Tape&, const Value& v) { return v; }
 template <class N>
   requires kNumber<N>
-Value lift(Graph& g, N number) {
+Value lift(Tape& g, N number) {
   return g.constant(double(number));
 }
 template <class A, class B>
 Value binary(Op op, const A& a, const B& b) {
-  Graph& g = graph_of(a, b);
+  Tape& g = graph_of(a, b);
   return g.make(op, {lift(g, a), lift(g, b)});
 }
 }  // namespace detail
@@ -312,7 +312,7 @@ class Lowering {
  public:
   using Leaf = std::function<AnyVal(uint32_t leaf)>;
   /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, of that type, asked for once each.
-  Lowering(const Graph& graph, Type type, Leaf leaf);
+  Lowering(const Tape& graph, Type type, Leaf leaf);
   /// Throws InputError where a leaf has another type.
   AnyVal operator()(const Value& value);
   template <class T>
@@ -323,7 +323,7 @@ class Lowering {
  private:
   AnyVal emit(const Node& node);
   AnyVal fused_add(uint32_t a, uint32_t b, bool subtract);
-  const Graph* graph_;
+  const Tape* graph_;
   Type type_;
   Leaf leaf_;
   std::vector<AnyVal> memo_;
@@ -333,18 +333,18 @@ class Lowering {
 
 /// What kernels are shared by: the shape of an expression without its leaves' identities and constants'
 /// values.
-struct Signature {
+struct Topology {
   std::vector<uint8_t> bytes;     // serialised nodes; equal bytes mean the same topology
   std::vector<uint32_t> leaves;   // leaf number of this instance, by canonical number (first visit)
   std::vector<double> constants;  // this instance's constants, by canonical number (one for each use)
   uint64_t hash = 0;              // of the bytes; an index only
 };
 /// Leaves are renamed by first visit, depth first; operands of commutative operations are ordered by a hash
-/// that knows leaf classes but not leaf identities. Evaluating the signature's program is `instantiate`.
-Signature signature(std::span<const Value> outputs);
-/// The expression that a signature stands for, in `graph`: leaf k of the topology becomes leaves[k], constant
+/// that knows leaf classes but not leaf identities. Evaluating the topology's program is `instantiate`.
+Topology topology(std::span<const Value> outputs);
+/// The expression that a topology stands for, in `graph`: leaf k of it becomes leaves[k], constant
 /// k becomes constants[k]. Gives the outputs.
-std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::span<const Value> leaves,
+std::vector<Value> instantiate(const Topology& shape, Tape& graph, std::span<const Value> leaves,
                                std::span<const Value> constants);
 
 }  // namespace lockstep::autodiff

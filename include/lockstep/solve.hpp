@@ -99,9 +99,9 @@ Value robust_loss(const RobustLoss& loss, const Value& s);
 /// What a residual sees of its instance.
 class TermArguments {
  public:
-  TermArguments(autodiff::Graph& graph, std::vector<std::vector<Value>> blocks, std::vector<Value> data)
+  TermArguments(autodiff::Tape& graph, std::vector<std::vector<Value>> blocks, std::vector<Value> data)
       : graph_(&graph), blocks_(std::move(blocks)), data_(std::move(data)) {}
-  autodiff::Graph& graph() const { return *graph_; }
+  autodiff::Tape& graph() const { return *graph_; }
   /// Numbers of the block in slot `slot`.
   std::span<const Value> block(int slot) const { return blocks_.at(size_t(slot)); }
   const Value& x(int slot, int component = 0) const { return blocks_.at(size_t(slot)).at(size_t(component)); }
@@ -118,7 +118,7 @@ class TermArguments {
   int data_count() const { return int(data_.size()); }
 
  private:
-  autodiff::Graph* graph_;
+  autodiff::Tape* graph_;
   std::vector<std::vector<Value>> blocks_;
   std::vector<Value> data_;
 };
@@ -167,7 +167,7 @@ class Problem {
 
   /// Loose residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
   /// one topology become one batch; literals in the expressions are data of the instance.
-  autodiff::Graph& graph();
+  autodiff::Tape& graph();
   Value variable(BlockSet set, int64_t block, int component = 0);
   TermSet add_residuals(std::span<const Value> residuals, const RobustLoss& loss = {});
 

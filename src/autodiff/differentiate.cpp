@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "autodiff/one_graph.hpp"
+#include "autodiff/one_tape.hpp"
 
 namespace lockstep::autodiff {
 
@@ -27,7 +27,7 @@ std::optional<Value> flow(Op op, size_t k, const Value& a, const Value& b, const
 }
 
 /// g times the partial derivative of node `id` to its operand `k`; nothing where that is zero.
-std::optional<Value> propagate(Graph& graph, uint32_t id, size_t k, const Value& g) {
+std::optional<Value> propagate(Tape& graph, uint32_t id, size_t k, const Value& g) {
   const Node node = graph.node(id);  // a copy: making nodes moves the store
   const auto arg = [&](size_t n) { return Value(&graph, node.args[n]); };
   const Value zero = graph.constant(0);
@@ -54,9 +54,9 @@ std::vector<Value> vjp(std::span<const Value> outputs, std::span<const Value> se
   check_lengths(seeds.size(), outputs.size(), "seeds", "autodiff vjp");
   if (inputs.empty()) return {};
   if (outputs.empty()) throw InputError("no outputs", "autodiff vjp", "one or more");
-  expect_one_graph({outputs[0], "output"}, inputs, "input", "autodiff vjp");
-  expect_one_graph({outputs[0], "output"}, seeds, "seed", "autodiff vjp");
-  Graph& graph = outputs[0].graph();
+  expect_one_tape({outputs[0], "output"}, inputs, "input", "autodiff vjp");
+  expect_one_tape({outputs[0], "output"}, seeds, "seed", "autodiff vjp");
+  Tape& graph = outputs[0].graph();
   const std::vector<uint32_t> order = reachable(outputs);
   const uint32_t size = uint32_t(graph.size());
   std::vector<char> active(size, 0);
@@ -88,9 +88,9 @@ std::vector<Value> jvp(std::span<const Value> outputs, std::span<const Value> in
                        std::span<const Value> tangents) {
   check_lengths(tangents.size(), inputs.size(), "tangents", "autodiff jvp");
   if (outputs.empty()) return {};
-  expect_one_graph({outputs[0], "output"}, inputs, "input", "autodiff jvp");
-  expect_one_graph({outputs[0], "output"}, tangents, "tangent", "autodiff jvp");
-  Graph& graph = outputs[0].graph();
+  expect_one_tape({outputs[0], "output"}, inputs, "input", "autodiff jvp");
+  expect_one_tape({outputs[0], "output"}, tangents, "tangent", "autodiff jvp");
+  Tape& graph = outputs[0].graph();
   const std::vector<uint32_t> order = reachable(outputs);
   std::vector<Value> tangent(graph.size());
   for (size_t k = 0; k < inputs.size(); ++k)

@@ -10,7 +10,7 @@ namespace lockstep::autodiff {
 template <class T>
 std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leaves) {
   if (outputs.empty()) return {};
-  const Graph& graph = outputs[0].graph();
+  const Tape& graph = outputs[0].graph();
   std::vector<T> values(graph.size());
   std::vector<T> operands;
   for (uint32_t id : reachable(outputs)) {
@@ -40,7 +40,7 @@ template std::vector<std::complex<double>> evaluate(std::span<const Value>,
 
 GradientCheck check_gradient(const Value& output, const std::vector<double>& leaves) {
   constexpr double kStep = 1e-30;
-  Graph& graph = output.graph();
+  Tape& graph = output.graph();
   const std::vector<uint32_t> used = leaves_of(std::span(&output, 1));
   std::vector<Value> inputs, tangents(used.size(), graph.constant(0));
   for (uint32_t leaf : used) inputs.push_back(graph.leaf_value(leaf));

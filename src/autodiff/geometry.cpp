@@ -44,7 +44,7 @@ Mat3 transpose(const Mat3& a) {
 Mat3 outer(const Vec3& a, const Vec3& b) {
   return each3([&](int r, int c) { return a[r] * b[c]; });
 }
-Mat3 identity3(Graph& graph) {
+Mat3 identity3(Tape& graph) {
   return each3([&](int r, int c) { return graph.constant(r == c); });
 }
 Value trace(const Mat3& a) { return a(0, 0) + a(1, 1) + a(2, 2); }

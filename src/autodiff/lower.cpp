@@ -6,7 +6,7 @@
 
 namespace lockstep::autodiff {
 
-Lowering::Lowering(const Graph& graph, Type type, Leaf leaf)
+Lowering::Lowering(const Tape& graph, Type type, Leaf leaf)
     : graph_(&graph), type_(type), leaf_(std::move(leaf)) {
   if (!is_float(type))
     throw InputError(fmt::format("type {}", lockstep::name(type)), "autodiff Lowering", "f32 or f64");

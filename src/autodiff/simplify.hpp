@@ -14,7 +14,7 @@ bool commutes(Op op);
 /// expression.
 class Simplifier {
  public:
-  explicit Simplifier(Graph& graph) : graph_(graph) {}
+  explicit Simplifier(Tape& graph) : graph_(graph) {}
   /// The simpler value, or nothing where the operation stays.
   std::optional<Value> simplify(Op op, std::span<const Value> operands, int64_t imm);
 
@@ -28,7 +28,7 @@ class Simplifier {
   Value arg(const Value& v, int k) const { return {&graph_, node(v).args[size_t(k)]}; }
   bool is(const Value& v, Op op) const { return node(v).op == op; }
 
-  Graph& graph_;
+  Tape& graph_;
 };
 
 }  // namespace lockstep::autodiff

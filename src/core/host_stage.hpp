@@ -16,7 +16,7 @@ auto host_stage(std::vector<StageRecord>& stages, const std::string& name, Work 
     std::vector<StageRecord>& stages;
     const std::string& name;
     const double start_us = Trace::now_us();
-    const TraceScope trace{name};
+    const TimedScope trace{name};
     ~Timer() { stages.push_back({name, "host", (Trace::now_us() - start_us) * 1e-6, 0, 0, 0, 0, 1}); }
   };
   const Timer timer{stages, name};

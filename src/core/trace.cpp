@@ -119,9 +119,9 @@ void Trace::close() {
 namespace {
 std::atomic<const ScopeListener*> scope_listener{nullptr};
 }
-void TraceScope::listen(const ScopeListener* listener) { scope_listener = listener; }
+void TimedScope::listen(const ScopeListener* listener) { scope_listener = listener; }
 
-TraceScope::TraceScope(std::string name, std::string category, Fields fields)
+TimedScope::TimedScope(std::string name, std::string category, Fields fields)
     : name_(std::move(name)),
       category_(std::move(category)),
       fields_(std::move(fields)),
@@ -130,7 +130,7 @@ TraceScope::TraceScope(std::string name, std::string category, Fields fields)
   if (listener_) listener_->begin(name_.c_str());
 }
 
-TraceScope::~TraceScope() {
+TimedScope::~TimedScope() {
   if (listener_) listener_->end();
   Trace& trace = Trace::global();
   if (!trace.enabled()) return;

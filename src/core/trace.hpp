@@ -46,14 +46,14 @@ struct ScopeListener {
 };
 
 /// Traces the scope it lives in, in the global trace.
-class TraceScope {
+class TimedScope {
  public:
-  explicit TraceScope(std::string name, std::string category = "host", Fields fields = {});
-  ~TraceScope();
+  explicit TimedScope(std::string name, std::string category = "host", Fields fields = {});
+  ~TimedScope();
   /// From now on, for the rest of the process; null for none.
   static void listen(const ScopeListener* listener);
-  TraceScope(const TraceScope&) = delete;
-  TraceScope& operator=(const TraceScope&) = delete;
+  TimedScope(const TimedScope&) = delete;
+  TimedScope& operator=(const TimedScope&) = delete;
 
  private:
   const std::string name_, category_;

@@ -71,7 +71,7 @@ const Device& Context::cpu() const {
 
 void Context::run_recorded(std::string_view name, const Device& device,
                            const std::function<void(const Device&)>& work) {
-  const TraceScope trace{std::string(name), "stage", {{"device", device.info().name}}};
+  const TimedScope trace{std::string(name), "stage", {{"device", device.info().name}}};
   device::StageScope scope(name);
   const auto start = std::chrono::steady_clock::now();
   const auto note = [&](bool finished) {

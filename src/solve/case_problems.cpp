@@ -106,7 +106,7 @@ Problem bundle_problem(int cameras, int points, int views, uint64_t seed) {
   std::vector<int32_t> pairs;
   std::vector<double> pixels;
   const TermType term = reprojection_term();
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<std::vector<Value>> blocks(2);
   for (int c = 0; c < 9; ++c) blocks[0].push_back(graph.variable("camera"));
   for (int c = 0; c < 3; ++c) blocks[1].push_back(graph.variable("point"));

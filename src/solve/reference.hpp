@@ -18,7 +18,7 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
   std::vector<T> result;
   for (const Batch& batch : state.batches) {
     const ExpressionKey& t = *batch.expression;
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
     const int numbers = t.constants - t.loss_constants;
@@ -49,7 +49,7 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
 /// The robust loss, or its derivative where T is complex and s has an imaginary step.
 template <class T>
 T loss(RobustLoss::Kind kind, T s, double scale) {
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   const Value v = graph.variable("s");
   return autodiff::evaluate<T>(robust_loss({kind, scale}, v), std::vector<T>{s});
 }
@@ -63,7 +63,7 @@ struct Part {
 
   template <class T>
   T rho(T s) const {
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     const Value v = graph.variable("s");
     std::vector<Value> numbers;
     for (const double n : loss) numbers.push_back(graph.constant(n));
@@ -171,7 +171,7 @@ inline Linearized linearize(const Problem& problem, std::span<const double> x, s
     v->assign(size_t(state.tangent), 0.0);
   for (const Batch& batch : state.batches) {
     const ExpressionKey& t = *batch.expression;
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
     const int numbers = t.constants - t.loss_constants;

@@ -52,7 +52,7 @@ std::vector<OpCase> op_cases() {
 TEST(Derivatives, OperationsMadeOfRowsEqualComplexSteps) {
   std::mt19937 random(7);
   for (const OpCase& c : op_cases()) {
-    Graph g;
+    Tape g;
     const Value a = g.variable("a"), b = g.variable("b");
     const Value f = c.make(a, b);
     std::uniform_real_distribution<double> range(c.low, c.high);
@@ -94,7 +94,7 @@ TEST(Derivatives, RandomGraphsEqualComplexSteps) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> range(-1.3, 1.3);
   for (int n = 0; n < 400; ++n) {
-    Graph g;
+    Tape g;
     std::vector<Value> pool;
     std::vector<double> at;
     for (int k = 0; k < 5; ++k)
@@ -110,7 +110,7 @@ TEST(Derivatives, ForwardAndReverseAgreeAsTransposes) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> range(-1, 1);
   for (int n = 0; n < 50; ++n) {
-    Graph g;
+    Tape g;
     std::vector<Value> pool, inputs;
     std::vector<double> at;
     for (int k = 0; k < 4; ++k)
@@ -137,7 +137,7 @@ TEST(Derivatives, ForwardAndReverseAgreeAsTransposes) {
 }
 
 TEST(Derivatives, SecondDerivativeByDifferentiatingTwice) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   const Value f = exp(x * y) * sin(x) + pow(y, 3.0) * x;
   const Value fx = gradient(f, {x})[0];
@@ -150,7 +150,7 @@ TEST(Derivatives, SecondDerivativeByDifferentiatingTwice) {
 }
 
 TEST(Derivatives, KinksFollowTheStatedRules) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   const auto d = [&](const Value& f, double a, double b) {
     return evaluate<double>(gradient(f, {x, y}), {a, b});
@@ -167,7 +167,7 @@ TEST(Derivatives, KinksFollowTheStatedRules) {
 }
 
 TEST(Derivatives, GuardsAreFiniteWhereTheFunctionIsNot) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   for (const Value& f : {safe_sqrt(x), safe_rsqrt(x), safe_div(y, x), safe_log(x),
                          safe_atan2(x, y - y * y / 1.0), safe_pow(x, y)}) {
@@ -183,7 +183,7 @@ TEST(Derivatives, GuardsAreFiniteWhereTheFunctionIsNot) {
 }
 
 TEST(Derivatives, SoftplusAndSigmoidDoNotOverflow) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x");
   EXPECT_EQ(evaluate(softplus(x), std::vector<double>{1000}), 1000);
   EXPECT_EQ(evaluate(softplus(x), std::vector<double>{-1000}), 0);

@@ -9,7 +9,7 @@ namespace lockstep::autodiff {
 namespace {
 
 template <int N>
-Vec<N> variables(Graph& g, const std::string& name) {
+Vec<N> variables(Tape& g, const std::string& name) {
   Vec<N> v;
   for (int k = 0; k < N; ++k) v[k] = g.variable(name + std::to_string(k));
   return v;
@@ -27,7 +27,7 @@ class Geometry : public ::testing::Test {
 };
 
 TEST_F(Geometry, VectorFunctionsEqualComplexSteps) {
-  Graph g;
+  Tape g;
   const Vec2 a = variables<2>(g, "a"), b = variables<2>(g, "b");
   const Vec3 u = variables<3>(g, "u"), v = variables<3>(g, "v");
   const Vec4 w = variables<4>(g, "w");
@@ -52,7 +52,7 @@ TEST_F(Geometry, VectorFunctionsEqualComplexSteps) {
 }
 
 TEST_F(Geometry, SafeNormalizeOfZero) {
-  Graph g;
+  Tape g;
   const Vec3 u = variables<3>(g, "u");
   const Vec3 n = safe_normalize(u);
   const auto d = evaluate<double>(gradient(n[0] + n[1] + safe_norm(u), {u[0], u[1], u[2]}), {0, 0, 0});
@@ -68,7 +68,7 @@ Mat3 symmetric(const std::array<Value, 6>& s) {
 }
 
 TEST_F(Geometry, EigenvaluesOfSymmetricMatrices) {
-  Graph g;
+  Tape g;
   std::array<Value, 6> s;
   for (int k = 0; k < 6; ++k) s[size_t(k)] = g.variable("s" + std::to_string(k));
   const Mat3 m = symmetric(s);
@@ -98,7 +98,7 @@ TEST_F(Geometry, EigenvaluesOfSymmetricMatrices) {
 }
 
 TEST_F(Geometry, MatrixAlgebra) {
-  Graph g;
+  Tape g;
   Mat3 m;
   for (int r = 0; r < 3; ++r)
     for (int c = 0; c < 3; ++c) m(r, c) = g.variable("m");
@@ -113,7 +113,7 @@ TEST_F(Geometry, MatrixAlgebra) {
 }
 
 TEST_F(Geometry, Quaternions) {
-  Graph g;
+  Tape g;
   const Vec3 v = variables<3>(g, "v"), p = variables<3>(g, "p");
   const Quaternion q = exp_map(v);
   const Vec3 rotated = rotate(q, p), by_matrix = rotation_matrix(q) * p, back = log_map(q);

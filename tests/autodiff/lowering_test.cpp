@@ -9,9 +9,9 @@
 namespace lockstep::testing {
 namespace {
 
-using autodiff::Graph;
 using autodiff::Lowering;
 using autodiff::Op;
+using autodiff::Tape;
 using autodiff::Value;
 
 template <class T>
@@ -28,7 +28,7 @@ Points<T> points(ir::Op like) {
 
 /// f of two leaves at each point, by a kernel.
 template <class T>
-std::vector<T> lowered(const Graph& graph, const Value& f, const Points<T>& p, const char* where) {
+std::vector<T> lowered(const Tape& graph, const Value& f, const Points<T>& p, const char* where) {
   const Kernel k = kernel("test.lowering", [&](At<1> at, Grid<T, 1> a, Grid<T, 1> b, Out<T, 1> r) {
     Lowering lower(graph, lockstep::detail::kType<T>,
                    [&](uint32_t leaf) { return leaf == 0 ? a[at] : b[at]; });
@@ -42,7 +42,7 @@ std::vector<T> lowered(const Graph& graph, const Value& f, const Points<T>& p, c
 }
 
 /// Conditions as 1 and 0; operands of logic as comparisons with 0.
-Value row_value(Graph& g, const Row& row, const Value& x, const Value& y) {
+Value row_value(Tape& g, const Row& row, const Value& x, const Value& y) {
   using autodiff::Condition;
   const auto make = [&](const Value& a, const Value& b) {
     return row.arity == 1 ? g.make(row.op, {a}) : g.make(row.op, {a, b});
@@ -56,7 +56,7 @@ Value row_value(Graph& g, const Row& row, const Value& x, const Value& y) {
 template <class T>
 void check_row(const Row& row, const char* where) {
   using W = Wider<T>;
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   ir::Op like = ir::Op::none;
   for (int op = 0; op < int(ir::Op::count_); ++op)
@@ -81,7 +81,7 @@ TEST(Lowering, EveryRowHasItsValue) {
 }
 
 TEST(Lowering, OperationsKnownByNameHaveTheirValues) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   const Points<double> p{{-1.25, 0.0, 3.1, 1e-3, -7}, {0.3, 2, -1.5, 1e9, -0.1}};
   struct Named {

@@ -10,8 +10,8 @@
 namespace lockstep::testing {
 namespace {
 
-using autodiff::Graph;
 using autodiff::Op;
+using autodiff::Tape;
 using autodiff::Value;
 using Complex = std::complex<double>;
 
@@ -25,7 +25,7 @@ double difference(Op op, int k, double a, double b) {
 }
 
 void check(const Row& row, int k, double a, double b, double exact) {
-  Graph g;
+  Tape g;
   const Value leaves[] = {g.variable("a"), g.variable("b")};
   const Value f = row.arity == 1 ? g.make(row.op, {leaves[0]}) : g.make(row.op, {leaves[0], leaves[1]});
   const std::vector<double> point{a, b};
@@ -64,7 +64,7 @@ TEST(Rows, HostValuesEqualWiderOnes) {
     for (int n = 0; n < 200; ++n) {
       double a, b;
       sampler.next(a, b);
-      Graph g;
+      Tape g;
       const Value x = g.variable("a"), y = g.variable("b");
       const Value f = row.arity == 1 ? g.make(row.op, {x}) : g.make(row.op, {x, y});
       // The C library's own functions are within a unit or two.
@@ -74,7 +74,7 @@ TEST(Rows, HostValuesEqualWiderOnes) {
 }
 
 TEST(Rows, ConditionsHaveNoDerivative) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   for (const Row& row : graph_rows()) {
     if (row.kind == RowKind::VALUE) continue;

@@ -100,9 +100,9 @@ TEST(Trace, IsJsonWithSpansTracksAndCounters) {
   trace.open(folder / "t.json");
   trace.span("kernel", "device", 10, 5, "cuda:0", {{"bytes", 12}});
   trace.counter("memory", 3);
-  { TraceScope scope("outer"); }
+  { TimedScope scope("outer"); }
   trace.close();
-  { TraceScope scope("after"); }
+  { TimedScope scope("after"); }
   const json object = json::parse(read_text(folder / "t.json"));
   std::map<std::string, json> events;
   for (const json& event : object.at("traceEvents")) events[event.at("name")] = event;

@@ -83,7 +83,7 @@ int measure(const char* type) {
 
 /// Value and derivative in the graph.
 int differentiate() {
-  autodiff::Graph g;
+  autodiff::Tape g;
   const autodiff::Value x = g.variable("x"), r = NEW_OPERATION(x);
   int failures = 0;
   for (double at = -8; at <= 8; at += 0.37) {

@@ -40,7 +40,7 @@ std::vector<float> sample_values(int64_t count) {
 Array array_of(std::vector<float> values, int64_t rows, int64_t cols) {
   return Array::of(std::move(values), {rows, cols});
 }
-std::vector<float> values_of(const Raster& raster) {
+std::vector<float> values_of(const GeoRaster& raster) {
   return {raster.values.as<float>().begin(), raster.values.as<float>().end()};
 }
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -62,10 +62,10 @@ TEST(Raster, NpyNeedsAPixelSizeAndTwoAxes) {
   TemporaryFolder folder;
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   write_npy(folder / "a.npy", Array::of(values, {2, 3}));
-  const Raster plain = read_raster(folder / "a.npy");
+  const GeoRaster plain = read_raster(folder / "a.npy");
   EXPECT_EQ(values_of(plain), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_TRUE(has(error_of([&] { require_square_metres(plain, "a.npy"); }), "no georeference [a.npy]"));
-  const Raster placed = read_raster(folder / "a.npy", {.pixel_size = 0.5});
+  const GeoRaster placed = read_raster(folder / "a.npy", {.pixel_size = 0.5});
   EXPECT_NO_THROW(require_square_metres(placed, "a.npy"));
   EXPECT_EQ(placed.pixel_size(), 0.5);
   EXPECT_THROW(read_raster(folder / "a.npy", {.pixel_size = 0.0}), InputError);
@@ -170,7 +170,7 @@ TEST_F(GdalRaster, GeoTiffKeepsValuesAndGeoreference) {
   grid.crs_wkt = crs_from_epsg(3006);
   const auto values = sample_values(300 * 520);
   write_raster(folder / "a.tif", grid, array_of(values, 300, 520));
-  const Raster back = read_raster(folder / "a.tif");
+  const GeoRaster back = read_raster(folder / "a.tif");
   EXPECT_TRUE(same_bits(values_of(back), values));
   EXPECT_EQ(back.transform, grid.transform);
   EXPECT_FALSE(back.crs_is_degrees);
@@ -185,7 +185,7 @@ TEST_F(GdalRaster, GeoTiffKeepsValuesAndGeoreference) {
 TEST_F(GdalRaster, WhatMarksMissingCellsOfAnInputMarksNoneOfAResult) {
   write_text(folder / "dsm.asc",
              "ncols 3\nnrows 1\nxllcorner 100\nyllcorner 200\ncellsize 2\nNODATA_value 0\n0 7 8\n");
-  const Raster dsm = read_raster(folder / "dsm.asc");
+  const GeoRaster dsm = read_raster(folder / "dsm.asc");
   EXPECT_TRUE(same_bits(values_of(dsm), {NAN, 7, 8}));
   const std::vector<float> shadow = {NAN, 0, 1};
   write_raster(folder / "shadow.tif", dsm, array_of(shadow, 1, 3));
@@ -239,7 +239,7 @@ TEST_F(GdalRaster, DegreesAreRefusedWithTheReason) {
   grid.crs_wkt = crs_from_epsg(4326);
   grid.transform = {12, 0.001, 0, 57, 0, -0.001};
   write_raster(folder / "a.tif", grid, array_of(std::vector<float>(16, 1.0f), 4, 4));
-  const Raster back = read_raster(folder / "a.tif");
+  const GeoRaster back = read_raster(folder / "a.tif");
   EXPECT_TRUE(back.crs_is_degrees);
   EXPECT_TRUE(has(error_of([&] { require_square_metres(back, "a.tif"); }), "degrees"));
 }
@@ -258,7 +258,7 @@ TEST_F(GdalRaster, AsciiGridsMissingCellsAndText) {
   write_text(folder / "a.asc",
              "ncols 3\nnrows 2\nxllcorner 100\nyllcorner 200\ncellsize 2\nNODATA_value -9999\n1 2.5 -9999\n4 "
              "nan 6\n");
-  const Raster raster = read_raster(folder / "a.asc");
+  const GeoRaster raster = read_raster(folder / "a.asc");
   EXPECT_TRUE(same_bits(values_of(raster), {1, 2.5f, NAN, 4, NAN, 6})) << values_of(raster)[4];
   EXPECT_EQ(raster.transform, (std::array<double, 6>{100, 2, 0, 204, 0, -2}));
   EXPECT_TRUE(raster.crs_wkt.empty());
@@ -300,12 +300,12 @@ TEST_F(GdalRaster, PlaceOnEarth) {
 TEST_F(GdalRaster, GoteborgFilesAgree) {
   const auto data = data_folder() / "urban" / "goteborg";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << "no " << data;
-  const Raster dsm = read_raster(data / "DSM_KRbig.tif"), dem = read_raster(data / "DEM_KRbig.tif");
-  const Raster cdsm = read_raster(data / "CDSM_KRbig.tif"), ascii = read_raster(data / "CDSM_KRbig.asc");
+  const GeoRaster dsm = read_raster(data / "DSM_KRbig.tif"), dem = read_raster(data / "DEM_KRbig.tif");
+  const GeoRaster cdsm = read_raster(data / "CDSM_KRbig.tif"), ascii = read_raster(data / "CDSM_KRbig.asc");
   EXPECT_EQ(dsm.rows, 223);
   EXPECT_EQ(dsm.cols, 234);
   EXPECT_NO_THROW(require_square_metres(dsm, "DSM"));
-  for (const Raster* other : {&dem, &cdsm, &ascii})
+  for (const GeoRaster* other : {&dem, &cdsm, &ascii})
     EXPECT_NO_THROW(require_same_grid(dsm, "DSM", *other, "other"));
   const LonLat place = centre_lon_lat(dsm);
   EXPECT_NEAR(place.lat, 57.7, 0.1);

@@ -141,7 +141,7 @@ Mat3 operator*(const Mat3& a, const Mat3& b);
 Vec3 operator*(const Mat3& a, const Vec3& v);
 Mat3 transpose(const Mat3& a);
 Mat3 outer(const Vec3& a, const Vec3& b);
-Mat3 identity3(Graph& graph);
+Mat3 identity3(Tape& graph);
 Value trace(const Mat3& a);
 Value determinant(const Mat3& a);
 /// By cofactors; the determinant must not be 0.

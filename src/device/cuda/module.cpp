@@ -63,7 +63,7 @@ std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& s
     from_cache = true;
     return std::move(*code);
   }
-  const TraceScope scope(source.entry, "compile");
+  const TimedScope scope(source.entry, "compile");
   std::vector<std::byte> code = nvrtc.compile(source.text, source.entry, arch, output, numerics);
   DiskCache::global().put(key, code);
   return code;

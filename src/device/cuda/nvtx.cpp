@@ -95,7 +95,7 @@ void load() {
   range_pop = reinterpret_cast<int (*)()>(slots[kPop]);
   range_push = reinterpret_cast<int (*)(const char*)>(slots[kPush]);
   static const ScopeListener listener{push, pop};
-  TraceScope::listen(&listener);
+  TimedScope::listen(&listener);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 namespace lockstep::device::cuda::nvtx {
 
-/// Loads the tool's library, once, if there is one; from then on every TraceScope is a range of it too.
+/// Loads the tool's library, once, if there is one; from then on every TimedScope is a range of it too.
 void attach();
 /// The tool's range on this thread; nothing without a tool.
 void push(const char* name);

@@ -173,9 +173,9 @@ void require_memory(const RasterGrid& grid, const std::string& where) {
   }
 }
 
-Raster read_raster(const fs::path& path, const RasterReadOptions& options) {
+GeoRaster read_raster(const fs::path& path, const RasterReadOptions& options) {
   const auto reader = RasterReader::open(path, options);
-  Raster raster;
+  GeoRaster raster;
   static_cast<RasterGrid&>(raster) = reader->grid();
   require_memory(raster, path.string());
   raster.values = Array(Storage::f32, {raster.rows, raster.cols});

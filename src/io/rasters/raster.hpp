@@ -36,7 +36,7 @@ struct RasterGrid {
 
 /// A whole grid in memory: f32 (rows, cols), row by row from the north. Cells that the file marks as missing are
 /// NaN.
-struct Raster : RasterGrid {
+struct GeoRaster : RasterGrid {
   Array values;
 };
 
@@ -64,7 +64,7 @@ class RasterReader {
 
 /// Throws InputError where the machine cannot hold a whole grid: a header may claim any size.
 void require_memory(const RasterGrid& grid, const std::string& where);
-Raster read_raster(const std::filesystem::path& path, const RasterReadOptions& options = {});
+GeoRaster read_raster(const std::filesystem::path& path, const RasterReadOptions& options = {});
 
 /// Writes a raster window by window and publishes it with commit(). The suffix chooses the format: `.npy`,
 /// else GeoTIFF (deflated, tiled, BigTIFF where needed) through GDAL. write() may be called from any thread.

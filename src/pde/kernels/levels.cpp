@@ -99,7 +99,7 @@ std::shared_ptr<const Plan> part_plan(const Plan& plan, const TrajectoryPart& pa
   p.profiles = plan.profiles;
   p.terms = plan.terms;
   p.last_level = part.levels;
-  p.graph = std::make_shared<autodiff::Graph>();
+  p.graph = std::make_shared<autodiff::Tape>();
   const int residuals = int(plan.residuals.size());
 
   std::vector<Value> values = plan.residuals, given_on;

@@ -83,7 +83,7 @@ struct Plan {
   std::vector<Target> targets;
   int last_level = 1;  // accesses are at levels -1 to this; residuals are of levels 0 to the one before it
   Carry carry;
-  std::shared_ptr<autodiff::Graph> graph;
+  std::shared_ptr<autodiff::Tape> graph;
 };
 
 inline constexpr int kTimeFirst = 0, kTimeForward = 1, kTimeSecond = 2, kTimeParameters = 3;

@@ -72,7 +72,7 @@ System::System(int dimensions) : state_(std::make_shared<State>()) {
   if (dimensions < 1 || dimensions > 3)
     throw InputError(fmt::format("{} dimensions", dimensions), "pde system", "1, 2 or 3");
   state_->plan.dimensions = dimensions;
-  state_->plan.graph = std::make_shared<autodiff::Graph>();
+  state_->plan.graph = std::make_shared<autodiff::Tape>();
   for (const char* name : {"1/(2dt)", "1/dt", "1/dt^2"}) parameter(name);
 }
 

@@ -10,7 +10,7 @@
 
 namespace lockstep::solve {
 
-using autodiff::Graph;
+using autodiff::Tape;
 using autodiff::Value;
 
 struct Expression::Node {
@@ -231,7 +231,7 @@ class Parser {
 Value apply(autodiff::Op op, const Value& a) { return a.graph().make(op, {a}); }
 Value apply(autodiff::Op op, const Value& a, const Value& b) { return a.graph().make(op, {a, b}); }
 
-Value build_node(const Node& node, Graph& graph, const std::vector<Value>& leaves) {
+Value build_node(const Node& node, Tape& graph, const std::vector<Value>& leaves) {
   const auto argument = [&](size_t k) { return build_node(*node.arguments[k], graph, leaves); };
   switch (node.kind) {
     case Node::Kind::number: return graph.constant(node.number);
@@ -259,14 +259,14 @@ Expression Expression::parse(std::string_view text, std::string_view where) {
   return out;
 }
 
-Value Expression::build(Graph& graph, const std::function<Value(const std::string&)>& leaf) const {
+Value Expression::build(Tape& graph, const std::function<Value(const std::string&)>& leaf) const {
   std::vector<Value> leaves;
   for (const std::string& name : names_) leaves.push_back(leaf(name));
   return build_node(*root_, graph, leaves);
 }
 
 double Expression::evaluate(const std::map<std::string, double>& values) const {
-  Graph graph;
+  Tape graph;
   std::vector<double> leaves;
   const Value value = build(graph, [&](const std::string& name) {
     const auto found = values.find(name);

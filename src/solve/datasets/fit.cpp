@@ -15,7 +15,7 @@
 namespace lockstep::solve {
 namespace {
 
-using autodiff::Graph;
+using autodiff::Tape;
 
 bool among(const std::vector<std::string>& all, const std::string& name) {
   return std::find(all.begin(), all.end(), name) != all.end();
@@ -69,7 +69,7 @@ struct Setup {
 
 /// The model over leaves: parameters first, then the columns of x.
 struct Leaves {
-  Graph graph;
+  Tape graph;
   autodiff::Value value;
 
   Leaves(const Setup& setup, const FitOptions& options) {

@@ -22,7 +22,7 @@ Eigen::VectorXd lengths_of_columns(const Eigen::MatrixXd& a) {
 std::pair<Eigen::VectorXd, Eigen::VectorXd> influence(const Eigen::VectorXd& r, const RobustLoss& loss) {
   Eigen::VectorXd psi = r, slope = Eigen::VectorXd::Ones(r.size());
   if (loss.kind == RobustLoss::Kind::none) return {psi, slope};
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   const Value s = graph.variable("s");
   const Value first = autodiff::gradient(robust_loss(loss, s), {s})[0];
   const std::vector<Value> outputs{first, autodiff::gradient(first, {s})[0]};

@@ -144,7 +144,7 @@ class SchurDiagonal {
   std::optional<AnyGrid> jacobian_, inverse_;
   std::optional<Grid<i32, 2>> tangents_;
   std::optional<Val<i32>> first_;
-  autodiff::Graph graph_;
+  autodiff::Tape graph_;
   std::vector<Value> stored_, inverses_;  // leaves, in this order
 };
 

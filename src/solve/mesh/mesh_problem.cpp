@@ -404,7 +404,7 @@ Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& option
 std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology) {
   std::vector<double> energies(size_t(topology.vertices), std::numeric_limits<double>::quiet_NaN());
   for (const auto& [valence, vertices] : stars_by_valence(topology)) {
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     std::vector<autodiff::Vec3> points;
     for (int k = 0; k <= valence; ++k)
       points.push_back({{graph.variable("x"), graph.variable("y"), graph.variable("z")}});

@@ -31,7 +31,7 @@ Value largest(std::span<const Value> values) {
   return best;
 }
 
-Vec3 zero3(autodiff::Graph& graph) {
+Vec3 zero3(autodiff::Tape& graph) {
   const Value zero = graph.constant(0);
   return {{zero, zero, zero}};
 }

@@ -27,7 +27,7 @@ class Topology {
       for (const Value& slope : autodiff::gradient(r, leaves)) slopes_.push_back(slope);
     for (const auto& slot : key.slots) {
       const Manifold& m = slot->manifold;
-      autodiff::Graph& graph = *graphs_.emplace_back(std::make_unique<autodiff::Graph>());
+      autodiff::Tape& graph = *graphs_.emplace_back(std::make_unique<autodiff::Tape>());
       std::vector<Value> x, delta;
       for (int c = 0; c < m.ambient; ++c) x.push_back(graph.variable("x"));
       for (int c = 0; c < m.tangent; ++c) delta.push_back(graph.variable("delta"));
@@ -82,10 +82,10 @@ class Topology {
   }
 
   const ExpressionKey& key_;
-  autodiff::Graph graph_;
+  autodiff::Tape graph_;
   std::vector<Value> residuals_, slopes_;
-  std::vector<std::unique_ptr<autodiff::Graph>> graphs_;  // of moves_
-  std::vector<std::vector<Value>> moves_;                 // by slot: d plus / d delta, (ambient, tangent)
+  std::vector<std::unique_ptr<autodiff::Tape>> graphs_;  // of moves_
+  std::vector<std::vector<Value>> moves_;                // by slot: d plus / d delta, (ambient, tangent)
   std::span<const double> data_, constants_;
 };
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "autodiff/signature.hpp"
+#include "autodiff/topology.hpp"
 #include "lockstep/error.hpp"
 #include "solve/model/robust_loss.hpp"
 
@@ -38,7 +38,7 @@ std::shared_ptr<const TracedManifold> trace_anew(const Manifold& manifold, const
                        fmt::format("a part of the block's {} numbers", manifold.ambient));
   auto traced = std::make_shared<TracedManifold>();
   traced->manifold = manifold;
-  traced->graph = std::make_unique<autodiff::Graph>();
+  traced->graph = std::make_unique<autodiff::Tape>();
   std::vector<Value> x, delta;
   for (int k = 0; k < manifold.ambient; ++k) x.push_back(traced->graph->variable(fmt::format("x{}", k)));
   for (int k = 0; k < manifold.tangent; ++k)
@@ -51,7 +51,7 @@ std::shared_ptr<const TracedManifold> trace_anew(const Manifold& manifold, const
     if (!v.valid() || &v.graph() != traced->graph.get())
       throw InputError("plus gives a value of another graph", place, "values made of x and delta");
 
-  const autodiff::Signature s = autodiff::signature(traced->plus);
+  const autodiff::Topology s = autodiff::topology(traced->plus);
   append(traced->key, manifold.ambient);
   append(traced->key, manifold.tangent);
   append(traced->key, uint32_t(s.bytes.size()));
@@ -81,25 +81,25 @@ std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, c
   return traced;
 }
 
-std::vector<Value> ExpressionKey::residuals(autodiff::Graph& graph, std::span<const Value> leaf_values,
+std::vector<Value> ExpressionKey::residuals(autodiff::Tape& graph, std::span<const Value> leaf_values,
                                             std::span<const Value> constant_values) const {
-  return autodiff::instantiate(signature, graph, leaf_values, constant_values);
+  return autodiff::instantiate(topology, graph, leaf_values, constant_values);
 }
 
 Canonical canonicalise(std::span<const Value> residuals,
                        const std::function<LeafSource(uint32_t leaf)>& source) {
   Canonical c;
   ExpressionKey& t = c.expression;
-  t.signature = autodiff::signature(residuals, [&](uint32_t leaf) {
+  t.topology = autodiff::topology(residuals, [&](uint32_t leaf) {
     const LeafSource from = source(leaf);
     return from.block < 0 ? autodiff::LeafPlace{-1 - int64_t(from.component), 0}
                           : autodiff::LeafPlace{from.block, from.component};
   });
   t.rows = int(residuals.size());
-  c.constants = std::move(t.signature.constants);
+  c.constants = std::move(t.topology.constants);
   t.constants = int(c.constants.size());
   std::unordered_map<int64_t, int> slot_of;  // filled only where there are many blocks
-  for (const uint32_t leaf : t.signature.leaves) {
+  for (const uint32_t leaf : t.topology.leaves) {
     const LeafSource from = source(leaf);
     if (from.block < 0) {
       t.leaves.push_back({-1, t.data++});
@@ -127,9 +127,9 @@ Canonical canonicalise(std::span<const Value> residuals,
 
 void complete_key(ExpressionKey& t) {
   t.key.clear();
-  t.key.reserve(t.signature.bytes.size() + 8 * t.leaves.size() + 64);
-  append(t.key, uint32_t(t.signature.bytes.size()));
-  t.key.append(t.signature.bytes.begin(), t.signature.bytes.end());
+  t.key.reserve(t.topology.bytes.size() + 8 * t.leaves.size() + 64);
+  append(t.key, uint32_t(t.topology.bytes.size()));
+  t.key.append(t.topology.bytes.begin(), t.topology.bytes.end());
   append(t.key, uint32_t(t.leaves.size()));
   for (const ExpressionKey::Leaf& l : t.leaves)
     append(t.key, int16_t(l.slot)), append(t.key, int16_t(l.index));
@@ -154,7 +154,7 @@ void ExpressionKey::set_loss(const RobustLoss& given, std::vector<double>& numbe
     numbers.push_back(given.scale), ++constants, loss_constants = 1;
     return;
   }
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   const Value s = graph.variable("s");
   const Value value = given.rho(s);
   if (!value.valid() || &value.graph() != &graph)
@@ -164,14 +164,14 @@ void ExpressionKey::set_loss(const RobustLoss& given, std::vector<double>& numbe
   const double at_0 = autodiff::evaluate<double>(value, std::vector<double>{0.0});
   if (!(std::abs(at_0) <= 1e-12))
     throw InputError(fmt::format("a robust loss with rho(0) = {}", at_0), where, "rho(0) = 0");
-  autodiff::Signature signature = autodiff::signature(std::span(&value, 1));
-  if (signature.leaves.empty())
+  autodiff::Topology topology = autodiff::topology(std::span(&value, 1));
+  if (topology.leaves.empty())
     throw InputError("a robust loss that does not depend on s", where, "a function of s");
-  numbers.insert(numbers.end(), signature.constants.begin(), signature.constants.end());
-  loss_constants = int(signature.constants.size());
+  numbers.insert(numbers.end(), topology.constants.begin(), topology.constants.end());
+  loss_constants = int(topology.constants.size());
   constants += loss_constants;
-  signature.constants.clear();
-  loss_expression = std::make_shared<const autodiff::Signature>(std::move(signature));
+  topology.constants.clear();
+  loss_expression = std::make_shared<const autodiff::Topology>(std::move(topology));
 }
 
 Value ExpressionKey::rho(const Value& s, std::span<const Value> numbers) const {

@@ -14,7 +14,7 @@ namespace lockstep::solve {
 /// A manifold whose plus() was traced: leaves 0 … ambient - 1 are x, the next ones delta.
 struct TracedManifold {
   Manifold manifold;
-  std::unique_ptr<autodiff::Graph> graph;
+  std::unique_ptr<autodiff::Tape> graph;
   std::vector<Value> plus;
   std::string key;  // equal for equal formulas
   bool euclidean = false;
@@ -28,15 +28,15 @@ struct ExpressionKey {
     int slot = -1;  // -1: a datum of the instance
     int index = 0;  // component of the block, or number of the datum
   };
-  autodiff::Signature signature;  // the bytes; leaves and constants are an instance's own
-  std::vector<Leaf> leaves;       // by canonical number
+  autodiff::Topology topology;  // the bytes; leaves and constants are an instance's own
+  std::vector<Leaf> leaves;     // by canonical number
   std::vector<std::shared_ptr<const TracedManifold>> slots;  // by first visit
   int data = 0;                                              // data that are used, by first visit
   int constants = 0;       // numbers in the expression, then those of the loss
   int loss_constants = 0;  // the loss's scale, or the numbers of its expression
   int rows = 0;            // residuals
   RobustLoss::Kind loss = RobustLoss::Kind::none;
-  std::shared_ptr<const autodiff::Signature> loss_expression;  // of s, where the loss is an expression
+  std::shared_ptr<const autodiff::Topology> loss_expression;  // of s, where the loss is an expression
   bool energy = false;
   bool weighted = false;  // an instance has a weight
   std::string key;
@@ -48,7 +48,7 @@ struct ExpressionKey {
   /// rho(s) of the numbers of the loss.
   Value rho(const Value& s, std::span<const Value> numbers) const;
   /// The residuals (or the energy) in `graph`, of leaves and constants of that graph; no loss.
-  std::vector<Value> residuals(autodiff::Graph& graph, std::span<const Value> leaves,
+  std::vector<Value> residuals(autodiff::Tape& graph, std::span<const Value> leaves,
                                std::span<const Value> constants) const;
 };
 

@@ -84,7 +84,7 @@ Manifold sphere2() {
           3,
           2,
           plain([](std::span<const Value> n, std::span<const Value> d) {
-            autodiff::Graph& g = n[0].graph();
+            autodiff::Tape& g = n[0].graph();
             const Value s = copysign(g.constant(1), n[2]), a = -1.0 / (s + n[2]), b = n[0] * n[1] * a;
             const Vec3 b1{{1 + s * n[0] * n[0] * a, s * b, -(s * n[0])}}, b2{{b, s + n[1] * n[1] * a, -n[1]}};
             const Value t = d[0] * d[0] + d[1] * d[1];

@@ -96,7 +96,7 @@ void check_values(const TracedManifold& traced, std::span<const double> values, 
 
 /// A term type's residuals with the instance's numbers as leaves.
 struct Traced {
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<Value> residuals;
   std::vector<LeafSource> sources;  // by leaf number; `block` is the slot
 };
@@ -155,9 +155,7 @@ size_t Problem::State::batch(ExpressionKey&& expression, const std::string& name
   return at->second;
 }
 
-Problem::Problem() : state_(std::make_unique<State>()) {
-  state_->graph = std::make_unique<autodiff::Graph>();
-}
+Problem::Problem() : state_(std::make_unique<State>()) { state_->graph = std::make_unique<autodiff::Tape>(); }
 Problem::~Problem() = default;
 Problem::Problem(Problem&&) noexcept = default;
 Problem& Problem::operator=(Problem&&) noexcept = default;
@@ -297,7 +295,7 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   return {int(state.terms.size()) - 1};
 }
 
-autodiff::Graph& Problem::graph() { return *state_->graph; }
+autodiff::Tape& Problem::graph() { return *state_->graph; }
 
 Value Problem::variable(BlockSet set, int64_t block, int component) {
   State& state = *state_;
@@ -337,7 +335,7 @@ TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLos
     for (const int64_t block : c.blocks) t.slots.push_back(state.set_of(block).manifold);
     t.set_loss(loss, c.constants, where);
     complete_key(t);
-    t.signature.leaves.clear();
+    t.topology.leaves.clear();
     const size_t number = state.batch(std::move(t), "loose");
     Batch& batch = state.batches[number];
     if (batch.segments.empty() || !batch.segments.back().own_constants) {

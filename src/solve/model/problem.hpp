@@ -72,9 +72,9 @@ struct Problem::State {
     int32_t component;
     int32_t set;
   };
-  std::unique_ptr<autodiff::Graph> graph;  // of loose residuals
-  std::vector<LooseLeaf> loose_leaves;     // by leaf number
-  std::vector<uint32_t> leaf_of;           // 1 + leaf number by ambient number; 0: none yet
+  std::unique_ptr<autodiff::Tape> graph;  // of loose residuals
+  std::vector<LooseLeaf> loose_leaves;    // by leaf number
+  std::vector<uint32_t> leaf_of;          // 1 + leaf number by ambient number; 0: none yet
 
   /// The set a block belongs to.
   const SetState& set_of(int64_t block) const;

@@ -12,19 +12,19 @@
 
 namespace lockstep::solve {
 
-using autodiff::Graph;
 using autodiff::Node;
 using autodiff::Op;
+using autodiff::Tape;
 
 namespace {
 /// Operations of H p times its columns, beyond which H is computed column by column.
 constexpr int64_t kMostHessianOperations = 20'000;
 }  // namespace
 
-std::vector<Value> rebuild(std::span<const Value> values, Graph& graph,
+std::vector<Value> rebuild(std::span<const Value> values, Tape& graph,
                            const std::function<Value(uint32_t id)>& replace) {
   if (values.empty()) return {};
-  const Graph& from = values[0].graph();
+  const Tape& from = values[0].graph();
   std::unordered_map<uint32_t, Value> made;
   for (const uint32_t id : autodiff::reachable(values)) {
     if (const Value v = replace(id); v.valid()) {
@@ -357,7 +357,7 @@ bool TermDerivatives::serves(int stored_slot, uint64_t slots) const {
   return false;
 }
 
-Value TermDerivatives::matrix_entry(Graph& graph, std::span<const Value> stored, int row, int column) const {
+Value TermDerivatives::matrix_entry(Tape& graph, std::span<const Value> stored, int row, int column) const {
   if (energy()) {
     const int a = std::min(row, column), b = std::max(row, column);
     return stored[size_t(a * columns_ - a * (a - 1) / 2 + b - a)];
@@ -368,7 +368,7 @@ Value TermDerivatives::matrix_entry(Graph& graph, std::span<const Value> stored,
 
 std::unique_ptr<TermDerivatives::Product> TermDerivatives::product(uint64_t inputs, uint64_t outputs) const {
   auto product = std::make_unique<Product>();
-  Graph& graph = product->graph;
+  Tape& graph = product->graph;
   std::vector<Value> j, p;
   for (int k = 0; k < stored_count(); ++k) j.push_back(graph.parameter(fmt::format("j{}", k)));
   for (int c = 0; c < columns_; ++c) p.push_back(graph.variable(fmt::format("p{}", c)));

@@ -66,7 +66,7 @@ class TermDerivatives {
   const ExpressionKey& expression() const { return *expression_; }
   const std::string& key() const { return key_; }    // of expression and constants: equal keys, equal kernels
   const std::string& name() const { return name_; }  // for kernels: a label and a part of the key's hash
-  const autodiff::Graph& graph() const { return graph_; }
+  const autodiff::Tape& graph() const { return graph_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
   int data_columns() const { return data_columns_; }  // data, a weight, then constants that are columns
   const std::vector<ConstantUse>& constants() const { return constants_; }
@@ -112,7 +112,7 @@ class TermDerivatives {
   /// J^T (J p), or H p: leaves are the stored numbers, then p by column. p is taken as 0 outside of the slots
   /// `inputs`; only what slots `outputs` need is there. Sets of slots have bit min(slot, 63).
   struct Product {
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     std::vector<int> rows;  // of slot_rows()
     std::vector<Value> values;
   };
@@ -122,7 +122,7 @@ class TermDerivatives {
   /// Whether derivatives to a stored slot are those of one of `slots`, itself or by alias.
   bool serves(int stored_slot, uint64_t slots) const;
   /// Entry (row, column) of J, or H, where the stored numbers are `stored`.
-  Value matrix_entry(autodiff::Graph& graph, std::span<const Value> stored, int row, int column) const;
+  Value matrix_entry(autodiff::Tape& graph, std::span<const Value> stored, int row, int column) const;
 
  private:
   Value leaf(Leaf::Kind kind, int slot, int index);
@@ -153,7 +153,7 @@ class TermDerivatives {
   std::shared_ptr<const ExpressionKey> expression_;
   std::vector<ConstantUse> constants_;
   std::string key_, name_;
-  autodiff::Graph graph_;
+  autodiff::Tape graph_;
   std::vector<Leaf> leaves_;
   int data_columns_ = 0, uniforms_ = 0, columns_ = 0, slot_rows_ = 0, diagonal_rows_ = 0;
   std::vector<int> widths_, first_column_;
@@ -167,7 +167,7 @@ class TermDerivatives {
 };
 
 /// `values` again in `graph`, where `replace` gives what stands for a node (an empty Value: the node stays).
-std::vector<Value> rebuild(std::span<const Value> values, autodiff::Graph& graph,
+std::vector<Value> rebuild(std::span<const Value> values, autodiff::Tape& graph,
                            const std::function<Value(uint32_t id)>& replace);
 
 }  // namespace lockstep::solve

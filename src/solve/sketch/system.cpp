@@ -28,7 +28,7 @@ ConstraintSystem::ConstraintSystem(const Sketch& sketch)
   for (const ConstraintInstance& instance : instances_) {
     Traced& t = traced_[{instance.kind, instance.at_end}];
     if (!t.graph) {
-      t.graph = std::make_unique<autodiff::Graph>();
+      t.graph = std::make_unique<autodiff::Tape>();
       const TermType type = constraint_term(instance.kind, instance.at_end);
       std::vector<std::vector<Value>> blocks;
       std::vector<Value> inputs, data;

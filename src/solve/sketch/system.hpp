@@ -41,7 +41,7 @@ class ConstraintSystem {
 
  private:
   struct Traced {
-    std::unique_ptr<autodiff::Graph> graph;
+    std::unique_ptr<autodiff::Tape> graph;
     std::vector<Value> residuals;
     std::vector<Value> gradients;  // (residuals, leaves of the slots)
   };

@@ -43,7 +43,7 @@ FolderLock hold(const fs::path& folder) {
   return FolderLock(folder);
 }
 
-io::Raster read_grid(const fs::path& folder, std::string_view name) {
+io::GeoRaster read_grid(const fs::path& folder, std::string_view name) {
   for (const char* suffix : {".tif", ".npy"}) {
     const fs::path file = folder / (std::string(name) + suffix);
     std::error_code ignored;
@@ -53,14 +53,14 @@ io::Raster read_grid(const fs::path& folder, std::string_view name) {
                    "the 15 grids of 'lockstep urban svf'");
 }
 
-void require_size(const io::Raster& grid, const UmepExchange& of, const std::string& where) {
+void require_size(const io::GeoRaster& grid, const UmepExchange& of, const std::string& where) {
   if (grid.rows != of.rows || grid.cols != of.cols)
     throw InputError(fmt::format("{} x {} cells", grid.rows, grid.cols), where,
                      fmt::format("{} x {} as svf has", of.rows, of.cols));
 }
 
 /// A GeoTIFF as bytes, made beside the results.
-std::vector<std::byte> tif_of(const fs::path& folder, const io::Raster& grid, const std::string& title) {
+std::vector<std::byte> tif_of(const fs::path& folder, const io::GeoRaster& grid, const std::string& title) {
   const AtomicPath scratch(folder / "member.tif");
   const fs::path file = scratch.temporary().string() + ".tif";
   struct Removal {
@@ -148,9 +148,9 @@ UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissi
   const FolderLock lock = hold(to);
   UmepExchange result;
   std::vector<std::pair<std::string, std::vector<std::byte>>> members;
-  io::Raster total, plants;
+  io::GeoRaster total, plants;
   for (size_t g = 0; g < kSkyViewGrids; ++g) {
-    io::Raster grid = read_grid(from, kSkyViewNames[g]);
+    io::GeoRaster grid = read_grid(from, kSkyViewNames[g]);
     if (g == 0) result.rows = grid.rows, result.cols = grid.cols;
     require_size(grid, result, fmt::format("{}: {}", from.string(), kSkyViewNames[g]));
     members.push_back({kUmepNames[g], tif_of(to, grid, std::string(kSkyViewNames[g]))});
@@ -184,10 +184,10 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
   const FolderLock lock = hold(to);
   const std::string inside = "/vsizip/{" + fs::absolute(zip).string() + "}/";
   UmepExchange result;
-  io::Raster first;
+  io::GeoRaster first;
   bool plants = true;
   for (size_t g = 0; g < kSkyViewGrids; ++g) {
-    std::optional<io::Raster> read;
+    std::optional<io::GeoRaster> read;
     try {
       read = io::read_raster(inside + kUmepNames[g]);
     } catch (const InputError&) {}
@@ -196,7 +196,7 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
     if (read.has_value() != (g < kBuildingGrids || plants))
       throw InputError(fmt::format("no {}", kUmepNames[read ? kBuildingGrids : g]), zip.string(),
                        "the grids of UMEP's sky view factors");
-    io::Raster grid = read ? std::move(*read) : first;
+    io::GeoRaster grid = read ? std::move(*read) : first;
     if (!read)
       for (float& v : grid.values.mutate<float>()) v = std::isnan(v) ? v : 1.0f;
     if (g == 0) result.rows = grid.rows, result.cols = grid.cols, first = grid;

@@ -28,7 +28,7 @@ int main() {
   // Instances of the library's function templates.
   const Device cpu = Device::open("cpu,interp");
   const Buffer ones = cpu.upload(std::vector<f64>(1000, 1.0)), few = cpu.upload(std::vector<i32>{3, 1, 2});
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   const autodiff::Value a = graph.variable("a");
   const std::vector<double> square = autodiff::evaluate<double>(std::vector{a * a}, std::vector{3.0});
   if (primitives::sum<f64>(cpu, ones) != 1000 || primitives::min<i32>(cpu, few) != 1 ||

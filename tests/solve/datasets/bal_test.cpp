@@ -44,7 +44,7 @@ struct TracedCamera {
     const std::vector<Value> data{graph.parameter("x"), graph.parameter("y")};
     residual = snavely_observation().residual(TermArguments(graph, blocks, data));
   }
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<Value> residual;
 };
 

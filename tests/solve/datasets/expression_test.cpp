@@ -71,7 +71,7 @@ TEST(Expression, NamesInTheOrderOfUse) {
 
 TEST(Expression, DerivativesAreTheGraphs) {
   const Expression e = Expression::parse("a*exp(-b*t) + c");
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   const autodiff::Value v = e.build(graph, [&](const std::string& name) { return graph.variable(name); });
   const std::vector<autodiff::Value> g = autodiff::gradient(v, {graph.leaf_value(0), graph.leaf_value(1)});
   const std::vector<double> at = autodiff::evaluate<double>(g, std::vector<double>{2, 0.5, 3, 1});

@@ -52,7 +52,7 @@ TEST(Fuzz, Formula) {
          std::map<std::string, double> values;
          for (const std::string& name : formula.names()) values[name] = 0.5;
          formula.evaluate(values);
-         autodiff::Graph graph;
+         autodiff::Tape graph;
          formula.build(graph, [&](const std::string& name) { return graph.variable(name); });
        });
 }

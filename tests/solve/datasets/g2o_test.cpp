@@ -64,7 +64,7 @@ struct Traced {
     for (int k = 0; k < type.data; ++k) data.push_back(graph.parameter("d"));
     residual = type.residual(TermArguments(graph, blocks, data));
   }
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<Value> residual;
 };
 

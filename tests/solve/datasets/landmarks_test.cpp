@@ -157,7 +157,7 @@ TEST(Landmarks, CostsAreThoseOfMatrices) {
 TEST(Landmarks, DerivativesMatchComplexSteps) {
   for (const TermType& type : {se2_sight(), se3_sight(), point_link()}) {
     Numbers number{std::mt19937_64(8)};
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     std::vector<std::vector<Value>> blocks;
     std::vector<double> leaves;
     for (const int size : type.slots) {

@@ -63,7 +63,7 @@ TEST_P(Mgh, GradientsAreComplexSteps) {
   Built built = build(GetParam());
   std::vector<double> x = GetParam().start;
   for (size_t k = 0; k < x.size(); ++k) x[k] += 0.01 * double(k + 1);  // off the start's symmetries and kinks
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<Value> leaves;
   for (size_t k = 0; k < x.size(); ++k) leaves.push_back(graph.variable("x"));
   std::vector<Value> squares;

@@ -168,7 +168,7 @@ TEST(Changes, HeldCoordinatesStayForEveryMethod) {
 TEST(Losses, OfEveryKindAreTheirFormulas) {
   const double s = 2.3;
   const auto value = [&](const RobustLoss& loss) {
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     const Value v = graph.variable("s");
     return autodiff::evaluate<double>(robust_loss(loss, v), std::vector<double>{s});
   };

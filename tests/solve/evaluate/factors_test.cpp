@@ -13,7 +13,7 @@ namespace {
 
 std::vector<double> numbers_of(const std::vector<double>& in,
                                const std::function<std::vector<Value>(std::span<const Value>)>& f) {
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<Value> leaves;
   for (size_t k = 0; k < in.size(); ++k) leaves.push_back(graph.variable("x"));
   return autodiff::evaluate<double>(f(leaves), in);

@@ -12,7 +12,7 @@
 namespace lockstep::solve::test {
 namespace {
 
-using autodiff::Graph;
+using autodiff::Tape;
 
 std::string message_of(const std::function<void()>& work) {
   try {
@@ -346,7 +346,7 @@ TEST(Problem, ErrorsNameTheTermTheInstanceAndTheSlot) {
   has(message_of([&] { problem.bound(y, 0, 0, 0, 1); }), {"angles", "Euclidean"});
   has(message_of([&] { problem.bound(x, 0, 0, 2, 1); }), {"bounds 2 and 1"});
   has(message_of([&] { problem.variable(x, 0, 3); }), {"component 3 of points"});
-  Graph other;
+  Tape other;
   has(message_of([&] { problem.add_residuals(std::vector<Value>{other.variable("z")}); }),
       {"residual 0", "graph"});
   has(message_of([&] { problem.add_residuals(std::vector<Value>{problem.graph().variable("z")}); }),

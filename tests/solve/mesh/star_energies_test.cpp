@@ -52,7 +52,7 @@ struct Traced {
     return all;
   }
   double operator()(const Star& star) const { return autodiff::evaluate(energy, leaves(star)); }
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   Value energy;
   std::vector<double> masks;
 };
@@ -485,7 +485,7 @@ TEST(StarEnergies, TopologyIsAFunctionOfTheValence) {
   for (const Developability kind : all_kinds()) {
     const auto bytes = [&](int valence) {
       const Traced traced(kind, valence);
-      return autodiff::signature(std::span(&traced.energy, 1)).bytes;
+      return autodiff::topology(std::span(&traced.energy, 1)).bytes;
     };
     EXPECT_EQ(bytes(6), bytes(6)) << label(kind);
     EXPECT_NE(bytes(6), bytes(5)) << label(kind);

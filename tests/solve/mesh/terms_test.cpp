@@ -37,7 +37,7 @@ struct Traced {
       EXPECT_LT(c.forward_error, 1e-11) << name;
     }
   }
-  autodiff::Graph graph;
+  autodiff::Tape graph;
   std::vector<Value> outputs;
   size_t leaves = 0;
 };

@@ -187,7 +187,7 @@ TEST(SketchConstraints, GradientsAgreeWithComplexSteps) {
   std::uniform_real_distribution<double> share(-1, 1);
   for (int kind = 0; kind < int(ConstraintKind::count_); ++kind) {
     const TermType type = constraint_term(ConstraintKind(kind));
-    autodiff::Graph graph;
+    autodiff::Tape graph;
     std::vector<std::vector<Value>> blocks;
     for (const int slot : type.slots) {
       blocks.emplace_back();

@@ -1,4 +1,4 @@
-// Signatures of expressions whose leaves are parts of larger things.
+// Topologies of expressions whose leaves are parts of larger things.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ struct LeafPlace {
   int64_t block = 0;
   int64_t component = 0;
 };
-/// As signature(): commutative operands are also told apart by their leaves' components, and blocks keep
+/// As topology(): commutative operands are also told apart by their leaves' components, and blocks keep
 /// one role throughout, so the order of first visits does not depend on how blocks are numbered.
-Signature signature(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place);
+Topology topology(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place);
 
 }  // namespace lockstep::autodiff

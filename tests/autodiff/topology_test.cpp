@@ -8,14 +8,14 @@
 namespace lockstep::autodiff {
 namespace {
 
-Signature of(const Value& v) { return signature(std::span(&v, 1)); }
+Topology of(const Value& v) { return topology(std::span(&v, 1)); }
 
-TEST(Signature, LeafIdentitiesAndConstantsAreData) {
-  Graph g;
+TEST(Topology, LeafIdentitiesAndConstantsAreData) {
+  Tape g;
   std::vector<Value> x;
   for (int k = 0; k < 6; ++k) x.push_back(g.variable("x" + std::to_string(k)));
   const auto spring = [&](int a, int b, double length) { return sqrt(square(x[a] - x[b]) + 0.5) - length; };
-  const Signature first = of(spring(0, 1, 2)), second = of(spring(5, 2, 7));
+  const Topology first = of(spring(0, 1, 2)), second = of(spring(5, 2, 7));
   EXPECT_EQ(first.bytes, second.bytes);
   EXPECT_EQ(first.hash, second.hash);
   EXPECT_EQ(second.leaves, (std::vector<uint32_t>{5, 2}));
@@ -24,25 +24,25 @@ TEST(Signature, LeafIdentitiesAndConstantsAreData) {
   EXPECT_NE(of(x[0] * g.parameter("p")).bytes, of(x[0] * x[1]).bytes);
 }
 
-TEST(Signature, CommutedOperandsAreTheSameTopology) {
-  Graph g;
+TEST(Topology, CommutedOperandsAreTheSameTopology) {
+  Tape g;
   const Value a = g.variable("a"), b = g.variable("b"), c = g.variable("c"), d = g.variable("d");
   EXPECT_EQ(of(sin(a) + b).bytes, of(c + sin(d)).bytes);
   EXPECT_EQ(of(sin(d) + a * b).bytes, of(b * c + sin(a)).bytes);
   EXPECT_NE(of(sin(a) - b).bytes, of(c - sin(d)).bytes);
 }
 
-TEST(Signature, InstantiatingGivesTheSameFunction) {
+TEST(Topology, InstantiatingGivesTheSameFunction) {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> range(0.2, 2);
-  Graph g;
+  Tape g;
   std::vector<Value> x;
   std::vector<double> at;
   for (int k = 0; k < 4; ++k) x.push_back(g.variable("x" + std::to_string(k))), at.push_back(range(random));
   const std::vector<Value> outputs{pow(x[2], -3) * 1.5 + x[0], select(x[1] < 1, x[3] * 2.5, x[2]), x[3],
                                    sum({x[0], x[1], x[2] * 0.25})};
-  const Signature s = signature(outputs);
-  Graph h;
+  const Topology s = topology(outputs);
+  Tape h;
   std::vector<Value> leaves, constants;
   std::vector<double> values;
   for (uint32_t leaf : s.leaves) leaves.push_back(h.variable("y")), values.push_back(at[leaf]);
@@ -63,9 +63,9 @@ std::string renamed(const Value& v) {
 }
 
 // All expressions of unary operations over one and two leaves: no two of different shape may share a
-// signature.
-TEST(Signature, SmallExpressionsDoNotCollide) {
-  Graph g;
+// topology.
+TEST(Topology, SmallExpressionsDoNotCollide) {
+  Tape g;
   const Value a = g.variable("#p"), b = g.variable("#q");
   using Unary = Value (*)(const Value&);
   const Unary unary[] = {[](const Value& v) { return abs(v); },  [](const Value& v) { return cos(v); },
@@ -85,7 +85,7 @@ TEST(Signature, SmallExpressionsDoNotCollide) {
   std::map<uint32_t, bool> nodes;
   for (const Value& v : level) {
     if (!nodes.emplace(v.id(), true).second) continue;
-    const Signature s = of(v);
+    const Topology s = of(v);
     const auto [at, added] = seen.emplace(std::string(s.bytes.begin(), s.bytes.end()), v.id());
     // a - b and b - a are one topology with other leaves.
     if (!added) { EXPECT_EQ(renamed(v), renamed(Value(&g, at->second))); }

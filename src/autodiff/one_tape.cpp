@@ -1,4 +1,4 @@
-#include "autodiff/one_graph.hpp"
+#include "autodiff/one_tape.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::string describe(const Value& value) {
 
 }  // namespace
 
-void expect_one_graph(const Owner& owner, std::span<const Value> values, std::string_view what,
+void expect_one_tape(const Owner& owner, std::span<const Value> values, std::string_view what,
                       std::string_view where) {
   for (size_t k = 0; k < values.size(); ++k) {
     if (!values[k].valid())

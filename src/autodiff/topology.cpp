@@ -1,4 +1,4 @@
-#include "autodiff/signature.hpp"
+#include "autodiff/topology.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "autodiff/one_graph.hpp"
+#include "autodiff/one_tape.hpp"
 #include "autodiff/simplify.hpp"
 
 namespace lockstep::autodiff {
@@ -20,7 +20,7 @@ uint64_t mix(uint64_t h, uint64_t v) {
   return h ^ (h >> 31);
 }
 
-/// Operations by their number in signatures. The numbers order the operands of commutative operations, and so
+/// Operations by their number in topologies. The numbers order the operands of commutative operations, and so
 /// which of two products becomes an fma: bits depend on them. They therefore stay as they are; operations
 /// that are not listed follow in the table's order.
 const std::vector<Op>& numbered() {
@@ -88,10 +88,10 @@ struct Scratch {
 class Serialiser {
  public:
   using Place = std::function<LeafPlace(uint32_t leaf)>;
-  Serialiser(const Graph& graph, Scratch& scratch, const Place& place)
+  Serialiser(const Tape& graph, Scratch& scratch, const Place& place)
       : graph_(graph), s_(scratch), place_(place) {}
 
-  Signature run(std::span<const Value> outputs) {
+  Topology run(std::span<const Value> outputs) {
     find_order(outputs);
     find_leaves();
     s_.colour.clear(graph_.size());
@@ -114,9 +114,9 @@ class Serialiser {
     byte('o');
     for (const Value& v : outputs) reference(v.id());
     uint64_t h = 0;
-    for (uint8_t b : signature_.bytes) h = mix(h, b);
-    signature_.hash = h;
-    return std::move(signature_);
+    for (uint8_t b : topology_.bytes) h = mix(h, b);
+    topology_.hash = h;
+    return std::move(topology_);
   }
 
  private:
@@ -182,7 +182,7 @@ class Serialiser {
       for (size_t k = first; k < last; ++k)
         s_.colour[s_.leaves[k].id] = mix(mix(3, rank), uint64_t(s_.leaves[k].place.component));
     });
-    signature_ = {};
+    topology_ = {};
     nodes_ = 0;
   }
   void hash_all() {
@@ -227,8 +227,8 @@ class Serialiser {
       const Node& node = graph_.node(id);
       if (node.op == Op::constant || s_.number.has(id)) return;
       if (node.op == Op::leaf) {
-        s_.number[id] = uint32_t(signature_.leaves.size());
-        signature_.leaves.push_back(uint32_t(node.imm));
+        s_.number[id] = uint32_t(topology_.leaves.size());
+        topology_.leaves.push_back(uint32_t(node.imm));
         return;
       }
       s_.stack.push_back({id, 0});
@@ -256,7 +256,7 @@ class Serialiser {
     const Node& node = graph_.node(id);
     if (node.op == Op::constant) {
       byte('c');
-      signature_.constants.push_back(std::bit_cast<double>(node.imm));
+      topology_.constants.push_back(std::bit_cast<double>(node.imm));
     } else if (node.op == Op::leaf) {
       byte('l');
       byte(uint8_t(graph_.leaf_class(uint32_t(node.imm))));
@@ -266,40 +266,40 @@ class Serialiser {
       number(s_.number[id]);
     }
   }
-  void byte(uint8_t v) { signature_.bytes.push_back(v); }
+  void byte(uint8_t v) { topology_.bytes.push_back(v); }
   void number(uint32_t v) {
     for (int k = 0; k < 4; ++k) byte(uint8_t(v >> (8 * k)));
   }
 
-  const Graph& graph_;
+  const Tape& graph_;
   Scratch& s_;
   const Place& place_;
-  Signature signature_;
+  Topology topology_;
   uint32_t nodes_ = 0;
   bool ties_ = false;
 };
 
 }  // namespace
 
-Signature signature(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place) {
+Topology topology(std::span<const Value> outputs, const std::function<LeafPlace(uint32_t leaf)>& place) {
   if (outputs.empty()) return {};
-  expect_one_graph({outputs[0], "output"}, outputs, "output", "autodiff signature");
+  expect_one_tape({outputs[0], "output"}, outputs, "output", "autodiff topology");
   thread_local Scratch scratch;
   return Serialiser(outputs[0].graph(), scratch, place).run(outputs);
 }
-Signature signature(std::span<const Value> outputs) {
-  return signature(outputs, [](uint32_t leaf) { return LeafPlace{leaf, 0}; });
+Topology topology(std::span<const Value> outputs) {
+  return topology(outputs, [](uint32_t leaf) { return LeafPlace{leaf, 0}; });
 }
 
-std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::span<const Value> leaves,
+std::vector<Value> instantiate(const Topology& shape, Tape& graph, std::span<const Value> leaves,
                                std::span<const Value> constants) {
   size_t at = 0, constant = 0;
   const auto broken = [] {
-    return InputError("malformed signature", "autodiff instantiate", "bytes made by signature()");
+    return InputError("malformed topology", "autodiff instantiate", "bytes made by topology()");
   };
   const auto byte = [&] {
-    if (at >= topology.bytes.size()) throw broken();
-    return topology.bytes[at++];
+    if (at >= shape.bytes.size()) throw broken();
+    return shape.bytes[at++];
   };
   const auto number = [&] {
     uint32_t v = 0;
@@ -328,7 +328,7 @@ std::vector<Value> instantiate(const Signature& topology, Graph& graph, std::spa
       default: throw broken();
     }
   };
-  if (topology.bytes.empty()) return {};
+  if (shape.bytes.empty()) return {};
   const uint32_t outputs = number();
   for (;;) {
     const uint8_t tag = byte();

@@ -9,8 +9,8 @@
 namespace lockstep::autodiff {
 namespace {
 
-TEST(Graph, EqualExpressionsAreOneNode) {
-  Graph g;
+TEST(Tape, EqualExpressionsAreOneNode) {
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   EXPECT_TRUE(same_node(sin(x * y) + 2, 2 + sin(y * x)));
   EXPECT_FALSE(same_node(x - y, y - x));
@@ -20,8 +20,8 @@ TEST(Graph, EqualExpressionsAreOneNode) {
   EXPECT_EQ(g.size(), before);
 }
 
-TEST(Graph, Simplifies) {
-  Graph g;
+TEST(Tape, Simplifies) {
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   EXPECT_TRUE(same_node(x + 0, x));
   EXPECT_TRUE(same_node(1 * x, x));
@@ -40,8 +40,8 @@ TEST(Graph, Simplifies) {
   EXPECT_TRUE(folded.is_constant(5));
 }
 
-TEST(Graph, RefusesValuesOfAnotherGraph) {
-  Graph g, h;
+TEST(Tape, RefusesValuesOfAnotherGraph) {
+  Tape g, h;
   const Value x = g.variable("x"), y = h.variable("y");
   EXPECT_THROW(x + y, InputError);
   EXPECT_THROW(sum(std::span<const Value>()), InputError);
@@ -60,8 +60,8 @@ std::string refusal(const Work& work) {
   return "nothing was refused";
 }
 
-TEST(Graph, FunctionsOfValuesRefuseTwoGraphsAndNameBoth) {
-  Graph a, b;
+TEST(Tape, FunctionsOfValuesRefuseTwoGraphsAndNameBoth) {
+  Tape a, b;
   const Value x = a.variable("width"), y = b.variable("height");
   const Value f = sin(x), h = y * y;
   const auto names_both = [](const std::string& text) {
@@ -73,11 +73,11 @@ TEST(Graph, FunctionsOfValuesRefuseTwoGraphsAndNameBoth) {
   names_both(refusal([&] { jvp(std::vector{f}, std::vector{y}, std::vector{a.constant(1)}); }));
   names_both(refusal([&] { jvp(std::vector{f}, std::vector{x}, std::vector{y}); }));
   names_both(refusal([&] { evaluate(std::vector{f, h}, std::vector{1.0}); }));
-  names_both(refusal([&] { signature(std::vector{f, h}); }));
+  names_both(refusal([&] { topology(std::vector{f, h}); }));
 }
 
-TEST(Graph, LeavesAndText) {
-  Graph g;
+TEST(Tape, LeavesAndText) {
+  Tape g;
   const Value x = g.variable("x"), k = g.parameter("k"), y = g.variable("y");
   const Value scaled = x * k;
   const Value f = scaled + sin(x);
@@ -87,8 +87,8 @@ TEST(Graph, LeavesAndText) {
   EXPECT_EQ(print(powi(y, -3)), "powi(y, -3)");
 }
 
-TEST(Graph, EvaluatesInThreeArithmetics) {
-  Graph g;
+TEST(Tape, EvaluatesInThreeArithmetics) {
+  Tape g;
   const Value x = g.variable("x");
   const Value f = round(x * 3) + hypot(x, 2) + select(x > 1, x, -x);
   EXPECT_DOUBLE_EQ(evaluate(f, std::vector<double>{1.5}), 5 + 2.5 + 1.5);
@@ -97,7 +97,7 @@ TEST(Graph, EvaluatesInThreeArithmetics) {
 }
 
 TEST(Lowering, SharesNodesAndFusesProducts) {
-  Graph g;
+  Tape g;
   const Value x = g.variable("x"), y = g.variable("y");
   const Value f = x * y + sin(x * y);
   int leaves = 0;
@@ -122,7 +122,7 @@ TEST(Lowering, SharesNodesAndFusesProducts) {
 }
 
 TEST(Lowering, RefusesTypesThatAreNoFloats) {
-  Graph g;
+  Tape g;
   EXPECT_THROW(Lowering(g, Type::i32, {}), InputError);
   EXPECT_THROW(kernel("test.leaf_of_another_type",
                       [&](At<1> at, Grid<f32, 1> in) {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <vector>
 
-#include "autodiff/one_graph.hpp"
+#include "autodiff/one_tape.hpp"
 #include "autodiff/simplify.hpp"
 
 namespace lockstep::autodiff {
@@ -34,7 +34,7 @@ uint64_t hash_of(const Node& n) {
 
 }  // namespace
 
-struct Graph::State {
+struct Tape::State {
   std::vector<Node> nodes;
   std::vector<uint32_t> index = std::vector<uint32_t>(64, 0);  // 1 + node by hash, linear probing; 0: none
   struct Leaf {
@@ -66,29 +66,29 @@ struct Graph::State {
   }
 };
 
-Graph::Graph() : state_(std::make_unique<State>()) {}
-Graph::~Graph() = default;
+Tape::Tape() : state_(std::make_unique<State>()) {}
+Tape::~Tape() = default;
 
-size_t Graph::size() const { return state_->nodes.size(); }
-const Node& Graph::node(uint32_t id) const { return state_->nodes[id]; }
+size_t Tape::size() const { return state_->nodes.size(); }
+const Node& Tape::node(uint32_t id) const { return state_->nodes[id]; }
 
-Value Graph::constant(double number) {
+Value Tape::constant(double number) {
   return {this, state_->intern({Op::constant, std::bit_cast<uint64_t>(number), {}})};
 }
 
-Value Graph::leaf(std::string name, LeafClass kind) {
+Value Tape::leaf(std::string name, LeafClass kind) {
   const uint32_t number = uint32_t(state_->leaves.size());
   const uint32_t id = state_->intern({Op::leaf, number, {}});
   state_->leaves.push_back({std::move(name), kind, id});
   return {this, id};
 }
 
-uint32_t Graph::leaf_count() const { return uint32_t(state_->leaves.size()); }
-const std::string& Graph::leaf_name(uint32_t leaf) const { return state_->leaves.at(leaf).name; }
-LeafClass Graph::leaf_class(uint32_t leaf) const { return state_->leaves.at(leaf).kind; }
-Value Graph::leaf_value(uint32_t leaf) { return {this, state_->leaves.at(leaf).node}; }
+uint32_t Tape::leaf_count() const { return uint32_t(state_->leaves.size()); }
+const std::string& Tape::leaf_name(uint32_t leaf) const { return state_->leaves.at(leaf).name; }
+LeafClass Tape::leaf_class(uint32_t leaf) const { return state_->leaves.at(leaf).kind; }
+Value Tape::leaf_value(uint32_t leaf) { return {this, state_->leaves.at(leaf).node}; }
 
-Value Graph::make(Op op, std::span<const Value> operands, int64_t imm) {
+Value Tape::make(Op op, std::span<const Value> operands, int64_t imm) {
   for (const Value& v : operands)
     if (!v.valid() || &v.graph() != this)
       throw InputError(v.valid() ? "a value of another graph" : "an empty value",
@@ -109,8 +109,8 @@ bool Value::is_constant(double number) const {
 
 std::vector<uint32_t> reachable(std::span<const Value> outputs) {
   if (outputs.empty()) return {};
-  expect_one_graph({outputs[0], "output"}, outputs, "output", "autodiff");
-  const Graph& g = outputs[0].graph();
+  expect_one_tape({outputs[0], "output"}, outputs, "output", "autodiff");
+  const Tape& g = outputs[0].graph();
   std::vector<char> needed(g.size(), 0);
   std::vector<uint32_t> stack;
   for (const Value& v : outputs)
@@ -137,7 +137,7 @@ std::vector<uint32_t> leaves_of(std::span<const Value> outputs) {
 }
 
 std::string print(const Value& value) {
-  const Graph& g = value.graph();
+  const Tape& g = value.graph();
   const Node& n = g.node(value.id());
   const auto arg = [&](size_t k) { return print(Value(&value.graph(), n.args[k])); };
   switch (n.op) {
