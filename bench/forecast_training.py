@@ -35,10 +35,10 @@ TRAINERS["control ema"] += ["--ema-decay", "0.95"]
 
 
 def interval(values):
-    """Mean and half of the 95 % confidence interval."""
+    """Mean and half of the 95 % confidence interval, None of one value."""
     n, mean = len(values), sum(values) / len(values)
     if n < 2:
-        return mean, math.nan
+        return mean, None
     deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))
     return mean, T95.get(n - 1, 2.0) * deviation / math.sqrt(n)
 
@@ -142,7 +142,7 @@ class Bench:
 
 
 def pm(pair, digits=4):
-    return f"{pair[0]:.{digits}g} ± {pair[1]:.2g}"
+    return f"{pair[0]:.{digits}g}" + ("" if pair[1] is None else f" ± {pair[1]:.2g}")
 
 
 def markdown(task, found):

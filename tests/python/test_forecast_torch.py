@@ -1,12 +1,13 @@
 """The predictive trainer for PyTorch models."""
 import copy
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from lockstep._errors import InputError  # noqa: E402
-from lockstep.forecast.torch import PredictiveTrainer  # noqa: E402
+from lockstep.forecast.torch import PredictiveTrainer, _Path  # noqa: E402
 
 QUICK = dict(snapshots=5, spacing=4, order=3, ridge=1e-8, warm_up=20, correct=4, horizons=(8, 16, 32),
              held_out_cost=1 / 6)
@@ -75,14 +76,14 @@ def test_linear_dynamics_are_extrapolated():
     trainer = run.trainer(ridge=1e-14, snapshots=6)
     with torch.no_grad():
         for k in range(6):
-            trainer._push()
+            trainer._path.push()
             for _ in range(2 if k < 5 else 0):
                 with torch.enable_grad():
                     run.closure()
                 run.optimizer.step()
         explained, cosine = trainer._fit()
         start = run.values()
-        trainer._move(start, 4.0)
+        trainer._move(4.0)
     moved = run.values()
     trainer._put(start)
     for _ in range(8):
@@ -216,3 +217,34 @@ def test_bad_options_are_named():
             Bowl().trainer(**wrong)
     with pytest.raises(InputError, match="parameters"):
         PredictiveTrainer([], None, None)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_paths_of_unlike_tensors(narrow):
+    """Gram matrices, moves and averages of tensors of several sizes and types, by the ring's rows in every rotation."""
+    torch.manual_seed(5)
+    tensors = [torch.randn(n, dtype=kind) for n, kind in ((9000, torch.float32), (3, torch.float64), (1, torch.float32))]
+    path, history = _Path(tensors, 4, narrow), []
+    for count in range(1, 8):
+        for x in tensors:
+            x += 0.01 * torch.randn_like(x)
+        history.insert(0, [x.clone() for x in tensors])
+        path.push()
+        d = [[(a[k] - b[k]).double() for a, b in zip(history[:4], history[1:4])] for k in range(3)]
+        if count < 3:
+            continue
+        bound = 2 ** -8 if narrow else 1e-6  # of each difference
+        for gram, of_tensor in zip(path.grams(), d):
+            stacked = torch.stack(of_tensor)
+            exact = (stacked @ stacked.T).numpy()
+            assert abs(gram - exact).max() <= 3 * bound * abs(exact).max()
+        factors = [np.cos(np.arange(len(of_tensor)) + k) for k, of_tensor in enumerate(d)]
+        path.move(factors)
+        for x, newest, of_tensor, a in zip(tensors, history[0], d, factors):
+            delta = sum(float(c) * t for c, t in zip(a, of_tensor))
+            most = sum(abs(float(c)) * t.abs() for c, t in zip(a, of_tensor))
+            assert ((x.double() - newest.double() - delta).abs() <= bound * most + 1e-6).all()
+        path.restore_newest()
+        assert same(tensors, history[0])
+        for mean, *snapshots in zip(path.average(), *history[:4]):
+            assert (mean.double() - sum(s.double() for s in snapshots) / len(snapshots)).abs().max() <= 0.05 * bound + 1e-6

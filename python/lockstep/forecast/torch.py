@@ -31,7 +31,6 @@ MOMENTS = ("keep", "decay", "reset")
 TAUS = (0.5, 1.0, 2.0)
 FEATURES = 6  # 1, share explained, cosine of the last two differences, slope, last reward, age
 CALM, CAUTION, WARNING, CRITICAL = range(4)
-_DECIDERS = (_core.Bandit, _core.Monitor, _core.Corrector)
 MOST_REWARD, QUIET_SPACINGS = 8.0, 5
 
 
@@ -40,7 +39,8 @@ class Options:
     """control: none (jumps), zero (moves nothing), random (as far, any direction), lr (all steps after the warm-up at
     rate_factor times the rate), ema or lawa (averages, which evaluating() puts in place). snapshots: K, spacing: steps
     between them. horizons: steps ahead, one arm of the bandit each. held_out_cost: of a held-out loss, in gradient
-    steps: examples / examples of a batch / 3. moments: what a jump does to the optimiser's running means."""
+    steps: examples / examples of a batch / 3. moments: what a jump does to the optimiser's running means. bf16_snapshots:
+    differences of snapshots in bfloat16, half the memory of f32; the newest snapshot stays as it is."""
     control: str = "none"
     snapshots: int = 5
     spacing: int = 10
@@ -59,6 +59,7 @@ class Options:
     ema_decay: float = 0.99
     seed: int = 0
     held_out_cost: float = 1 / 3
+    bf16_snapshots: bool = False
 
     def check(self):
         def require(good, what, expected):
@@ -109,6 +110,177 @@ def _number(loss):
     return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
 
 
+def _copy_all(to, values):
+    if to:
+        torch._foreach_copy_(to, values)
+
+
+def _tensors(value):
+    """Those in nested dictionaries, lists and tuples, in order."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(inner)
+
+
+def _copied(value, old):
+    """A deep copy whose tensors are those of the earlier copy `old` where they fit: no allocation, few launches."""
+    pool, pairs = _tensors(old), []
+
+    def copy_of(v):
+        if isinstance(v, dict):
+            return {k: copy_of(inner) for k, inner in v.items()}
+        if isinstance(v, (list, tuple)):
+            return type(v)(copy_of(inner) for inner in v)
+        if not isinstance(v, torch.Tensor):
+            return copy.deepcopy(v)
+        kept = next(pool, None)
+        if kept is None or (kept.shape, kept.dtype, kept.device) != (v.shape, v.dtype, v.device):
+            return v.detach().clone()
+        pairs.append((kept, v.detach()))
+        return kept
+
+    made = copy_of(value)
+    for kind in {(k.dtype, k.device) for k, _ in pairs}:
+        alike = [pair for pair in pairs if (pair[0].dtype, pair[0].device) == kind]
+        _copy_all([k for k, _ in alike], [v for _, v in alike])
+    return made
+
+
+class _FlatPath:
+    """Snapshots of tensors of one type and device: the newest, and the differences of neighbours. Flat buffers in rows of
+    CHUNK elements, none of which holds two tensors, so that a snapshot, a Gram matrix and a move are few launches each."""
+    CHUNK = 8192
+
+    def __init__(self, tensors, most, narrow):
+        self.tensors, first = tensors, tensors[0]
+        self.rows = [-(-max(t.numel(), 1) // self.CHUNK) for t in tensors]
+        self.begins = [0, *np.cumsum(self.rows)[:-1].tolist()]
+        shape = (sum(self.rows), self.CHUNK)
+        self.newest = torch.zeros(shape, dtype=first.dtype, device=first.device)
+        self.ring = torch.zeros((most - 1, *shape), dtype=torch.bfloat16 if narrow else first.dtype, device=first.device)
+        self.sums = torch.float64 if first.dtype == torch.float64 else torch.float32
+
+    def views(self, flat):
+        return [flat[b:b + r].view(-1)[:t.numel()].view(t.shape) for b, r, t in zip(self.begins, self.rows, self.tensors)]
+
+    def push(self, row):
+        """row: of the ring, that takes the difference; None: there is no earlier snapshot."""
+        before = None if row is None else self.newest.clone()
+        _copy_all(self.views(self.newest), [t.detach() for t in self.tensors])
+        if row is not None:
+            torch.sub(self.newest, before, out=self.ring[row])
+
+    def grams(self, count):
+        """Of the first `count` rows of the ring: (tensors, count, count)."""
+        d = self.ring[:count].transpose(0, 1)
+        if d.dtype == torch.bfloat16 and d.device.type == "cuda" and "dtype" in torch.ops.aten.bmm.overloads():
+            products = torch.bmm(d, d.transpose(1, 2), out_dtype=torch.float32)
+        else:
+            d = d.to(self.sums)
+            products = torch.bmm(d, d.transpose(1, 2))
+        return np.add.reduceat(products.cpu().numpy().astype(float), self.begins, axis=0)
+
+    def combined(self, factors):
+        """Sum over the ring's rows of factors (tensors, rows) times differences."""
+        a = torch.from_numpy(np.repeat(np.asarray(factors), self.rows, axis=0)).to(self.sums).to(self.newest.device)
+        total = self.ring[0] * a[:, :1]
+        for j in range(1, a.shape[1]):
+            total += self.ring[j] * a[:, j:j + 1]
+        return total
+
+    def signs(self, lengths, seed):
+        """lengths (tensors) with a random sign for each element."""
+        generator = torch.Generator(self.newest.device).manual_seed(seed)
+        draws = torch.randint(0, 2, self.newest.shape, generator=generator, device=self.newest.device, dtype=torch.int8)
+        sizes = torch.from_numpy(np.repeat(np.asarray(lengths), self.rows)[:, None]).to(self.sums).to(self.newest.device)
+        return (draws * 2 - 1) * sizes
+
+
+class _Path:
+    """The last snapshots of parameters. Differences count from the newest; they stand in a ring of each _FlatPath."""
+
+    def __init__(self, parameters, most, narrow):
+        self.most, self.count, self.head = most, 0, 0
+        self.shapes = [tuple(p.shape) for p in parameters]
+        kinds = {}
+        for k, p in enumerate(parameters):
+            kinds.setdefault((p.dtype, p.device), []).append(k)
+        self.members = list(kinds.values())
+        self.parts = [_FlatPath([parameters[k] for k in ks], most, narrow) for ks in self.members]
+
+    def clear(self):
+        self.count = 0
+
+    def push(self):
+        """The parameters become the newest snapshot."""
+        row = None
+        if self.count:
+            row = self.head = 0 if self.count == 1 else (self.head + 1) % (self.most - 1)
+        for part in self.parts:
+            part.push(row)
+        self.count = min(self.count + 1, self.most)
+
+    def _order(self):
+        """Rows of the ring, the newest difference first."""
+        return [(self.head - j) % max(self.most - 1, 1) for j in range(self.count - 1)]
+
+    def _of_tensors(self, of_parts):
+        found = [None] * len(self.shapes)
+        for ks, values in zip(self.members, of_parts):
+            for k, value in zip(ks, values):
+                found[k] = value
+        return found
+
+    def grams(self):
+        order = self._order()
+        return self._of_tensors(part.grams(len(order))[:, order][:, :, order] for part in self.parts)
+
+    def _put(self, part, moved):
+        _copy_all([t.detach() for t in part.tensors], part.views(moved))
+
+    def restore_newest(self):
+        for part in self.parts:
+            self._put(part, part.newest)
+
+    def move(self, factors):
+        """Parameters = the newest snapshot + factors (tensors, differences) times differences."""
+        back = np.argsort(self._order())
+        for ks, part in zip(self.members, self.parts):
+            self._put(part, part.newest + part.combined([factors[k][back] for k in ks]))
+
+    def scatter(self, lengths, seed):
+        for ks, part in zip(self.members, self.parts):
+            self._put(part, part.newest + part.signs([lengths[k] for k in ks], seed))
+
+    def average(self):
+        """The mean of the snapshots, tensor by tensor."""
+        order, n = self._order(), self.count
+        made = []
+        for part in self.parts:
+            mean = part.newest
+            for j, row in enumerate(order):
+                mean = mean - part.ring[row] * ((n - 1 - j) / n)
+            made.append(part.views(mean))
+        return self._of_tensors(made)
+
+    def state(self):
+        return {"shapes": self.shapes, "count": self.count, "head": self.head,
+                "newest": [p.newest.clone() for p in self.parts], "ring": [p.ring.clone() for p in self.parts]}
+
+    def restore(self, state):
+        if [tuple(s) for s in state["shapes"]] != self.shapes:
+            raise InputError("a state of other parameters", "lockstep.forecast.torch", f"shapes {self.shapes}")
+        self.count, self.head = state["count"], state["head"]
+        for part, newest, ring in zip(self.parts, state["newest"], state["ring"]):
+            part.newest.copy_(newest)
+            part.ring.copy_(ring)
+
+
+_PARTS = (_core.Bandit, _core.Monitor, _core.Corrector, _Path)
+
+
 class PredictiveTrainer:
     """model: a torch.nn.Module, or an iterable of parameters. optimizer: any torch.optim.Optimizer over them.
     held_out: a function without arguments that gives the mean loss (a number or a scalar tensor) of the same examples
@@ -131,11 +303,15 @@ class PredictiveTrainer:
         self.totals, self.phase = Totals(), "warm-up"
         self._bandit = _core.Bandit(len(self.options.horizons) + 1, FEATURES, self.options.exploration)
         self._monitor, self._corrector = _core.Monitor(), _core.Corrector(FEATURES, self.options.doubt)
-        self._snapshots, self._fits, self._grams, self._average = [], [], [], None  # snapshots: newest first
+        self._fits, self._grams, self._average, self._anchor = [], [], None, None
+        self._path = None
+        if self._jumps or self.options.control == "lawa":
+            self._path = _Path(self.parameters, self.options.snapshots, self.options.bf16_snapshots)
         self._pending = None
         self._since = self._left = self._quiet = self._rollbacks_in_a_row = 0
         self._held_loss, self._held_step, self._slope, self._last_reward = 0.0, -1, 0.0, 0.0
-        self._anchor = self._state_now() if self._jumps else None
+        if self._jumps:
+            self._keep_anchor()
 
     @property
     def _jumps(self):
@@ -191,20 +367,16 @@ class PredictiveTrainer:
     def _snapshot(self, verdict):
         self._since = 0
         if verdict == CALM:
-            self._anchor = self._state_now()
+            self._keep_anchor()
         if self.phase == "warm-up":
             return
-        self._push()
+        self._path.push()
         if self._held_step < 0:
             self._held_loss, self._held_step = self._held(), self.totals.steps
-        if len(self._snapshots) == self.options.snapshots and self._quiet == 0 and verdict == CALM:
+        if self._path.count == self.options.snapshots and self._quiet == 0 and verdict == CALM:
             self.phase = "predict"
             self._decide()
             self.phase = "full" if self._pending is None else "correct"
-
-    def _push(self):
-        self._snapshots.insert(0, [p.detach().clone() for p in self.parameters])
-        del self._snapshots[self.options.snapshots:]
 
     def _held(self):
         """The held-out loss; leaves generators and buffers (running statistics) as they were."""
@@ -220,17 +392,8 @@ class PredictiveTrainer:
 
     # ── jumps ──
 
-    def _differences(self, k):
-        return [(a[k] - b[k]).reshape(-1) for a, b in zip(self._snapshots, self._snapshots[1:])]
-
     def _fit(self):
-        grams = []
-        for k, p in enumerate(self.parameters):
-            # Products in f64 where that is cheap: the fit solves with them.
-            kind = torch.float64 if p.numel() <= 1 << 20 and p.device.type != "mps" else torch.float32
-            d = torch.stack(self._differences(k)).to(kind)
-            grams.append((d @ d.T).to(torch.float32 if p.device.type == "mps" else torch.float64).to("cpu"))
-        self._grams = [g.double().numpy() for g in grams]
+        self._grams = self._path.grams()
         self._fits = []
         energy = older = both = explained = 0.0
         for gram in self._grams:
@@ -244,22 +407,17 @@ class PredictiveTrainer:
         cosine = both / math.sqrt(energy * older) if energy > 0 and older > 0 else 0.0
         return explained / energy if energy > 0 else 0.0, cosine
 
-    def _move(self, start, intervals):
-        """Parameters = start moved by the fits, or at random as far."""
-        random = None
-        if self.options.control == "random":
-            random = torch.Generator().manual_seed((self.options.seed << 32) + self.totals.steps)
-        for k, p in enumerate(self.parameters):
-            a = np.array(_core.extrapolate(self._fits[k], len(self._grams[k]), intervals))
-            if self.options.control == "zero":
-                p.copy_(start[k])
-            elif random is not None:
-                length = math.sqrt(max(a @ self._grams[k] @ a, 0.0) / max(p.numel(), 1))
-                signs = torch.randint(0, 2, p.shape, generator=random).to(p) * 2 - 1
-                p.copy_(start[k] + length * signs)
-            else:
-                delta = sum(float(c) * d for c, d in zip(a, self._differences(k)))
-                p.copy_(start[k] + delta.reshape(p.shape))
+    def _move(self, intervals):
+        """Parameters = the newest snapshot moved by the fits, or at random as far."""
+        factors = [np.array(_core.extrapolate(c, len(g), intervals)) for c, g in zip(self._fits, self._grams)]
+        if self.options.control == "zero":
+            self._path.restore_newest()
+        elif self.options.control == "random":
+            lengths = [math.sqrt(max(a @ g @ a, 0.0) / max(p.numel(), 1))
+                       for a, g, p in zip(factors, self._grams, self.parameters)]
+            self._path.scatter(lengths, (self.options.seed << 32) + self.totals.steps)
+        else:
+            self._path.move(factors)
 
     def _gain(self, before, after, slope, horizon):
         fallen = before * math.log(before / after) if before > 0 and after > 0 else before - after
@@ -276,11 +434,10 @@ class PredictiveTrainer:
         if arm == 0:
             return
         horizon, spent = float(o.horizons[arm - 1]), totals.overhead_steps
-        start = [p.detach().clone() for p in self.parameters]
         before = self._held()
         best, tau = before, 0.0
         for candidate in ((1.0,) if o.control == "zero" else TAUS):
-            self._move(start, candidate * horizon / o.spacing)
+            self._move(candidate * horizon / o.spacing)
             loss = self._held()
             if math.isfinite(loss) and (o.control == "zero" or loss < best or not math.isfinite(best)):
                 best, tau = loss, candidate
@@ -294,15 +451,15 @@ class PredictiveTrainer:
         totals.jumps += 1
         cost = totals.overhead_steps - spent
         if not kept:
-            self._put(start)
+            self._path.restore_newest()
             self._last_reward = -cost / o.spacing
             self._bandit.learn(arm, x, self._last_reward)
             self._held_loss, self._held_step = before, totals.steps
             return
-        self._move(start, tau * horizon / o.spacing)
+        self._move(tau * horizon / o.spacing)
         totals.accepted += 1
         self._change_moments()
-        self._snapshots = []
+        self._path.clear()
         self._pending = _Pending(arm, horizon, before, self._slope, cost + o.held_out_cost, uncorrected, predicted,
                                  [float(v) for v in x])
         self._left = o.correct
@@ -334,9 +491,9 @@ class PredictiveTrainer:
             for p, value in zip(self.parameters, values):
                 p.copy_(value)
 
-    def _state_now(self):
-        return ([p.detach().clone() for p in self.parameters], [b.clone() for b in self.buffers],
-                copy.deepcopy(self.optimizer.state_dict()))
+    def _keep_anchor(self):
+        with torch.no_grad():
+            self._anchor = _copied((self.parameters, self.buffers, self.optimizer.state_dict()), self._anchor)
 
     def _roll_back(self):
         self._rollbacks_in_a_row += 1
@@ -354,7 +511,7 @@ class PredictiveTrainer:
         if self._pending is not None:
             self._bandit.learn(self._pending.arm, np.array(self._pending.features), -MOST_REWARD)
             self._last_reward, self._pending = -MOST_REWARD, None
-        self._snapshots = []
+        self._path.clear()
         self._monitor.begin_anew()
         self.phase = "warm-up" if self.phase == "warm-up" else "full"
         self._since, self._quiet, self._held_step = 0, QUIET_SPACINGS * self.options.spacing, -1
@@ -385,8 +542,8 @@ class PredictiveTrainer:
                     a.lerp_(p, 1 - o.ema_decay)
         elif o.control == "lawa":
             self._since += 1
-            if not self._snapshots or self._since >= o.spacing:
-                self._push()
+            if not self._path.count or self._since >= o.spacing:
+                self._path.push()
                 self._since = 0
 
     def evaluating(self):
@@ -398,7 +555,7 @@ class PredictiveTrainer:
         kept = {k: v for k, v in self.__dict__.items()
                 if k not in ("optimizer", "held_out", "parameters", "buffers", "options")}
         state = copy.deepcopy({k: asdict(v) if isinstance(v, (Totals, _Pending)) else
-                               v.state() if isinstance(v, _DECIDERS) else v for k, v in kept.items()})
+                               v.state() if isinstance(v, _PARTS) else v for k, v in kept.items()})
         state["options"] = asdict(self.options)
         return state
 
@@ -409,16 +566,15 @@ class PredictiveTrainer:
             if now.get(name) != value and list(np.atleast_1d(now.get(name))) != list(np.atleast_1d(value)):
                 raise InputError(f"a state of {name} {value}", "lockstep.forecast.torch", f"{now.get(name)}")
         shapes = [tuple(p.shape) for p in self.parameters]
-        for tensors in [*state["_snapshots"], *([state["_anchor"][0]] if state["_anchor"] else [])]:
-            if [tuple(t.shape) for t in tensors] != shapes:
-                raise InputError("a state of other parameters", "lockstep.forecast.torch", f"shapes {shapes}")
+        if state["_anchor"] and [tuple(t.shape) for t in state["_anchor"][0]] != shapes:
+            raise InputError("a state of other parameters", "lockstep.forecast.torch", f"shapes {shapes}")
         for name, value in copy.deepcopy({k: v for k, v in state.items() if k != "options"}).items():
             target = getattr(self, name)
             if name == "_pending":
                 self._pending = None if value is None else _Pending(**value)
             elif isinstance(target, Totals):
                 self.totals = Totals(**value)
-            elif isinstance(target, _DECIDERS):
+            elif isinstance(target, _PARTS):
                 target.restore(value)
             else:
                 setattr(self, name, value)
@@ -431,8 +587,8 @@ class _Evaluating:
     def __enter__(self):
         t = self.trainer
         average = t._average
-        if t.options.control == "lawa" and t._snapshots:
-            average = [sum(s[k] for s in t._snapshots) / len(t._snapshots) for k in range(len(t.parameters))]
+        if t.options.control == "lawa" and t._path.count:
+            average = t._path.average()
         if average is not None:
             self.kept = [p.detach().clone() for p in t.parameters]
             t._put(average)
