@@ -223,8 +223,18 @@ class Problem {
 // ── minimisation ──
 
 enum class Method : uint8_t { lm, gn, dogleg, lbfgs, newton, sgd, adam, adamw };
-/// `dense_schur` eliminates the blocks of one set on the host and factorises the rest as a dense matrix.
-enum class Linear : uint8_t { automatic, dense_cholesky, dense_qr, cholesky, pcg, schur_pcg, dense_schur };
+/// `dense_schur` eliminates the blocks of one set on the host and factorises the rest as a dense matrix; `cholesky` is
+/// sparse, on the host, and `device_cholesky` on the device.
+enum class Linear : uint8_t {
+  automatic,
+  dense_cholesky,
+  dense_qr,
+  cholesky,
+  pcg,
+  schur_pcg,
+  dense_schur,
+  device_cholesky
+};
 /// mixed: derivatives and linear algebra in f32, residual, cost and gradient in f64.
 enum class Precision : uint8_t { f64, f32, mixed };
 enum class Termination : uint8_t {

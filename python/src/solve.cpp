@@ -74,7 +74,7 @@ void take_options(Keywords& k, Options& o) {
             Method::adamw})
       .choose("linear", o.linear,
               {Linear::automatic, Linear::dense_cholesky, Linear::dense_qr, Linear::cholesky, Linear::pcg,
-               Linear::schur_pcg, Linear::dense_schur})
+               Linear::schur_pcg, Linear::dense_schur, Linear::device_cholesky})
       .choose("precision", o.precision, {Precision::f64, Precision::f32, Precision::mixed})
       .choose("backend", o.backend,
               {{"gpu", Backend::gpu}, {"cpu", Backend::cpu}, {"automatic", Backend::automatic}})

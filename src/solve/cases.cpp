@@ -9,6 +9,7 @@
 #include "solve/case_problems.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/kind_cases.hpp"
+#include "solve/linear/fronts/front_cases.hpp"
 #include "solve/linear/linear_solver.hpp"
 #include "solve/minimize/evaluator_objective.hpp"
 #include "solve/reference.hpp"
@@ -359,6 +360,7 @@ std::vector<CaseForm> graph_cases() {
 void add_solve_cases(CaseRegistry& registry) {
   for (const auto& forms : {sphere_cases(), bundle_cases(), graph_cases()})
     for (const CaseForm& form : forms) registry.add(make_case(form));
+  solve::add_front_cases(registry);
   solve::add_kind_cases(registry);
 }
 

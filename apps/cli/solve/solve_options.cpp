@@ -32,7 +32,8 @@ const Choices<solve::Linear>& linears() {
                                  {"cholesky", L::cholesky},
                                  {"pcg", L::pcg},
                                  {"schur-pcg", L::schur_pcg},
-                                 {"dense-schur", L::dense_schur}};
+                                 {"dense-schur", L::dense_schur},
+                                 {"device-cholesky", L::device_cholesky}};
   return all;
 }
 const Choices<solve::Precision>& precisions() {

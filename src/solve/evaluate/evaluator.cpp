@@ -410,9 +410,7 @@ std::vector<double> host_jacobian(const Device& device, const BatchState& batch)
   std::vector<double> jacobian(size_t(n) * size_t(rows) * size_t(columns));
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < columns; ++c) {
-      const int a = std::min(r, c), b = std::max(r, c);
-      const TermDerivatives::Entry e =
-          term.energy() ? TermDerivatives::Entry{a * columns - a * (a - 1) / 2 + b - a, 1} : term.entry(r, c);
+      const TermDerivatives::Entry e = term.matrix_place(r, c);
       for (int64_t i = 0; i < n; ++i)
         jacobian[size_t((i * rows + r) * columns + c)] =
             e.stored < 0 ? e.factor : e.factor * stored[size_t(e.stored * n + i)];
@@ -451,9 +449,9 @@ std::vector<double> Evaluator::State::host_residuals(const BatchState& batch) co
   return residuals;
 }
 
-std::vector<HostBatch> Evaluator::host_batches() const {
+std::vector<HostBatch> Evaluator::host_batches(bool numbers) const {
   State& s = *state_;
-  s.ensure_jacobian();
+  if (numbers) s.ensure_jacobian();
   std::vector<HostBatch> result;
   for (const BatchState& batch : s.batches) {
     const TermDerivatives& term = *batch.term;
@@ -470,8 +468,10 @@ std::vector<HostBatch> Evaluator::host_batches() const {
         }
     }
     h.columns = batch.columns;
-    h.jacobian = host_jacobian(s.device, batch);
-    h.residuals = s.host_residuals(batch);
+    if (numbers) {
+      h.jacobian = host_jacobian(s.device, batch);
+      h.residuals = s.host_residuals(batch);
+    }
     result.push_back(std::move(h));
   }
   return result;

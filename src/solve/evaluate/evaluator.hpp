@@ -80,8 +80,8 @@ class Evaluator {
   /// Waits for the kernels that are compiled ahead.
   void wait_for_kernels();
 
-  /// Copies of the linearised batches in f64, for direct solvers.
-  std::vector<HostBatch> host_batches() const;
+  /// Copies of the linearised batches in f64, for direct solvers; without `numbers`, their structure alone.
+  std::vector<HostBatch> host_batches(bool numbers = true) const;
 
   struct State;
   State& internals() const { return *state_; }

@@ -49,6 +49,9 @@ class LinearSolver {
 std::unique_ptr<LinearSolver> make_host_solver(Linear kind);
 /// Conjugate gradients on the device, preconditioned by the inverse diagonal blocks.
 std::unique_ptr<LinearSolver> make_pcg_solver(int max_iterations);
+/// Sparse Cholesky factorisation on the device. Throws InputError at the first prepare() where its memory does not
+/// suffice.
+std::unique_ptr<LinearSolver> make_device_cholesky();
 /// Implicit Schur complement: eliminates the block set that no term has in two slots and that has most
 /// blocks; conjugate gradients on the rest with the Schur complement's diagonal blocks. Throws InputError
 /// where no set can be eliminated.

@@ -17,6 +17,16 @@ class NormalEquations {
   NormalEquations() = default;
   explicit NormalEquations(std::span<const HostBatch> batches);
 
+  /// What an entry sums: of an instance, the products of two slots' columns.
+  struct Source {
+    int32_t batch, row_slot, column_slot;
+    int64_t instance;
+  };
+  std::span<const Source> sources(size_t entry) const {
+    return std::span(sources_).subspan(size_t(first_source_[entry]),
+                                       size_t(first_source_[entry + 1] - first_source_[entry]));
+  }
+
   int64_t unknowns() const { return pattern_.unknowns(); }
   /// Lower triangle; the values of assemble() follow its entries.
   const BlockPattern& pattern() const { return pattern_; }
@@ -33,10 +43,6 @@ class NormalEquations {
   void scatter(std::span<const double> unknowns, std::span<double> tangent) const;
 
  private:
-  struct Source {
-    int32_t batch, row_slot, column_slot;
-    int64_t instance;
-  };
   BlockPattern pattern_;
   std::vector<int64_t> columns_, offsets_;
   std::vector<int64_t> first_source_;  // by entry; the last element counts all

@@ -7,19 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace lockstep::solve {
+#include "solve/linear/front_tree.hpp"
 
-/// Lower triangle by blocks. Block entry e stands at block row `rows[e]` >= block column `columns[e]`, each
-/// pair at most once, every diagonal one there; its numbers, column-major, follow those of entry e - 1.
-struct BlockPattern {
-  std::vector<int64_t> first;          // first unknown of each block; the last element counts all
-  std::vector<int32_t> rows, columns;  // of the entries
-  int64_t blocks() const { return int64_t(first.size()) - 1; }
-  int64_t unknowns() const { return first.back(); }
-  int64_t width(int64_t block) const { return first[size_t(block + 1)] - first[size_t(block)]; }
-  /// First number of each entry; the last element counts all.
-  std::vector<int64_t> offsets() const;
-};
+namespace lockstep::solve {
 
 class SparseCholesky {
  public:

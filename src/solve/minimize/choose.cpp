@@ -78,6 +78,7 @@ std::unique_ptr<LinearSolver> make_linear_solver(const Run& run) {
   switch (run.linear()) {
     case Linear::pcg: solver = make_pcg_solver(run.options().max_linear_iterations); break;
     case Linear::schur_pcg: solver = make_schur_solver(run.options().max_linear_iterations); break;
+    case Linear::device_cholesky: solver = make_device_cholesky(); break;
     default: solver = make_holding_solver(run.linear());
   }
   if (run.options().damping == Damping::identity) solver->set_damping({1, 1});

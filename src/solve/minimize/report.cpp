@@ -29,6 +29,7 @@ std::string_view name(Linear linear) {
     case Linear::pcg: return "pcg";
     case Linear::schur_pcg: return "schur-pcg";
     case Linear::dense_schur: return "dense-schur";
+    case Linear::device_cholesky: return "device-cholesky";
   }
   return "";
 }

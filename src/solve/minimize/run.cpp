@@ -83,7 +83,8 @@ unsigned Run::uses() const {
     case Method::gn:
     case Method::dogleg:
     case Method::newton:
-      return kUseLinearize | kUseProduct | (iterative(linear_) ? 0u : unsigned(kUseHost)) |
+      return kUseLinearize | kUseProduct |
+             (iterative(linear_) || linear_ == Linear::device_cholesky ? 0u : unsigned(kUseHost)) |
              (iterative(linear_) || options_.method == Method::dogleg ? unsigned(kUseDiagonal) : 0u);
     default: return kUseGradient;
   }

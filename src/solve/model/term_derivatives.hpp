@@ -102,6 +102,11 @@ class TermDerivatives {
   /// entries of H as expressions would be too many operations, else empty.
   const std::vector<Value>& hessian_product() const { return hessian_product_; }
   const Entry& entry(int row, int column) const { return entries_[size_t(row * columns_ + column)]; }
+  /// The same of H where the term is an energy.
+  Entry matrix_place(int row, int column) const {
+    const int a = std::min(row, column), b = std::max(row, column);
+    return energy() ? Entry{a * columns_ - a * (a - 1) / 2 + b - a, 1} : entry(row, column);
+  }
   /// Blocks of J^T J on the diagonal, by diagonal_rows(); not for energies.
   const std::vector<Value>& diagonal() const { return diagonal_; }
 

@@ -1,0 +1,62 @@
+// The structure of a sparse Cholesky factorisation by blocks: order, supernodes, fronts along the elimination tree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::solve {
+
+/// Lower triangle by blocks. Block entry e stands at block row `rows[e]` >= block column `columns[e]`, each
+/// pair at most once, every diagonal one there; its numbers, column-major, follow those of entry e - 1.
+struct BlockPattern {
+  std::vector<int64_t> first;          // first unknown of each block; the last element counts all
+  std::vector<int32_t> rows, columns;  // of the entries
+  int64_t blocks() const { return int64_t(first.size()) - 1; }
+  int64_t unknowns() const { return first.back(); }
+  int64_t width(int64_t block) const { return first[size_t(block + 1)] - first[size_t(block)]; }
+  /// First number of each entry; the last element counts all.
+  std::vector<int64_t> offsets() const;
+};
+
+/// One supernode: pivot blocks that are next to each other in the order and share their rows.
+struct Front {
+  int64_t first = 0, last = 0;   // pivot blocks [first, last)
+  std::vector<int32_t> rows;     // blocks below the pivots, ascending
+  int64_t pivots = 0, size = 0;  // unknowns: of the pivots, and with the rows
+  int64_t parent = -1;
+  std::vector<int64_t> in_parent;  // where each row block begins in the parent's front
+  std::vector<int64_t> children;   // ascending
+  int64_t panel = 0;               // first number of its part of the factor
+  double flops = 0, subtree = 0;
+  int64_t subtree_first = 0;  // first front of its subtree
+};
+
+/// A block of the matrix in its front.
+struct PlacedBlock {
+  int64_t values, row, column;  // offset of its numbers; place in the front
+  int32_t height, width;        // of the stored block
+  bool transposed;
+};
+
+/// What the pattern alone decides.
+struct FrontTree {
+  explicit FrontTree(const BlockPattern& pattern);
+
+  BlockPattern pattern;
+  std::vector<int32_t> old_of;  // block of the pattern by place in the order
+  std::vector<int64_t> begins;  // first unknown by place in the order; the last element counts all
+  std::vector<Front> fronts;    // children stand before their parents
+  std::vector<std::vector<PlacedBlock>> placed;
+  std::vector<std::vector<int64_t>> diagonal;  // for each front, unknown of the pattern by pivot
+  int64_t panels = 0;                          // numbers in the pivot columns of all fronts
+
+  int64_t width(int64_t place) const { return begins[size_t(place + 1)] - begins[size_t(place)]; }
+
+ private:
+  void amalgamate(const std::vector<std::vector<int32_t>>& below);
+  void connect();
+  void place();
+};
+
+}  // namespace lockstep::solve
