@@ -9,6 +9,7 @@
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/primitives.hpp"
 #include "optimize/kernel_cache.hpp"
+#include "optimize/vector_launch.hpp"
 
 namespace lockstep::optimize {
 namespace {
@@ -18,19 +19,6 @@ constexpr double kTiny = 1e-8;
 template <class T>
 std::string vector_kernel_name(const char* operation) {
   return std::string("optimize.") + operation + "." + std::string(name(lockstep::detail::kType<T>));
-}
-
-template <class F>
-void by_storage(const Buffer& x, F work) {
-  if (x.storage() == Storage::f64)
-    work(double{});
-  else
-    work(float{});
-}
-
-template <class T, class... A>
-void launch_over(const Device& device, const Kernel& kernel, const Buffer& extent, const A&... arguments) {
-  if (extent.elements() > 0) device.launch(kernel, {extent.elements()}, arguments...);
 }
 
 /// numbers = value, |step|^2, largest and least gradient component, |point|^2, in the value's type.
@@ -106,7 +94,7 @@ void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const
           velocity[at] = next;
           move[at] = -(rate_ * next);
         });
-    launch_over<T>(device, k, g, g, v, step, double(T(momentum)), double(T(rate)));
+    launch_over(device, k, g, g, v, step, double(T(momentum)), double(T(rate)));
   });
 }
 
@@ -128,8 +116,8 @@ void adam_step(const Device& device, const Buffer& g, const Buffer& m, const Buf
           move[at] = moved;
           point[at] = point[at] + moved;
         });
-    launch_over<T>(device, k, g, g, m, v, x, step, double(T(rate)), double(T(c1)), double(T(c2)),
-                   double(T(decay)));
+    launch_over(device, k, g, g, m, v, x, step, double(T(rate)), double(T(c1)), double(T(c2)),
+                double(T(decay)));
   });
 }
 

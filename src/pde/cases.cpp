@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include "lockstep/verify.hpp"
-#include "pde/kernels/fused.hpp"
+#include "pde/fused/fused.hpp"
+#include "pde/fused/levels.hpp"
+#include "pde/halves/half_sweep.hpp"
 #include "pde/kernels/kernels.hpp"
-#include "pde/kernels/levels.hpp"
-#include "pde/kernels/stream.hpp"
 #include "pde/kernels/value.hpp"
 #include "pde/reference.hpp"
 #include "verify/inputs.hpp"
@@ -31,7 +31,7 @@ struct CaseForm {
   int sweep_levels = 0;  // residual levels that one sweep of it takes
   std::vector<std::string> small{"5x4x6", "33x7x12", "9x8x65"}, bench;  // z x y x x
   FusedShape shape{16, 8, 1, 8, 1, 4};  // of the kernel to show: one that every device holds
-  StreamShape stream{16, 4, 1, 8, 1, 1};
+  HalfShape half{16, 4, 1, 8, 1, 1};
 };
 
 Mesh case_mesh(const CaseForm& form, const std::string& size) {
@@ -237,9 +237,9 @@ Case make_case(const CaseForm& form) {
     }
     if (form.path == Path::fused) return list;
     if (form.path == Path::two_sweep) {
-      for (StreamStage stage : {StreamStage::residual, StreamStage::adjoint})
-        list.push_back(stream_kernel(d, {kernel.storage, form.mask && stage == StreamStage::residual}, stage,
-                                     outputs, form.stream));
+      for (SweepHalf half : {SweepHalf::residual, SweepHalf::adjoint})
+        list.push_back(half_kernel(d, {kernel.storage, form.mask && half == SweepHalf::residual}, half,
+                                   outputs, form.half));
       return list;
     }
     list.push_back(residual_kernel(d, kernel, ResidualKind::cotangent));
@@ -338,7 +338,7 @@ void add_two_sweep_cases(const Add& add) {
        .path = Path::two_sweep,
        .small = {"19x37x72"},
        .bench = {"256x256x256", "512x512x512"},
-       .stream = {32, 16, 1, 64, 4, 1}});
+       .half = {32, 16, 1, 64, 4, 1}});
 }
 
 void add_trajectory_cases(const Add& add) {

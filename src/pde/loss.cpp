@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "lockstep/error.hpp"
-#include "pde/kernels/fused.hpp"
+#include "pde/fused/fused.hpp"
 #include "pde/kernels/two_kernels.hpp"
 #include "pde/language/checked.hpp"
 

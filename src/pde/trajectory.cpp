@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pde/kernels/levels.hpp"
+#include "pde/fused/levels.hpp"
 #include "pde/language/checked.hpp"
 
 namespace lockstep::pde {

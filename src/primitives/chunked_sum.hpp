@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/device.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 #include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::primitives {
@@ -26,6 +27,13 @@ template <class T>
 Val<T> strided_sum(const Group<1>& g, const Grid<T, 1>& x) {
   return strided_sum<T>(g.lane(), Val<i32>(0), x.size(0),
                         [&](const Val<T>& sum, const Val<i32>& at) { return sum + x[at]; });
+}
+/// The same of a type known when the kernel is traced.
+template <class Add>
+AnyVal strided_sum(Type type, const Val<i32>& lane, const Val<i32>& begin, const Val<i32>& end, Add add) {
+  AnyVar sum = AnyVal::number(type, 0);
+  for_(begin + lane, end, kSumLanes, [&](Val<i32> at) { sum = add(AnyVal(sum), at); });
+  return group_sum(sum);
 }
 /// The same of the chunk of kSumChunk elements that the group's number says.
 template <class T, class Add>

@@ -11,6 +11,24 @@
 
 namespace lockstep::solve::reference {
 
+/// The residuals of a batch's instances, to be evaluated: leaves, then the numbers of the expression.
+struct Traced {
+  autodiff::Tape graph;
+  int numbers;  // of the expression, without those of the loss
+  std::vector<Value> outputs;
+
+  explicit Traced(const ExpressionKey& t) : numbers(t.constants - t.loss_constants) {
+    std::vector<Value> leaves, constants;
+    for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
+    for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
+    outputs = t.residuals(graph, leaves, constants);
+  }
+  template <class T>
+  std::vector<T> at(const std::vector<T>& point) const {
+    return autodiff::evaluate<T>(std::span<const Value>(outputs), std::span<const T>(point));
+  }
+};
+
 /// All residuals, instance after instance of each batch, without loss; an energy is one number.
 template <class T>
 std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
@@ -18,12 +36,7 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
   std::vector<T> result;
   for (const Batch& batch : state.batches) {
     const ExpressionKey& t = *batch.expression;
-    autodiff::Tape graph;
-    std::vector<Value> leaves, constants;
-    for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
-    const int numbers = t.constants - t.loss_constants;
-    for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
-    const std::vector<Value> outputs = t.residuals(graph, leaves, constants);
+    const Traced traced(t);
     for (const Segment& s : batch.segments)
       for (int64_t i = 0; i < s.count; ++i) {
         if (!s.counts(i)) continue;
@@ -37,10 +50,9 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
             at.push_back(x[size_t(set.first_ambient + (block - set.first_block) * set.ambient() + l.index)]);
           }
         }
-        for (int k = 0; k < numbers; ++k)
+        for (int k = 0; k < traced.numbers; ++k)
           at.push_back(T(s.constants[size_t((s.own_constants ? i : 0) * t.constants + k)]));
-        for (const T& r : autodiff::evaluate<T>(std::span<const Value>(outputs), std::span<const T>(at)))
-          result.push_back(r);
+        for (const T& r : traced.at(at)) result.push_back(r);
       }
   }
   return result;
@@ -162,84 +174,100 @@ struct Linearized {
   double cost = 0;
   std::vector<double> gradient, diagonal, product;
 };
-inline Linearized linearize(const Problem& problem, std::span<const double> x, std::span<const double> p) {
+
+/// An instance at a point: its blocks, its residuals, and derivatives of these by each coordinate of the blocks.
+struct Instance {
   using C = std::complex<double>;
-  constexpr double kStep = 1e-30;
+  static constexpr double kStep = 1e-30;
+  const ExpressionKey& t;
+  const Traced& traced;
+  const Segment& s;
+  int64_t i;
+  std::vector<std::vector<C>> blocks;
+  std::vector<int64_t> tangent;  // coordinate by column; -1 where fixed
+
+  Instance(const Problem::State& state, const Batch& batch, const Traced& of, const Segment& segment,
+           int64_t number, std::span<const double> x)
+      : t(*batch.expression), traced(of), s(segment), i(number) {
+    for (size_t k = 0; k < t.slots.size(); ++k) {
+      const int64_t block = s.blocks[size_t(i) * t.slots.size() + k];
+      const SetState& set = state.set_of(block);
+      const auto first = x.begin() + set.first_ambient + (block - set.first_block) * set.ambient();
+      blocks.emplace_back(first, first + set.ambient());
+      for (int c = 0; c < set.tangent(); ++c)
+        tangent.push_back(state.fixed[size_t(block)]
+                              ? -1
+                              : set.first_tangent + (block - set.first_block) * set.tangent() + c);
+    }
+  }
+  const double* constants() const { return &s.constants[size_t(s.own_constants ? i * t.constants : 0)]; }
+  /// Residuals with the block of a slot moved.
+  std::vector<C> residuals(size_t slot, const std::vector<C>& moved) const {
+    std::vector<C> at;
+    for (const ExpressionKey::Leaf& l : t.leaves)
+      at.push_back(l.slot < 0 ? C(s.data[size_t(i * t.data + l.index)])
+                              : (size_t(l.slot) == slot ? moved : blocks[size_t(l.slot)])[size_t(l.index)]);
+    for (int k = 0; k < traced.numbers; ++k) at.push_back(C(constants()[k]));
+    return traced.at(at);
+  }
+  /// rho(s) and rho'(s), the weight in both.
+  std::pair<double, double> rho(double squares) const {
+    if (!t.has_loss() && !t.weighted) return {squares, 1};
+    const Part part{&t,
+                    {constants() + traced.numbers, size_t(t.loss_constants)},
+                    t.weighted ? s.weights[size_t(i)] : 1.0,
+                    0};
+    const C both = part.rho(C(squares, kStep));
+    return {both.real(), both.imag() / kStep};
+  }
+  std::vector<std::vector<double>> columns() const {
+    std::vector<std::vector<double>> columns;
+    for (size_t k = 0; k < t.slots.size(); ++k) {
+      const TracedManifold& m = *t.slots[k];
+      for (int c = 0; c < m.manifold.tangent; ++c) {
+        std::vector<C> at = blocks[k];
+        at.resize(at.size() + size_t(m.manifold.tangent));
+        at[blocks[k].size() + size_t(c)] = {0, kStep};
+        const auto moved = autodiff::evaluate<C>(std::span<const Value>(m.plus), std::span<const C>(at));
+        columns.emplace_back();
+        for (const C& v : residuals(k, moved)) columns.back().push_back(v.imag() / kStep);
+      }
+    }
+    return columns;
+  }
+};
+
+inline void add_instance(const Instance& instance, std::span<const double> p, Linearized& sum) {
+  const std::vector<std::complex<double>> r = instance.residuals(0, instance.blocks[0]);
+  double squares = 0;
+  for (const auto& v : r) squares += v.real() * v.real();
+  const auto [rho, slope] = instance.rho(squares);
+  sum.cost += 0.5 * rho;
+  const std::vector<std::vector<double>> columns = instance.columns();
+  const std::vector<int64_t>& tangent = instance.tangent;
+  for (size_t row = 0; row < r.size(); ++row) {
+    double along = 0;
+    for (size_t c = 0; c < columns.size(); ++c)
+      if (tangent[c] >= 0) along += columns[c][row] * p[size_t(tangent[c])];
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (tangent[c] < 0) continue;
+      sum.gradient[size_t(tangent[c])] += slope * columns[c][row] * r[row].real();
+      sum.diagonal[size_t(tangent[c])] += slope * columns[c][row] * columns[c][row];
+      sum.product[size_t(tangent[c])] += slope * columns[c][row] * along;
+    }
+  }
+}
+
+inline Linearized linearize(const Problem& problem, std::span<const double> x, std::span<const double> p) {
   const Problem::State& state = problem.state();
   Linearized sum;
   for (std::vector<double>* v : {&sum.gradient, &sum.diagonal, &sum.product})
     v->assign(size_t(state.tangent), 0.0);
   for (const Batch& batch : state.batches) {
-    const ExpressionKey& t = *batch.expression;
-    autodiff::Tape graph;
-    std::vector<Value> leaves, constants;
-    for (size_t k = 0; k < t.leaves.size(); ++k) leaves.push_back(graph.variable("leaf"));
-    const int numbers = t.constants - t.loss_constants;
-    for (int k = 0; k < numbers; ++k) constants.push_back(graph.parameter("constant"));
-    const std::vector<Value> outputs = t.residuals(graph, leaves, constants);
+    const Traced traced(*batch.expression);
     for (const Segment& s : batch.segments)
-      for (int64_t i = 0; i < s.count; ++i) {
-        if (!s.counts(i)) continue;
-        const double* own_constants = &s.constants[size_t(s.own_constants ? i * t.constants : 0)];
-        std::vector<std::vector<C>> blocks;
-        std::vector<int64_t> tangent;  // coordinate by column; -1 where fixed
-        for (size_t k = 0; k < t.slots.size(); ++k) {
-          const int64_t block = s.blocks[size_t(i) * t.slots.size() + k];
-          const SetState& set = state.set_of(block);
-          const auto first = x.begin() + set.first_ambient + (block - set.first_block) * set.ambient();
-          blocks.emplace_back(first, first + set.ambient());
-          for (int c = 0; c < set.tangent(); ++c)
-            tangent.push_back(state.fixed[size_t(block)]
-                                  ? -1
-                                  : set.first_tangent + (block - set.first_block) * set.tangent() + c);
-        }
-        const auto evaluate = [&](size_t slot, const std::vector<C>& moved) {
-          std::vector<C> at;
-          for (const ExpressionKey::Leaf& l : t.leaves)
-            at.push_back(l.slot < 0
-                             ? C(s.data[size_t(i * t.data + l.index)])
-                             : (size_t(l.slot) == slot ? moved : blocks[size_t(l.slot)])[size_t(l.index)]);
-          for (int k = 0; k < numbers; ++k) at.push_back(C(own_constants[k]));
-          return autodiff::evaluate<C>(std::span<const Value>(outputs), std::span<const C>(at));
-        };
-        const std::vector<C> r = evaluate(0, blocks[0]);
-        double squares = 0;
-        for (const C& v : r) squares += v.real() * v.real();
-        double slope = 1, rho = squares;
-        if (t.has_loss() || t.weighted) {
-          const Part part{&t,
-                          {own_constants + numbers, size_t(t.loss_constants)},
-                          t.weighted ? s.weights[size_t(i)] : 1.0,
-                          0};
-          const C both = part.rho(C(squares, kStep));
-          rho = both.real(), slope = both.imag() / kStep;
-        }
-        sum.cost += 0.5 * rho;
-        std::vector<std::vector<double>> columns;
-        for (size_t k = 0; k < t.slots.size(); ++k) {
-          const TracedManifold& m = *t.slots[k];
-          for (int c = 0; c < m.manifold.tangent; ++c) {
-            std::vector<C> at = blocks[k];
-            at.resize(at.size() + size_t(m.manifold.tangent));
-            at[blocks[k].size() + size_t(c)] = {0, kStep};
-            const auto moved = autodiff::evaluate<C>(std::span<const Value>(m.plus), std::span<const C>(at));
-            std::vector<double> column;
-            for (const C& v : evaluate(k, moved)) column.push_back(v.imag() / kStep);
-            columns.push_back(std::move(column));
-          }
-        }
-        for (size_t row = 0; row < r.size(); ++row) {
-          double along = 0;
-          for (size_t c = 0; c < columns.size(); ++c)
-            if (tangent[c] >= 0) along += columns[c][row] * p[size_t(tangent[c])];
-          for (size_t c = 0; c < columns.size(); ++c) {
-            if (tangent[c] < 0) continue;
-            sum.gradient[size_t(tangent[c])] += slope * columns[c][row] * r[row].real();
-            sum.diagonal[size_t(tangent[c])] += slope * columns[c][row] * columns[c][row];
-            sum.product[size_t(tangent[c])] += slope * columns[c][row] * along;
-          }
-        }
-      }
+      for (int64_t i = 0; i < s.count; ++i)
+        if (s.counts(i)) add_instance(Instance(state, batch, traced, s, i, x), p, sum);
   }
   return sum;
 }

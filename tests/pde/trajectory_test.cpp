@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "pde/kernels/levels.hpp"
+#include "pde/fused/levels.hpp"
 #include "pde/problems.hpp"
 
 namespace lockstep::pde {

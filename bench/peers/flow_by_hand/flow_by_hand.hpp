@@ -3,7 +3,7 @@
 
 #include "lockstep/pde.hpp"
 #include "lockstep/verify.hpp"
-#include "pde/kernels/fused_layout.hpp"
+#include "pde/fused/fused_layout.hpp"
 
 namespace lockstep::pde {
 

@@ -4,7 +4,7 @@
 #include "flow_by_hand.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
-#include "pde/kernels/fused.hpp"
+#include "pde/fused/fused.hpp"
 #include "verify/inputs.hpp"
 
 namespace lockstep::pde {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "io/series/weather_checks.hpp"
+#include "io/text/separated_fields.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
@@ -17,20 +18,6 @@ std::string in_lower_case(std::string_view text) {
   std::transform(out.begin(), out.end(), out.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
-}
-
-std::vector<std::string_view> weather_fields(std::string_view line, char separator) {
-  std::vector<std::string_view> fields;
-  while (true) {
-    const size_t end = std::min(line.find(separator), line.size());
-    std::string_view field = line.substr(0, end);
-    const auto idle = [](char c) { return c == ' ' || c == '"' || c == '\t'; };
-    while (!field.empty() && idle(field.front())) field.remove_prefix(1);
-    while (!field.empty() && idle(field.back())) field.remove_suffix(1);
-    fields.push_back(field);
-    if (end == line.size()) return fields;
-    line.remove_prefix(end + 1);
-  }
 }
 
 /// Which column holds what.
@@ -90,9 +77,9 @@ WeatherTable parse_weather_csv(std::string_view text, std::string_view where) {
   if (!scan.next_line()) throw InputError("an empty file", table.where, "a header and rows of weather");
   const std::string_view head = scan.rest_of_line();
   const char separator = head.find('\t') != head.npos ? '\t' : head.find(';') != head.npos ? ';' : ',';
-  const Columns columns = parse_header(weather_fields(head, separator), scan);
+  const Columns columns = parse_header(separated_fields(head, separator), scan);
   while (scan.next_line()) {
-    const auto fields = weather_fields(scan.rest_of_line(), separator);
+    const auto fields = separated_fields(scan.rest_of_line(), separator);
     if (fields.size() != columns.count)
       scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as in the header", columns.count));
     const auto time = parse_iso_time(fields[columns.time]);

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "lockstep/error.hpp"
+#include "primitives/chunked_sum.hpp"
 
 namespace lockstep::pde {
 
@@ -251,17 +252,15 @@ Kernel partial_kernel(const KernelForm& form, Type sum) {
 }
 
 Kernel total_kernel(Type sum) {
-  KernelOptions options;
-  options.group = {kReduceLanes, 1, 1};
   const auto body = [&](Group<1> g, Parameters& p) {
     const Storage storage = sum == Type::f64 ? Storage::f64 : Storage::f32;
     const AnyGrid partial = p.read("partial", storage, 2), out = p.write("totals", storage, 1);
-    AnyVar total = AnyVal::number(sum, 0);
-    for_(g.lane(), partial.size(1), kReduceLanes, [&](Val<i32> at) { total += partial.load({g.id(), at}); });
-    const AnyVal all = group_sum(total);
+    const AnyVal all = primitives::strided_sum(
+        sum, g.lane(), 0, partial.size(1),
+        [&](const AnyVal& total, const Val<i32>& at) { return total + partial.load({g.id(), at}); });
     if_(g.lane() == 0, [&] { out.store({g.id()}, all); });
   };
-  return kernel(fmt::format("pde.total.{}", lockstep::name(sum)), body, options);
+  return kernel(fmt::format("pde.total.{}", lockstep::name(sum)), body, primitives::kSumGroup);
 }
 
 }  // namespace lockstep::pde

@@ -35,6 +35,29 @@ Chunk::Chunk(const SweptGrid& grid, const Index& number) {
   end = min(begin + grid.chunk, grid.cells[2]);
 }
 
+Index Chunk::member_plane(const SweptGrid& grid, const Index& plane) const {
+  return member.empty() ? plane : member * grid.cells[2] + plane;
+}
+
+Index field_offset(const SweptGrid& grid, const Chunk& chunk, const KernelForm& form, int field_index,
+                   int component, const Index& plane, const Index& in_plane) {
+  const Plan& plan = *grid.d.plan;
+  if (form.rows) {
+    const Index cell = chunk.member_plane(grid, plane).offset() * grid.plane_cells + in_plane;
+    const int column = FieldArrays::column(plan, field_index, component);
+    const Index row = cell * Index(FieldArrays::width(plan));
+    return column == 0 ? row : row + Index(column);
+  }
+  Index base = plane.offset() * grid.plane_cells;
+  if (!chunk.member.empty()) {
+    const Index first = chunk.member * plan.fields[size_t(field_index)].components;
+    base = base + grid.volume * (first + component).offset();
+  } else if (component != 0) {
+    base = base + grid.volume * Index(component).offset();
+  }
+  return base + in_plane;
+}
+
 StagePlace::StagePlace(const SweptGrid& grid, const Index& lane, int from, int lanes, int copies, int width,
                        int wide, const Index& column, const Index& row, const std::array<Index, 2>& first) {
   const Index x = first[0] + column, y = grid.inside(1, first[1] + row);

@@ -37,7 +37,13 @@ struct Chunk {
   Index member;  // empty where there is one
   Index begin, end;
   Chunk(const SweptGrid& grid, const Index& number);
+  /// A plane of the member where the planes of all members follow each other.
+  Index member_plane(const SweptGrid& grid, const Index& plane) const;
 };
+
+/// Offset of a component of a field at a cell, whose place in its plane is `in_plane`.
+Index field_offset(const SweptGrid& grid, const Chunk& chunk, const KernelForm& form, int field_index,
+                   int component, const Index& plane, const Index& in_plane);
 
 /// Cells that a lane brings into a staged plane, one after the other or several
 /// side by side.

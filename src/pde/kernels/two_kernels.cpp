@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pde/kernels/two_sweeps.hpp"
+#include "pde/halves/two_sweeps.hpp"
 
 namespace lockstep::pde {
 
@@ -62,17 +62,17 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
   const bool aligned_arrays = aligned_fields(plan, checked);
-  const auto launch_sweep = [&](StreamStage stage, const KernelForm& as) {
-    const StreamShape shape = choose_stream(*d, device, as, stage, outputs, members, aligned_arrays, options);
-    const bool forward = stage == StreamStage::residual;
+  const auto launch_sweep = [&](SweepHalf half, const KernelForm& as) {
+    const HalfShape shape = choose_half(*d, device, as, half, outputs, members, aligned_arrays, options);
+    const bool forward = half == SweepHalf::residual;
     const Kernel& kernel = loss.kernel(
-        form_key(forward ? "stream residual" : "stream adjoint", as) + " " + shape.key() +
+        form_key(forward ? "half residual" : "half adjoint", as) + " " + shape.key() +
             (forward ? "" : outputs_key(outputs)),
-        [&] { return stream_kernel(d, as, stage, forward ? std::vector<FieldLevel>() : outputs, shape); });
+        [&] { return half_kernel(d, as, half, forward ? std::vector<FieldLevel>() : outputs, shape); });
     Arguments a = common;
     set_sweep(a, *d, shape.chunk);
     a.set("cotangents", cotangents);
-    bound.launches.push_back({kernel, stream_extent(*d, shape, members), a.bind_known(kernel)});
+    bound.launches.push_back({kernel, half_extent(*d, shape, members), a.bind_known(kernel)});
   };
   const auto launch = [&](const Kernel& kernel, const char* what, int64_t member, int64_t from, int64_t to) {
     Arguments a = common;
@@ -82,7 +82,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   };
   const auto launch_residual = [&](int64_t member, int64_t from, int64_t to) {
     if (to <= from) return;
-    if (sweeps) return launch_sweep(StreamStage::residual, form);
+    if (sweeps) return launch_sweep(SweepHalf::residual, form);
     launch(residual, "result", member, from, to);
   };
   const auto launch_sums = [&](int64_t member, int64_t from, int64_t to) {
@@ -97,7 +97,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   };
   const auto launch_adjoint = [&](int64_t member, int64_t from, int64_t to) {
     if (outputs.empty()) return;
-    if (sweeps) return launch_sweep(StreamStage::adjoint, back);
+    if (sweeps) return launch_sweep(SweepHalf::adjoint, back);
     launch(loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
                        [&] { return adjoint_kernel(d, back, outputs); }),
            "cotangents", member, from, to);

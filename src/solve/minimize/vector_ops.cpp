@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/kernel/kernel.hpp"
+#include "optimize/vector_launch.hpp"
 #include "primitives/host_reduce.hpp"
 
 namespace lockstep::solve {
@@ -19,19 +20,6 @@ std::string kernel_name(const char* operation) {
 template <class T>
 Val<T> clamped(const Val<T>& d) {
   return min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
-}
-
-template <class F>
-void by_storage(const Buffer& x, F work) {
-  if (x.storage() == Storage::f64)
-    work(double{});
-  else
-    work(float{});
-}
-
-template <class T, class... A>
-void launch(const Device& device, const Kernel& kernel, const Buffer& extent, const A&... arguments) {
-  if (extent.elements() > 0) device.launch(kernel, {extent.elements()}, arguments...);
 }
 
 constexpr int64_t kShort = 1024;
@@ -63,30 +51,30 @@ double norm(const Device& device, const Buffer& x) {
 }
 
 void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
-  by_storage(q, [&]<class T>(T) {
+  optimize::by_storage(q, [&]<class T>(T) {
     static const Kernel k =
         kernel(kernel_name<T>("scale_by"), [](At<1> at, Grid<T, 1> diagonal, Grid<T, 1> x, Out<T, 1> r) {
           r[at] = clamped<T>(diagonal[at]) * x[at];
         });
-    launch<T>(device, k, q, d, p, q);
+    optimize::launch_over(device, k, q, d, p, q);
   });
 }
 
 void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
-  by_storage(q, [&]<class T>(T) {
+  optimize::by_storage(q, [&]<class T>(T) {
     static const Kernel k =
         kernel(kernel_name<T>("divide_by"), [](At<1> at, Grid<T, 1> diagonal, Grid<T, 1> x, Out<T, 1> r) {
           r[at] = x[at] / clamped<T>(diagonal[at]);
         });
-    launch<T>(device, k, q, d, p, q);
+    optimize::launch_over(device, k, q, d, p, q);
   });
 }
 
 void raise(const Device& device, const Buffer& p, const Buffer& q) {
-  by_storage(q, [&]<class T>(T) {
+  optimize::by_storage(q, [&]<class T>(T) {
     static const Kernel k = kernel(kernel_name<T>("raise"),
                                    [](At<1> at, Grid<T, 1> x, InOut<T, 1> r) { r[at] = max(x[at], r[at]); });
-    launch<T>(device, k, q, p, q);
+    optimize::launch_over(device, k, q, p, q);
   });
 }
 

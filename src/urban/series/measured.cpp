@@ -6,25 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "io/text/separated_fields.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
-
-std::vector<std::string> measured_fields(std::string_view line, char separator) {
-  std::vector<std::string> fields;
-  while (true) {
-    const size_t end = std::min(line.find(separator), line.size());
-    std::string_view field = line.substr(0, end);
-    const auto idle = [](char c) { return c == ' ' || c == '"' || c == '\t'; };
-    while (!field.empty() && idle(field.front())) field.remove_prefix(1);
-    while (!field.empty() && idle(field.back())) field.remove_suffix(1);
-    fields.emplace_back(field);
-    if (end == line.size()) return fields;
-    line.remove_prefix(end + 1);
-  }
-}
 
 /// Names of poi.csv for a column of measurements, whatever its case.
 std::string canonical(const std::string& name) {
@@ -64,7 +51,8 @@ MeasuredTable parse_measured(std::string_view text, std::string_view where, io::
   if (!scan.next_line()) throw InputError("an empty file", where, "a header and rows of measurements");
   const std::string_view head = scan.rest_of_line();
   const char separator = head.find(';') != head.npos ? ';' : head.find('\t') != head.npos ? '\t' : ',';
-  std::vector<std::string> names = measured_fields(head, separator);
+  const std::vector<std::string_view> columns = io::separated_fields(head, separator);
+  std::vector<std::string> names(columns.begin(), columns.end());
   std::optional<size_t> time, hour;
   for (size_t k = 0; k < names.size(); ++k) {
     names[k] = canonical(names[k]);
@@ -76,7 +64,7 @@ MeasuredTable parse_measured(std::string_view text, std::string_view where, io::
   const io::CivilMinutes midnight =
       first - ((first % io::kMinutesPerDay) + io::kMinutesPerDay) % io::kMinutesPerDay;
   while (scan.next_line()) {
-    const auto fields = measured_fields(scan.rest_of_line(), separator);
+    const auto fields = io::separated_fields(scan.rest_of_line(), separator);
     if (fields.size() != names.size())
       scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as in the header", names.size()));
     const auto number = [&](size_t k) {

@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "pde/fused/fused_layout.hpp"
 #include "pde/kernels/edges.hpp"
-#include "pde/kernels/fused_layout.hpp"
 #include "pde/kernels/swept_grid.hpp"
 
 namespace lockstep::pde {
@@ -15,14 +15,14 @@ namespace lockstep::pde {
 /// variables that pass from one plane to the next. Parameters: fields (rank 4),
 /// mask, gradients of `outputs`, carried_in, carried_out, partial (sums,
 /// groups), those of SweptGrid, scales, parameters, seeds.
-class Sweep {
+class FusedSweep {
  public:
-  Sweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
-        const std::vector<FieldLevel>& outputs, const FusedShape& shape, Type sum);
+  FusedSweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
+             const std::vector<FieldLevel>& outputs, const FusedShape& shape, Type sum);
   void trace();
 
  private:
-  friend class SweepStep;
+  friend class FusedStep;
   using Values = std::vector<AnyVal>;
   using Variables = std::vector<AnyVar>;
   /// Partial gradients of the planes around the current one, by row and target.
@@ -51,7 +51,7 @@ class Sweep {
     Variables next;
   };
 
-  // sweep.cpp
+  // fused_sweep.cpp
   void place_rows();
   void place_ring();
   void place_stages();
@@ -61,7 +61,6 @@ class Sweep {
   Spot spot(const Index& column, const Index& row) const;
   Variables zeros(size_t count) const;
   Index offset(int field_index, int component, const Index& plane, const Index& in_plane) const;
-  Index member_plane(const Index& plane) const;
   Index mask_offset(const Index& plane, const Index& in_plane) const;
   Index carried_offset(int row, const Index& plane, const Index& in_plane) const;
   void load_next(const Spot& c, const Index& plane, Variables& next) const;
@@ -111,11 +110,11 @@ class Sweep {
 
 /// One plane of a sweep: residuals of the plane while the gradients of the
 /// plane below are completed.
-class SweepStep {
+class FusedStep {
  public:
   /// Takes what was loaded for plane z. Without z: the end, which has no
   /// residuals.
-  SweepStep(Sweep& sweep, const Index& z);
+  FusedStep(FusedSweep& sweep, const Index& z);
   /// Residuals of plane z: of the tile's rows, and of the cells around it.
   void residuals();
   /// Gradients of a plane, whose cotangents stand in the other half of the
@@ -125,8 +124,8 @@ class SweepStep {
   void keep();
 
  private:
-  using Values = Sweep::Values;
-  using Sums = std::vector<std::pair<const Sweep::Pending*, AnyVal>>;
+  using Values = FusedSweep::Values;
+  using Sums = std::vector<std::pair<const FusedSweep::Pending*, AnyVal>>;
   /// What shared memory gave in a plane.
   struct Memo {
     std::map<std::tuple<int, int, int, int>, AnyVal> staged;
@@ -142,25 +141,25 @@ class SweepStep {
   void row_residuals(int row);
   void store_done(int row, const Val<bool>& owned);
   void ring();
-  void ring_residuals(Sweep::RingPass& pass);
+  void ring_residuals(FusedSweep::RingPass& pass);
   void add_loss(int row, const Val<bool>& owned);
   void row_gradients(int row, const Below& below);
   void flush(int row, const Below& below);
   Sums complete(Sums sums, const Index& plane, int below);
-  void store(const Sums& list, const Index& plane, const Sweep::Spot& c) const;
-  void store_cotangents(const Sweep::Spot& c, const Values& values) const;
+  void store(const Sums& list, const Index& plane, const FusedSweep::Spot& c) const;
+  void store_cotangents(const FusedSweep::Spot& c, const Values& values) const;
   AnyVal cotangent_of(const AnyVal& residual, size_t k, const AnyVal& mask) const;
   Tracer::Load residual_load(int row);
   AnyVal staged_value(int channel, int row, const Offset& at, int plane);
   AnyVal cotangent_value(int residual, int row, const Offset& at, const Below& below);
   AnyVal own_cotangent(int residual, int row, int below) const;
   Val<bool> in_chunk(const Index& z) const { return s_.chunk_.begin <= z && z < s_.chunk_.end; }
-  Cell own(const Sweep::Spot& c, const Index& plane) const { return {c.own_x, c.own_y, plane}; }
+  Cell own(const FusedSweep::Spot& c, const Index& plane) const { return {c.own_x, c.own_y, plane}; }
   Tracer tracer(const Cell& own, const Tracer::Load& load) const {
     return Tracer(s_.d_, s_.form_.type(), s_.scalars_, own, s_.grid_.cells, load);
   }
 
-  Sweep& s_;
+  FusedSweep& s_;
   Index z_;
   Memo memo_;
   Edges edges_;

@@ -1,10 +1,10 @@
 // What a lane of the two-sweep path computes of one plane: cotangents, or gradients.
-#include "pde/kernels/stream.hpp"
+#include "pde/halves/half_sweep.hpp"
 
 namespace lockstep::pde {
 
 /// Values near one of the lane's rows: from registers where a row of the lane has them.
-Tracer::Load Stream::loads(int row, const Index& slot, Memo& memo) const {
+Tracer::Load HalfSweep::loads(int row, const Index& slot, Memo& memo) const {
   return [this, row, slot, &memo](const Datum& x) -> AnyVal {
     const int c = layout_.find(x), beside = row + x.at[1];
     const int centre = depth(layout_.channels[size_t(c)]);
@@ -20,7 +20,7 @@ Tracer::Load Stream::loads(int row, const Index& slot, Memo& memo) const {
 }
 
 /// Whether any lane of the group may stand at an edge in plane z: the same for all of them.
-std::optional<Val<bool>> Stream::edge_of_group(const Index& z) const {
+std::optional<Val<bool>> HalfSweep::edge_of_group(const Index& z) const {
   const std::array<int, 3> size{shape_.x, shape_.tall(), 1};
   std::optional<Val<bool>> edge;
   const auto also = [&](const Val<bool>& at) { edge.emplace(edge ? *edge || at : at); };
@@ -32,7 +32,7 @@ std::optional<Val<bool>> Stream::edge_of_group(const Index& z) const {
   return edge;
 }
 
-Stream::Values Stream::cotangents_of(Tracer& tracer, const Place& row) const {
+HalfSweep::Values HalfSweep::cotangents_of(Tracer& tracer, const Place& row) const {
   Values results;
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     const AnyVal weight = mask_ ? rounded_product(seeds_[k], *row.mask) : seeds_[k];
@@ -42,7 +42,7 @@ Stream::Values Stream::cotangents_of(Tracer& tracer, const Place& row) const {
 }
 
 /// One plane: in two forms, since most groups see no edge.
-void Stream::compute(const Index& z, const Index& slot, bool edges) const {
+void HalfSweep::compute(const Index& z, const Index& slot, bool edges) const {
   Memo memo;
   const Edges at_edges(d_, form_.type(), scalars_, grid_.cells, [&](const std::function<void()>& branch) {
     const Memo outside = memo;
@@ -58,7 +58,7 @@ void Stream::compute(const Index& z, const Index& slot, bool edges) const {
       at_edges.differences(tracer, values_, own, load);
     else
       tracer.without_edges();
-    if (stage_ == StreamStage::residual) {
+    if (half_ == SweepHalf::residual) {
       const Values results = cotangents_of(tracer, row);
       if_(row.inside, [&] {
         for (size_t k = 0; k < results.size(); ++k)

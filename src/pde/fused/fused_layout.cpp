@@ -1,4 +1,4 @@
-#include "pde/kernels/fused_layout.hpp"
+#include "pde/fused/fused_layout.hpp"
 
 #include <fmt/format.h>
 

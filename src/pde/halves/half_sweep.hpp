@@ -14,49 +14,49 @@ namespace lockstep::pde {
 
 /// Lanes of a group along x and y, adjacent rows of a lane, planes of a chunk, elements of an asynchronous
 /// copy, groups that should share a multiprocessor.
-struct StreamShape {
+struct HalfShape {
   int x = 32, y = 16, rows = 1, chunk = 64, wide = 1, blocks = 1;
   int tall() const { return y * rows; }
   int lanes() const { return x * y; }
   std::string key() const;  // of the kernel; the chunk is an argument
 };
 
-enum class StreamStage : uint8_t {
+enum class SweepHalf : uint8_t {
   residual,  // fields -> cotangents
   adjoint,   // fields and cotangents -> gradients
 };
 
 /// A component of a field at a level, or a cotangent, and the axes along which its neighbours are needed.
-struct StreamChannel {
+struct HalfChannel {
   Access::Kind kind;
   int field_index, level, component;  // component: the residual's number for cotangents
   std::array<bool, 3> spread{};
   bool beside() const { return spread[0] || spread[1]; }
 };
 
-/// What a stage reads, and what a group of it holds.
-struct StreamLayout {
-  StreamLayout(const Discretisation& d, StreamStage stage, const std::vector<FieldLevel>& outputs,
-               const StreamShape& shape);
+/// What a half reads, and what a group of it holds.
+struct HalfLayout {
+  HalfLayout(const Discretisation& d, SweepHalf half, const std::vector<FieldLevel>& outputs,
+             const HalfShape& shape);
   int find(const Datum& x) const;
   /// Elements of a plane of one channel, of all channels that have neighbours beside.
   int plane() const { return width * height; }
   int slot() const { return staged * plane(); }
   int64_t bytes(int element) const { return int64_t(element) * 2 * slot(); }
 
-  std::vector<StreamChannel> channels;  // those with neighbours beside come first
+  std::vector<HalfChannel> channels;    // those with neighbours beside come first
   int staged = 0;                       // how many those are
-  std::array<int, 3> reach{};           // of the stage's differences
+  std::array<int, 3> reach{};           // of the half's differences
   int left = 0, width = 0, height = 0;  // cells beside the tile along x; sizes of a staged plane
 };
 
-/// Traces a stage into the current kernel. Parameters of both: fields (rank 4), cotangents (rank 4), those of
-/// SweptGrid, scales, parameters; of the residual stage: mask, seeds; of the adjoint stage: gradients of
+/// Traces a half into the current kernel. Parameters of both: fields (rank 4), cotangents (rank 4), those of
+/// SweptGrid, scales, parameters; of the residual half: mask, seeds; of the adjoint half: gradients of
 /// `outputs`.
-class Stream {
+class HalfSweep {
  public:
-  Stream(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form, StreamStage stage,
-         const std::vector<FieldLevel>& outputs, const StreamShape& shape);
+  HalfSweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form, SweepHalf half,
+            const std::vector<FieldLevel>& outputs, const HalfShape& shape);
   void trace();
 
  private:
@@ -76,20 +76,20 @@ class Stream {
     StagePlace at;
   };
 
-  // stream.cpp
+  // half_sweep.cpp
   void place_rows();
   void place_sides(int axis);
   Index stacked(const Index& number, const Index& plane, const Index& in_plane) const;
   Index in_volume(int field_index, int component, const Index& plane, const Index& in_plane) const;
-  Index offset(const StreamChannel& c, const Index& plane, const Index& in_plane) const;
-  const AnyGrid& buffer(const StreamChannel& c) const;
-  AnyVal load(const StreamChannel& c, const Index& plane, const Index& in_plane) const;
-  int depth(const StreamChannel& c) const { return c.spread[2] ? layout_.reach[2] : 0; }
+  Index offset(const HalfChannel& c, const Index& plane, const Index& in_plane) const;
+  const AnyGrid& buffer(const HalfChannel& c) const;
+  AnyVal load(const HalfChannel& c, const Index& plane, const Index& in_plane) const;
+  int depth(const HalfChannel& c) const { return c.spread[2] ? layout_.reach[2] : 0; }
   void bring(const Index& plane, const Index& slot) const;
   void share(const Place& row, int channel, const Index& slot, const AnyVal& value) const;
   void step(const Index& z);
 
-  // stream_compute.cpp
+  // half_compute.cpp
   /// Shared loads of a plane, by channel, column and row.
   using Memo = std::map<std::tuple<int, int, int>, AnyVal>;
   Tracer::Load loads(int row, const Index& slot, Memo& memo) const;
@@ -100,11 +100,11 @@ class Stream {
   const Discretisation& d_;
   const Plan& plan_;
   KernelForm form_;
-  StreamStage stage_;
+  SweepHalf half_;
   const std::vector<FieldLevel>& outputs_;
-  StreamShape shape_;
-  StreamLayout layout_;
-  std::vector<Value> values_;  // of the stage, at the own cell and its neighbours
+  HalfShape shape_;
+  HalfLayout layout_;
+  std::vector<Value> values_;  // of the half, at the own cell and its neighbours
   FieldArrays arrays_;
   std::optional<AnyGrid> mask_;
   AnyGrid cotangents_;
@@ -122,10 +122,10 @@ class Stream {
   std::optional<AnyVar> head_;     // of the two staged planes, the place of the current one
 };
 
-/// Values that a stage computes of fields and cotangents at the own cell, and those of neighbours.
-std::vector<Value> stream_values(const Plan& plan, StreamStage stage, const std::vector<FieldLevel>& outputs);
+/// Values that a half computes of fields and cotangents at the own cell, and those of neighbours.
+std::vector<Value> half_values(const Plan& plan, SweepHalf half, const std::vector<FieldLevel>& outputs);
 
-Kernel stream_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, StreamStage stage,
-                     std::vector<FieldLevel> outputs, StreamShape shape);
+Kernel half_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, SweepHalf half,
+                   std::vector<FieldLevel> outputs, HalfShape shape);
 
 }  // namespace lockstep::pde

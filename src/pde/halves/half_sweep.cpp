@@ -1,4 +1,4 @@
-#include "pde/kernels/stream.hpp"
+#include "pde/halves/half_sweep.hpp"
 
 #include <fmt/format.h>
 
@@ -34,43 +34,43 @@ std::array<EdgeWidth, 3> edge_widths(const Discretisation& d, const std::vector<
 
 }  // namespace
 
-Stream::Stream(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
-               StreamStage stage, const std::vector<FieldLevel>& outputs, const StreamShape& shape)
+HalfSweep::HalfSweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
+                     SweepHalf half, const std::vector<FieldLevel>& outputs, const HalfShape& shape)
     : d_(d),
       plan_(*d.plan),
       form_(form),
-      stage_(stage),
+      half_(half),
       outputs_(outputs),
       shape_(shape),
-      layout_(d, stage, outputs, shape),
-      values_(stream_values(plan_, stage, outputs)),
+      layout_(d, half, outputs, shape),
+      values_(half_values(plan_, half, outputs)),
       arrays_(p, plan_, fields_of(plan_, values_, Access::field), form, kField),
-      mask_(stage == StreamStage::residual && form.mask ? std::optional(p.read("mask", form.storage, 3))
-                                                        : std::nullopt),
-      cotangents_(stage == StreamStage::residual ? p.write("cotangents", form.scratch(), 4)
-                                                 : p.read("cotangents", form.scratch(), 4)),
-      gradients_(stage == StreamStage::adjoint
+      mask_(half == SweepHalf::residual && form.mask ? std::optional(p.read("mask", form.storage, 3))
+                                                     : std::nullopt),
+      cotangents_(half == SweepHalf::residual ? p.write("cotangents", form.scratch(), 4)
+                                              : p.read("cotangents", form.scratch(), 4)),
+      gradients_(half == SweepHalf::adjoint
                      ? std::optional<FieldArrays>(std::in_place, p, plan_, outputs, form, kGradient)
                      : std::nullopt),
       grid_(p, d, form),
       chunk_(grid_, g.id(2)),
       scalars_(p, d, form.type()),
-      seeds_(stage == StreamStage::residual ? seed_scalars(p, plan_, form.type()) : Values()),
+      seeds_(half == SweepHalf::residual ? seed_scalars(p, plan_, form.type()) : Values()),
       lane_(g.lane()),
       lane_x_(g.local(0)),
       lane_y_(g.local(1)),
       tile_{Index(g.id(0)) * shape.x, Index(g.id(1)) * shape.tall()},
       edge_(edge_widths(d, values_,
-                        stage == StreamStage::adjoint ? std::span(outputs) : std::span<const FieldLevel>())) {
+                        half == SweepHalf::adjoint ? std::span(outputs) : std::span<const FieldLevel>())) {
   const bool direct = form.storage == form.scratch() && !form.rows;
   if (layout_.staged > 0) staged_.emplace(form, 2 * int64_t(layout_.slot()), direct);
   place_rows();
   for (int axis = 0; axis < 2; ++axis) place_sides(axis);
 }
 
-void Stream::trace() {
+void HalfSweep::trace() {
   for (Place& row : rows_) {
-    for (const StreamChannel& c : layout_.channels) {
+    for (const HalfChannel& c : layout_.channels) {
       row.column.emplace_back();
       for (int k = -depth(c); k <= depth(c); ++k)
         row.column.back().emplace_back(load(c, grid_.inside_plane(chunk_.begin + k), row.offset));
@@ -88,41 +88,31 @@ void Stream::trace() {
 }
 
 /// Offset in an array whose planes of all members follow each other, `number` times over (empty: once).
-Index Stream::stacked(const Index& number, const Index& plane, const Index& in_plane) const {
-  const Index& member = chunk_.member;
-  const Index in_member = member.empty() ? plane : member * grid_.cells[2] + plane;
-  const Index at = in_member.offset() * grid_.plane_cells + in_plane;
+Index HalfSweep::stacked(const Index& number, const Index& plane, const Index& in_plane) const {
+  const Index at = chunk_.member_plane(grid_, plane).offset() * grid_.plane_cells + in_plane;
   if (number.empty()) return at;
   const Index planes = Index(cotangents_.size(1)).offset();
   return number.offset() * planes * grid_.plane_cells + at;
 }
 
-Index Stream::in_volume(int field_index, int component, const Index& plane, const Index& in_plane) const {
-  if (form_.rows)
-    return stacked({}, plane, in_plane) * Index(FieldArrays::width(plan_)) +
-           Index(FieldArrays::column(plan_, field_index, component));
-  const Index& member = chunk_.member;
-  const Index in_member = plane.offset() * grid_.plane_cells + in_plane;
-  if (member.empty() && component == 0) return in_member;
-  const Index number =
-      member.empty() ? Index(component) : member * plan_.fields[size_t(field_index)].components + component;
-  return grid_.volume * number.offset() + in_member;
+Index HalfSweep::in_volume(int field_index, int component, const Index& plane, const Index& in_plane) const {
+  return field_offset(grid_, chunk_, form_, field_index, component, plane, in_plane);
 }
 
-Index Stream::offset(const StreamChannel& c, const Index& plane, const Index& in_plane) const {
+Index HalfSweep::offset(const HalfChannel& c, const Index& plane, const Index& in_plane) const {
   return c.kind == Access::cotangent ? stacked(c.component, plane, in_plane)
                                      : in_volume(c.field_index, c.component, plane, in_plane);
 }
 
-const AnyGrid& Stream::buffer(const StreamChannel& c) const {
+const AnyGrid& HalfSweep::buffer(const HalfChannel& c) const {
   return c.kind == Access::cotangent ? cotangents_ : arrays_.buffer({c.field_index, c.level});
 }
 
-AnyVal Stream::load(const StreamChannel& c, const Index& plane, const Index& in_plane) const {
+AnyVal HalfSweep::load(const HalfChannel& c, const Index& plane, const Index& in_plane) const {
   return buffer(c).load_at(offset(c, plane, in_plane));
 }
 
-void Stream::place_rows() {
+void HalfSweep::place_rows() {
   for (int q = 0; q < shape_.rows; ++q) {
     const Index down = lane_y_ * shape_.rows + q, x = tile_[0] + lane_x_, y = tile_[1] + down;
     const Val<bool> inside = x < grid_.cells[0] && y < grid_.cells[1];
@@ -138,11 +128,11 @@ void Stream::place_rows() {
 }
 
 /// Cells beside the tile along x in its rows, or along y in its columns. Corners are not needed.
-void Stream::place_sides(int axis) {
+void HalfSweep::place_sides(int axis) {
   const int wide = shape_.wide, across = (axis == 0 ? 2 * layout_.left : shape_.x) / wide,
             copies = across * (axis == 0 ? shape_.tall() : 2 * layout_.reach[1]);
   bool needed = false;
-  for (const StreamChannel& c : layout_.channels) needed |= c.spread[size_t(axis)];
+  for (const HalfChannel& c : layout_.channels) needed |= c.spread[size_t(axis)];
   for (int from = 0; needed && from < copies; from += shape_.lanes()) {
     const Index p = lane_ + from;
     Index column = p % across * wide, row = p / across;
@@ -159,11 +149,11 @@ void Stream::place_sides(int axis) {
 }
 
 /// Starts bringing in what lies beside the tile in a plane; closes a stage of copies.
-void Stream::bring(const Index& plane, const Index& slot) const {
+void HalfSweep::bring(const Index& plane, const Index& slot) const {
   for (const Side& s : sides_)
     s.at.run([&](bool beyond) {
       for (int c = 0; c < layout_.staged; ++c) {
-        const StreamChannel& channel = layout_.channels[size_t(c)];
+        const HalfChannel& channel = layout_.channels[size_t(c)];
         if (!channel.spread[size_t(s.axis)]) continue;
         const Index to = slot + s.at.place + c * layout_.plane(), from = offset(channel, plane, s.at.offset);
         staged_->bring(buffer(channel), to, from, shape_.wide, beyond);
@@ -173,11 +163,11 @@ void Stream::bring(const Index& plane, const Index& slot) const {
 }
 
 /// Puts a lane's own value of a channel into a staged plane.
-void Stream::share(const Place& row, int channel, const Index& slot, const AnyVal& value) const {
+void HalfSweep::share(const Place& row, int channel, const Index& slot, const AnyVal& value) const {
   staged_->array().store(slot + row.place + channel * layout_.plane(), value);
 }
 
-void Stream::step(const Index& z) {
+void HalfSweep::step(const Index& z) {
   const Index slot = *head_, other = layout_.slot() - slot;
   if (staged_) {
     staged_->wait(0);
@@ -190,7 +180,7 @@ void Stream::step(const Index& z) {
   Values coming_mask;
   for (const Place& row : rows_) {
     coming.emplace_back();
-    for (const StreamChannel& c : layout_.channels)
+    for (const HalfChannel& c : layout_.channels)
       coming.back().push_back(load(c, grid_.inside_plane(next + depth(c)), row.offset));
     if (mask_) coming_mask.push_back(mask_->load_at(stacked({}, next, row.offset)));
   }
@@ -211,17 +201,17 @@ void Stream::step(const Index& z) {
   if (staged_) *head_ = other;
 }
 
-Kernel stream_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, StreamStage stage,
-                     std::vector<FieldLevel> outputs, StreamShape shape) {
+Kernel half_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, SweepHalf half,
+                   std::vector<FieldLevel> outputs, HalfShape shape) {
   KernelOptions options;
   options.group = {shape.x, shape.y, 1};
   options.min_blocks = shape.blocks;
-  const bool residual = stage == StreamStage::residual;
+  const bool residual = half == SweepHalf::residual;
   const std::string name =
-      fmt::format("pde.stream_{}.{}.{}", residual ? "residual" : "adjoint", variant(*d, form),
+      fmt::format("pde.half_{}.{}.{}", residual ? "residual" : "adjoint", variant(*d, form),
                   residual ? d->plan->residuals.size() : outputs.size());
   return kernel(
-      name, [&](Group<3> g, Parameters& p) { Stream(p, g, *d, form, stage, outputs, shape).trace(); },
+      name, [&](Group<3> g, Parameters& p) { HalfSweep(p, g, *d, form, half, outputs, shape).trace(); },
       options);
 }
 

@@ -1,4 +1,4 @@
-#include "pde/kernels/two_sweeps.hpp"
+#include "pde/halves/two_sweeps.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@ namespace lockstep::pde {
 namespace {
 
 /// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md).
-std::vector<StreamShape> shapes(const Discretisation& d) {
-  const StreamShape broad{64, 4, 2, 64, 1, 1}, square{32, 8, 2, 64, 1, 1}, flat{32, 4, 1, 64, 1, 4},
+std::vector<HalfShape> shapes(const Discretisation& d) {
+  const HalfShape broad{64, 4, 2, 64, 1, 1}, square{32, 8, 2, 64, 1, 1}, flat{32, 4, 1, 64, 1, 4},
       small{32, 8, 1, 64, 1, 2}, tiny{16, 4, 1, 64, 1, 1};
   const int64_t cells = d.mesh.count();
   if (cells >= 224 * 224 * 224) return {broad, square, small, tiny};
@@ -21,9 +21,9 @@ std::vector<StreamShape> shapes(const Discretisation& d) {
   return {small, tiny};
 }
 
-bool fits(const Discretisation& d, const Device& device, const KernelForm& form, StreamStage stage,
-          const std::vector<FieldLevel>& outputs, const StreamShape& shape) {
-  return StreamLayout(d, stage, outputs, shape).bytes(size_of(form.scratch())) <=
+bool fits(const Discretisation& d, const Device& device, const KernelForm& form, SweepHalf half,
+          const std::vector<FieldLevel>& outputs, const HalfShape& shape) {
+  return HalfLayout(d, half, outputs, shape).bytes(size_of(form.scratch())) <=
              device.info().limits.shared_bytes &&
          shape.lanes() <= device.info().limits.group_lanes;
 }
@@ -32,7 +32,7 @@ int64_t tiles(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 /// Planes of a chunk: groups run in waves over the multiprocessors, and each loads the planes around its
 /// chunk first.
-int choose_chunk(const Discretisation& d, const Device& device, const StreamShape& shape, int reach,
+int choose_chunk(const Discretisation& d, const Device& device, const HalfShape& shape, int reach,
                  int64_t members) {
   if (device.info().kind != DeviceKind::cuda) return shape.chunk;
   const int64_t nz = d.mesh.cells[2],
@@ -52,22 +52,22 @@ int choose_chunk(const Discretisation& d, const Device& device, const StreamShap
 std::string two_sweep_refusal(const Discretisation& d, const Device& device, const KernelForm& form,
                               const std::vector<FieldLevel>& outputs) {
   if (!d.pointwise_adjoint) return "the way back needs differences of differences";
-  for (StreamStage stage : {StreamStage::residual, StreamStage::adjoint}) {
-    if (!fits(d, device, form, stage, outputs, shapes(d).back())) return "too little shared memory";
+  for (SweepHalf half : {SweepHalf::residual, SweepHalf::adjoint}) {
+    if (!fits(d, device, form, half, outputs, shapes(d).back())) return "too little shared memory";
   }
   return "";
 }
 
-StreamShape choose_stream(const Discretisation& d, const Device& device, const KernelForm& form,
-                          StreamStage stage, const std::vector<FieldLevel>& outputs, int64_t members,
-                          bool wide, const LossOptions& options) {
+HalfShape choose_half(const Discretisation& d, const Device& device, const KernelForm& form, SweepHalf half,
+                      const std::vector<FieldLevel>& outputs, int64_t members, bool wide,
+                      const LossOptions& options) {
   const int elements = 16 / size_of(form.scratch());
   const bool direct = form.storage == form.scratch() && !form.rows;
-  StreamShape shape;
-  for (StreamShape s : shapes(d)) {
+  HalfShape shape;
+  for (HalfShape s : shapes(d)) {
     s.wide = direct && wide && d.mesh.cells[0] % elements == 0 ? elements : 1;
     shape = s;
-    if (fits(d, device, form, stage, outputs, s)) break;
+    if (fits(d, device, form, half, outputs, s)) break;
   }
   if (options.tile_x > 0) shape.x = options.tile_x;
   if (options.tile_y > 0) shape.y = options.tile_y;
@@ -82,7 +82,7 @@ StreamShape choose_stream(const Discretisation& d, const Device& device, const K
   return shape;
 }
 
-Extent stream_extent(const Discretisation& d, const StreamShape& shape, int64_t members) {
+Extent half_extent(const Discretisation& d, const HalfShape& shape, int64_t members) {
   return {members * tiles(d.mesh.cells[2], shape.chunk), tiles(d.mesh.cells[1], shape.tall()),
           tiles(d.mesh.cells[0], shape.x)};
 }

@@ -1,12 +1,12 @@
-#include "pde/kernels/fused.hpp"
+#include "pde/fused/fused.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "lockstep/error.hpp"
-#include "pde/kernels/sweep.hpp"
-#include "pde/kernels/two_sweeps.hpp"
+#include "pde/fused/fused_sweep.hpp"
+#include "pde/halves/two_sweeps.hpp"
 #include "pde/language/checked.hpp"
 
 namespace lockstep::pde {
@@ -142,7 +142,7 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
   const std::string part = whole ? "" : fmt::format(".levels{}", levels);
   return kernel(
       fmt::format("pde.fused.{}.{}{}.{}", variant(*d, form), outputs.size(), part, lockstep::name(sum)),
-      [&](Group<3> g, Parameters& p) { Sweep(p, g, *d, form, outputs, shape, sum).trace(); }, options);
+      [&](Group<3> g, Parameters& p) { FusedSweep(p, g, *d, form, outputs, shape, sum).trace(); }, options);
 }
 
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,

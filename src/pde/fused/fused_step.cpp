@@ -1,10 +1,10 @@
 // One plane of the sweep: residuals of the tile and of the cells around it,
 // then what they give to the gradients.
-#include "pde/kernels/sweep.hpp"
+#include "pde/fused/fused_sweep.hpp"
 
 namespace lockstep::pde {
 
-SweepStep::SweepStep(Sweep& sweep, const Index& z)
+FusedStep::FusedStep(FusedSweep& sweep, const Index& z)
     : s_(sweep),
       z_(z),
       edges_(sweep.d_, sweep.form_.type(), sweep.scalars_, sweep.grid_.cells,
@@ -23,15 +23,16 @@ SweepStep::SweepStep(Sweep& sweep, const Index& z)
                           : select(moved < 0, moved + total, moved);
   }
   if (!z.empty()) s_.fetch(z + farthest, slots_.at(farthest));
-  for (const std::vector<Sweep::Variables>& row : s_.queue_) {
+  for (const std::vector<FusedSweep::Variables>& row : s_.queue_) {
     column_.emplace_back();
-    for (const Sweep::Variables& channel : row) column_.back().emplace_back(channel.begin(), channel.end());
+    for (const FusedSweep::Variables& channel : row)
+      column_.back().emplace_back(channel.begin(), channel.end());
   }
   if (!z.empty()) take(z);
 }
 
 /// What was loaded for plane z.
-void SweepStep::take(const Index& z) {
+void FusedStep::take(const Index& z) {
   const size_t rows = s_.rows_.size();
   for (size_t q = 0; q < rows; ++q)
     for (int c = 0; c < s_.layout_.channels; ++c)
@@ -51,7 +52,7 @@ void SweepStep::take(const Index& z) {
 
 /// A staged value near one of the lane's rows, `plane` planes from the current
 /// slot: from registers where a row of the lane has it.
-AnyVal SweepStep::staged_value(int channel, int row, const Offset& at, int plane) {
+AnyVal FusedStep::staged_value(int channel, int row, const Offset& at, int plane) {
   const int beside = row + at[1], in_column = at[2] + plane + s_.forward_;
   const bool same_row = at[1] == 0 || (at[2] == 0 && beside >= 0 && beside < s_.shape_.rows);
   if (at[0] == 0 && same_row) {
@@ -67,7 +68,7 @@ AnyVal SweepStep::staged_value(int channel, int row, const Offset& at, int plane
 }
 
 /// A cotangent of the plane below the current slot.
-AnyVal SweepStep::cotangent_value(int residual, int row, const Offset& at, const Below& below) {
+AnyVal FusedStep::cotangent_value(int residual, int row, const Offset& at, const Below& below) {
   const int beside = row + at[1];
   if (at[0] == 0 && beside >= 0 && beside < s_.shape_.rows)
     return s_.kept_cotangent_[size_t(beside)][size_t(residual)];
@@ -81,7 +82,7 @@ AnyVal SweepStep::cotangent_value(int residual, int row, const Offset& at, const
 
 /// A cotangent of one of the lane's cells, `below` planes below that one. Of
 /// two planes only their own lane overwrites them, later in this step.
-AnyVal SweepStep::own_cotangent(int residual, int row, int below) const {
+AnyVal FusedStep::own_cotangent(int residual, int row, int below) const {
   const size_t q = size_t(row), k = size_t(residual);
   if (below == 0) return s_.kept_cotangent_[q][k];
   if (s_.back_ > 1) return s_.older_cotangent_[q][size_t(below - 1)][k];
@@ -91,9 +92,9 @@ AnyVal SweepStep::own_cotangent(int residual, int row, int below) const {
 
 /// Adds to the sums of a row and plane, `below` planes below that of the
 /// gradients, what other levels give.
-SweepStep::Sums SweepStep::complete(Sums sums, const Index& plane, int below) {
+FusedStep::Sums FusedStep::complete(Sums sums, const Index& plane, int below) {
   const int row = sums.empty() ? 0 : sums[0].first->row;
-  const Sweep::Spot& c = s_.rows_[size_t(row)];
+  const FusedSweep::Spot& c = s_.rows_[size_t(row)];
   Tracer after = tracer(own(c, {}), [&, row, below](const Datum& x) -> AnyVal {
     if (x.kind == Access::cotangent) return own_cotangent(x.component, row, below);
     if (below == s_.back_) return s_.carried_[size_t(row)][size_t(x.component)];
@@ -104,7 +105,7 @@ SweepStep::Sums SweepStep::complete(Sums sums, const Index& plane, int below) {
   return sums;
 }
 
-Tracer::Load SweepStep::residual_load(int row) {
+Tracer::Load FusedStep::residual_load(int row) {
   return [this, row, q = size_t(row)](const Datum& x) -> AnyVal {
     if (x.kind == Access::cotangent) return cotangent_[q][size_t(x.component)];
     if (x.kind == Access::carried && size_t(x.component) < carried_own_[q].size())
@@ -116,13 +117,13 @@ Tracer::Load SweepStep::residual_load(int row) {
   };
 }
 
-AnyVal SweepStep::cotangent_of(const AnyVal& residual, size_t k, const AnyVal& mask) const {
+AnyVal FusedStep::cotangent_of(const AnyVal& residual, size_t k, const AnyVal& mask) const {
   const AnyVal weight = s_.mask_ ? rounded_product(s_.seeds_[k], mask) : s_.seeds_[k];
   return rounded_product(weight, residual);
 }
 
 /// Residuals and cotangents of one of the lane's rows.
-void SweepStep::row_residuals(int row) {
+void FusedStep::row_residuals(int row) {
   const size_t q = size_t(row);
   edges_.differences(*tracers_[q], s_.plan_.residuals, own(s_.rows_[q], plane_), residual_load(row));
   for (size_t k = 0; k < s_.plan_.residuals.size(); ++k) {
@@ -131,14 +132,14 @@ void SweepStep::row_residuals(int row) {
   }
 }
 
-void SweepStep::store_cotangents(const Sweep::Spot& c, const Values& values) const {
+void FusedStep::store_cotangents(const FusedSweep::Spot& c, const Values& values) const {
   const Index base = Index(s_.cotangent_head_) + c.cotangent;
   for (size_t k = 0; k < values.size(); ++k)
     s_.cotangents_.store(base + int(k) * s_.layout_.inner(), values[k]);
 }
 
 /// Adds c^2 / m of a row: (2 w / N)^2 m R^2.
-void SweepStep::add_loss(int row, const Val<bool>& owned) {
+void FusedStep::add_loss(int row, const Val<bool>& owned) {
   const size_t q = size_t(row);
   const Val<bool> counts = owned && s_.rows_[q].owned;
   const AnyVal zero = AnyVal::number(s_.form_.type(), 0);
@@ -158,7 +159,7 @@ void SweepStep::add_loss(int row, const Val<bool>& owned) {
   }
 }
 
-void SweepStep::residuals() {
+void FusedStep::residuals() {
   const size_t rows = s_.rows_.size();
   const Val<bool> owned = in_chunk(z_);
   for (size_t q = 0; q < rows; ++q) row_residuals(int(q));
@@ -183,10 +184,10 @@ void SweepStep::residuals() {
 
 /// Gradients that no neighbour adds to, and what the next part of a trajectory
 /// needs of the plane.
-void SweepStep::store_done(int row, const Val<bool>& owned) {
+void FusedStep::store_done(int row, const Val<bool>& owned) {
   const size_t q = size_t(row);
   Sums done;
-  for (const Sweep::Pending& p : s_.pending_) {
+  for (const FusedSweep::Pending& p : s_.pending_) {
     if (p.row != row || !p.target->terms.empty()) continue;
     AnyVal total =
         p.target->point ? tracers_[q]->value(*p.target->point) : AnyVal::number(s_.form_.type(), 0);
@@ -204,25 +205,25 @@ void SweepStep::store_done(int row, const Val<bool>& owned) {
   });
 }
 
-void SweepStep::keep() {
+void FusedStep::keep() {
   for (size_t q = 0; q < s_.rows_.size(); ++q) {
     for (size_t c = 0; c < s_.queue_[q].size(); ++c)
       for (size_t k = 0; k < s_.queue_[q][c].size(); ++k) s_.queue_[q][c][k] = column_[q][c][k + 1];
-    std::vector<Sweep::Variables>& older = s_.older_cotangent_[q];
-    Sweep::Variables& kept = s_.kept_cotangent_[q];
+    std::vector<FusedSweep::Variables>& older = s_.older_cotangent_[q];
+    FusedSweep::Variables& kept = s_.kept_cotangent_[q];
     for (size_t k = older.size(); k-- > 0;)
       for (size_t c = 0; c < kept.size(); ++c) older[k][c] = k > 0 ? older[k - 1][c] : kept[c];
     for (size_t k = 0; k < kept.size(); ++k) kept[k] = neighbour_[q][k];
   }
-  for (Sweep::Pending& p : s_.pending_)
+  for (FusedSweep::Pending& p : s_.pending_)
     if (p.point) *p.point = tracers_[size_t(p.row)]->value(*p.target->point);
   s_.head_ = slots_.at(1);
   s_.cotangent_head_ = s_.layout_.residuals * s_.layout_.inner() - Index(s_.cotangent_head_);
 }
 
 /// Cotangents of the cells around the tile.
-void SweepStep::ring() {
-  for (Sweep::RingPass& pass : s_.ring_) {
+void FusedStep::ring() {
+  for (FusedSweep::RingPass& pass : s_.ring_) {
     if (pass.full)
       ring_residuals(pass);
     else
@@ -230,8 +231,8 @@ void SweepStep::ring() {
   }
 }
 
-void SweepStep::ring_residuals(Sweep::RingPass& pass) {
-  const Sweep::Spot& c = pass.spot;
+void FusedStep::ring_residuals(FusedSweep::RingPass& pass) {
+  const FusedSweep::Spot& c = pass.spot;
   const Values values(pass.next.begin(), pass.next.end());
   const Tracer::Load load = [&](const Datum& x) -> AnyVal {
     if (const int k = Channels::find(s_.channels_.staged, x); k >= 0)
@@ -249,7 +250,7 @@ void SweepStep::ring_residuals(Sweep::RingPass& pass) {
   store_cotangents(c, cotangents);
 }
 
-void SweepStep::gradients(const Index& plane) {
+void FusedStep::gradients(const Index& plane) {
   const Below below{plane, s_.layout_.residuals * s_.layout_.inner() - Index(s_.cotangent_head_),
                     in_chunk(plane)};
   for (int q = 0; q < s_.shape_.rows; ++q) row_gradients(q, below);
@@ -257,8 +258,8 @@ void SweepStep::gradients(const Index& plane) {
 
 /// What a plane adds to the gradients of one row; stores the plane that is
 /// complete.
-void SweepStep::row_gradients(int row, const Below& below) {
-  const Sweep::Spot& c = s_.rows_[size_t(row)];
+void FusedStep::row_gradients(int row, const Below& below) {
+  const FusedSweep::Spot& c = s_.rows_[size_t(row)];
   const int back = s_.back_;
   const AnyVal zero = AnyVal::number(s_.form_.type(), 0);
   const Index plane = s_.grid_.inside_plane(below.z);
@@ -268,15 +269,15 @@ void SweepStep::row_gradients(int row, const Below& below) {
   };
   Tracer tracer = this->tracer(own(c, plane), load);
   std::vector<const Target*> targets;
-  for (const Sweep::Pending& p : s_.pending_)
+  for (const FusedSweep::Pending& p : s_.pending_)
     if (p.row == row) targets.push_back(p.target);
   const std::map<const Term*, AnyVal> known = edges_.own_differences(tracer, targets, own(c, plane), load);
-  const auto own_plane = [&](const Sweep::Pending& p, const AnyVal& sum) {
+  const auto own_plane = [&](const FusedSweep::Pending& p, const AnyVal& sum) {
     return tracer.add_own_plane(*p.target, sum, p.point ? AnyVal(*p.point) : AnyVal(),
                                 [&](const Term& t) { return known.at(&t); });
   };
   Sums here, finished;
-  for (Sweep::Pending& p : s_.pending_) {
+  for (FusedSweep::Pending& p : s_.pending_) {
     if (p.row != row || p.target->terms.empty()) continue;
     if (p.planes.empty()) {
       const AnyVal total = own_plane(p, {});
@@ -301,20 +302,20 @@ void SweepStep::row_gradients(int row, const Below& below) {
 }
 
 /// No plane follows the grid's last one: what waits is complete.
-void SweepStep::flush(int row, const Below& below) {
-  const Sweep::Spot& c = s_.rows_[size_t(row)];
+void FusedStep::flush(int row, const Below& below) {
+  const FusedSweep::Spot& c = s_.rows_[size_t(row)];
   if_(below.z == s_.grid_.cells[2] - 1 && c.owned, [&] {
     for (int k = 1; k <= s_.back_; ++k) {
       const Index plane = below.z + (k - s_.back_);
       Sums list;
-      for (const Sweep::Pending& p : s_.pending_)
+      for (const FusedSweep::Pending& p : s_.pending_)
         if (p.row == row && !p.planes.empty()) list.push_back({&p, p.planes[size_t(k - 1)]});
       if_(in_chunk(plane), [&] { store(complete(list, plane, s_.back_ - k), plane, c); });
     }
   });
 }
 
-void SweepStep::store(const Sums& list, const Index& plane, const Sweep::Spot& c) const {
+void FusedStep::store(const Sums& list, const Index& plane, const FusedSweep::Spot& c) const {
   for (const auto& [p, value] : list) {
     const Target& t = *p->target;
     if (p->carried >= 0)

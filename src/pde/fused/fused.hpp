@@ -1,8 +1,8 @@
 // The fused path: residual, loss and adjoint in one sweep along z.
 #pragma once
 
+#include "pde/fused/fused_layout.hpp"
 #include "pde/kernels/bound.hpp"
-#include "pde/kernels/fused_layout.hpp"
 
 namespace lockstep::pde {
 

@@ -1,4 +1,4 @@
-#include "pde/kernels/levels.hpp"
+#include "pde/fused/levels.hpp"
 
 #include <fmt/format.h>
 

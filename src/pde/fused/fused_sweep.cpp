@@ -1,4 +1,4 @@
-#include "pde/kernels/sweep.hpp"
+#include "pde/fused/fused_sweep.hpp"
 
 namespace lockstep::pde {
 
@@ -26,8 +26,8 @@ std::optional<AnyGrid> given(bool is, const std::function<AnyGrid()>& declare) {
 
 }  // namespace
 
-Sweep::Sweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
-             const std::vector<FieldLevel>& outputs, const FusedShape& shape, Type sum)
+FusedSweep::FusedSweep(Parameters& p, const Group<3>& g, const Discretisation& d, const KernelForm& form,
+                       const std::vector<FieldLevel>& outputs, const FusedShape& shape, Type sum)
     : d_(d),
       plan_(*d.plan),
       form_(form),
@@ -69,34 +69,34 @@ Sweep::Sweep(Parameters& p, const Group<3>& g, const Discretisation& d, const Ke
   expect_gradients();
 }
 
-void Sweep::trace() {
+void FusedSweep::trace() {
   start();
   {
-    SweepStep step(*this, first_);
+    FusedStep step(*this, first_);
     step.residuals();
     step.keep();
   }
   for_(first_ + 1, last_, 1, [&](const Index& z) {
     staged_.wait(shape_.ahead - 1);
     barrier();
-    SweepStep step(*this, z);
+    FusedStep step(*this, z);
     step.gradients(z - 1);
     step.residuals();
     step.keep();
   });
   barrier();
-  SweepStep(*this, {}).gradients(last_ - 1);
+  FusedStep(*this, {}).gradients(last_ - 1);
   finish();
 }
 
-void Sweep::place_rows() {
+void FusedSweep::place_rows() {
   const Index row = lane_y_ * shape_.rows;
   for (int q = 0; q < shape_.rows; ++q) rows_.push_back(spot(lane_x_, row + q));
 }
 
 /// The cell at a place relative to the tile. Beyond an edge that does not wrap
 /// it is the edge's cell.
-Sweep::Spot Sweep::spot(const Index& column, const Index& row) const {
+FusedSweep::Spot FusedSweep::spot(const Index& column, const Index& row) const {
   const Index x = tile_[0] + column, y = tile_[1] + row;
   const Index own_x = grid_.inside(0, x), own_y = grid_.inside(1, y);
   const Index staged_column = d_.wraps[0] ? column : own_x - tile_[0],
@@ -113,7 +113,7 @@ Sweep::Spot Sweep::spot(const Index& column, const Index& row) const {
 
 /// Lanes that also take a cell around the tile: first the columns left and
 /// right, then the rows below and above. Corners are not needed.
-void Sweep::place_ring() {
+void FusedSweep::place_ring() {
   const int h = layout_.halo, tall = shape_.tall(), sides = 2 * h * tall, all = sides + 2 * h * shape_.x;
   if (h == 0) return;
   for (int from = 0; from < all; from += shape_.lanes()) {
@@ -128,7 +128,7 @@ void Sweep::place_ring() {
   }
 }
 
-void Sweep::place_stages() {
+void FusedSweep::place_stages() {
   const int across = layout_.width / shape_.wide, copies = across * layout_.height;
   for (int from = 0; from < copies; from += shape_.lanes()) {
     const Index p = lane_ + from;
@@ -138,13 +138,13 @@ void Sweep::place_stages() {
   }
 }
 
-Sweep::Variables Sweep::zeros(size_t count) const {
+FusedSweep::Variables FusedSweep::zeros(size_t count) const {
   Variables list;
   for (size_t k = 0; k < count; ++k) list.emplace_back(AnyVal::number(form_.type(), 0));
   return list;
 }
 
-void Sweep::expect_gradients() {
+void FusedSweep::expect_gradients() {
   for (size_t k = 0; k < plan_.residuals.size(); ++k) {
     sums_.emplace_back();
     if (sum_of_[k] == k) sums_.back().emplace(AnyVal::number(sum_, 0));
@@ -165,7 +165,7 @@ void Sweep::expect_gradients() {
 
 /// Brings the planes around the first one in; slot k of the ring holds plane
 /// first - forward + k.
-void Sweep::start() {
+void FusedSweep::start() {
   for (int k = -forward_; k < forward_ + shape_.ahead; ++k)
     fetch(first_ + k, (k + forward_) * layout_.slot());
   const Index first_plane = grid_.inside_plane(first_);
@@ -200,52 +200,34 @@ void Sweep::start() {
 }
 
 /// The group's sums of squared cotangents.
-void Sweep::finish() {
+void FusedSweep::finish() {
   for (size_t k = 0; k < sums_.size(); ++k) {
     const AnyVal total = sums_[k] ? group_sum(*sums_[k]) : AnyVal::number(sum_, 0);
     if_(lane_ == 0, [&] { partial_.store({int(k), group_}, total); });
   }
 }
 
-/// Offset of a component at a cell, whose place in its plane is `in_plane`.
-Index Sweep::offset(int field_index, int component, const Index& plane, const Index& in_plane) const {
-  if (form_.rows) {
-    const Index cell = member_plane(plane).offset() * grid_.plane_cells + in_plane;
-    const int column = FieldArrays::column(plan_, field_index, component);
-    const Index row = cell * Index(FieldArrays::width(plan_));
-    return column == 0 ? row : row + Index(column);
-  }
-  Index base = plane.offset() * grid_.plane_cells;
-  if (!chunk_.member.empty()) {
-    const Index first = chunk_.member * plan_.fields[size_t(field_index)].components;
-    base = base + grid_.volume * (first + component).offset();
-  } else if (component != 0) {
-    base = base + grid_.volume * Index(component).offset();
-  }
-  return base + in_plane;
+Index FusedSweep::offset(int field_index, int component, const Index& plane, const Index& in_plane) const {
+  return field_offset(grid_, chunk_, form_, field_index, component, plane, in_plane);
 }
 
-Index Sweep::member_plane(const Index& plane) const {
-  return chunk_.member.empty() ? plane : chunk_.member * grid_.cells[2] + plane;
+Index FusedSweep::mask_offset(const Index& plane, const Index& in_plane) const {
+  return chunk_.member_plane(grid_, plane).offset() * grid_.plane_cells + in_plane;
 }
 
-Index Sweep::mask_offset(const Index& plane, const Index& in_plane) const {
-  return member_plane(plane).offset() * grid_.plane_cells + in_plane;
-}
-
-Index Sweep::carried_offset(int row, const Index& plane, const Index& in_plane) const {
+Index FusedSweep::carried_offset(int row, const Index& plane, const Index& in_plane) const {
   const Index number = chunk_.member.empty() ? Index(row) : chunk_.member * plan_.carry.rows() + row;
   return grid_.volume * number.offset() + plane.offset() * grid_.plane_cells + in_plane;
 }
 
-bool Sweep::follows() const {
+bool FusedSweep::follows() const {
   for (const Pending& p : pending_)
     if (!p.target->after.empty()) return true;
   return false;
 }
 
 /// Starts bringing a plane of all staged channels in; closes a stage of copies.
-void Sweep::fetch(const Index& plane, const Index& slot) const {
+void FusedSweep::fetch(const Index& plane, const Index& slot) const {
   const Index z = grid_.inside_plane(plane);
   for (const StagePlace& s : stages_)
     s.run([&](bool beyond) {
@@ -262,7 +244,7 @@ void Sweep::fetch(const Index& plane, const Index& slot) const {
 /// Loads what enters at a cell alone, for the step that takes `plane` as its
 /// own. Neighbouring tiles read the cells around theirs again, so these loads
 /// stay in the cache.
-void Sweep::load_next(const Spot& c, const Index& plane, Variables& next) const {
+void FusedSweep::load_next(const Spot& c, const Index& plane, Variables& next) const {
   for (size_t k = 0; k < channels_.own.size(); ++k) {
     const Channel& channel = channels_.own[k];
     next[k] = arrays_.buffer({channel.field_index, channel.level})
@@ -273,7 +255,7 @@ void Sweep::load_next(const Spot& c, const Index& plane, Variables& next) const 
 
 /// Loads what the part of a trajectory before this one left: gradients at the
 /// plane that comes next, cotangents at the one that will be done then.
-void Sweep::load_carried(int row, const Index& above, const Index& below) {
+void FusedSweep::load_carried(int row, const Index& above, const Index& below) {
   for (size_t k = 0; k < carried_[size_t(row)].size(); ++k) {
     const Index& plane = k < plan_.carry.gradients.size() ? above : below;
     if (plane.empty()) continue;

@@ -1,7 +1,7 @@
 // Several levels of a trajectory in one sweep: a part of it as a system of its own.
 #pragma once
 
-#include "pde/kernels/fused.hpp"
+#include "pde/fused/fused.hpp"
 
 namespace lockstep::pde {
 
