@@ -1,4 +1,4 @@
-"""Language models that forecast_torch.py trains: networks, tokens, and one gradient step, recorded as a graph on CUDA."""
+"""What forecast_torch.py trains: language models and XOR; data, and one gradient step, recorded as a graph on CUDA."""
 import hashlib
 import math
 import os
@@ -19,12 +19,15 @@ SPECS = {
     "gpt2-small": dict(model="gpt", blocks=12, width=768, heads=12, positions=1024, window=1024, batch=4, held=1,
                        validation=4, rate=2e-4, weight_decay=0.1, clip=1.0, bf16=True, vocabulary=50257, steps=480,
                        spacing=5, lr_warm_up=20),
+    "xor": dict(model="xor", batch=4, held=1, validation=1, rate=0.01, weight_decay=0.0, clip=0.0, bf16=False, vocabulary=2,
+                steps=240, spacing=5, lr_warm_up=0, warm_up=20),
 }
 # The same networks in small, to try the command without an accelerator.
 TINY = {"charlm-transformer": dict(blocks=1, width=16, heads=2, positions=16, window=16, batch=8, validation=2, steps=40),
         "charlm-gru": dict(width=16, window=16, batch=8, validation=2, steps=40),
         "gpt2-small": dict(blocks=1, width=16, heads=2, positions=16, window=16, batch=4, validation=2, steps=40,
-                           vocabulary=512)}
+                           vocabulary=512),
+        "xor": {}}
 
 
 class Block(nn.Module):
@@ -239,3 +242,44 @@ class Problem:
     def synchronise(self):
         if self.device.type == "cuda":
             torch.cuda.synchronize()
+
+
+class Xor:
+    """2-8-2, whose batch, held-out and validation examples are all four; the interface of Problem."""
+
+    def __init__(self, task, arguments):
+        self.spec, self.device, self.graphs, self.words = dict(SPECS[task]), torch.device("cpu"), None, "all of XOR"
+        self.model = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+        self.parameters = list(self.model.parameters())
+        self.count = sum(p.numel() for p in self.parameters)
+        self.inputs = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        self.targets, self.starts = torch.tensor([0, 1, 1, 0]), torch.zeros(1)
+
+    def batches(self, seed, steps):
+        return torch.zeros(steps, 1)
+
+    def initialise(self, seed):
+        torch.manual_seed(seed)
+        for layer in self.model:
+            if isinstance(layer, nn.Linear):
+                layer.reset_parameters()
+
+    def gradient(self):
+        self.model.zero_grad()
+        loss = self.held_out()
+        loss.backward()
+        return loss.detach()
+
+    def held_out(self):
+        return F.cross_entropy(self.model(self.inputs), self.targets)
+
+    def validate(self):
+        with torch.no_grad():
+            return float(self.held_out())
+
+    def synchronise(self):
+        pass
+
+
+def problem_of(task, arguments):
+    return (Xor if task == "xor" else Problem)(task, arguments)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What jumps in weight space gain on language models in PyTorch, against every control.
+"""What jumps in weight space gain in PyTorch, on language models and XOR, against every control.
 
-usage: forecast_torch.py --task charlm-transformer|charlm-gru|gpt2-small --out FILE.json [--data DIR] [--budget SECONDS]
+usage: forecast_torch.py --task charlm-transformer|charlm-gru|gpt2-small|xor --out FILE.json [--data DIR] [--budget SECONDS]
        forecast_torch.py --picture FILE.json [FILE.json ...] --out PICTURE.png
 
 The steps of forecast_training.py: constant rate, a target that plain training reaches at the end, steps and seconds of
@@ -27,6 +27,7 @@ from lockstep.forecast.torch import PredictiveTrainer
 TRAINERS = {"plain": None, **{f"jumps-{rule}": dict(moments=rule) for rule in ("keep", "decay", "reset")},
             **{control: dict(control=control) for control in ("zero", "random", "lr", "ema", "lawa")}}
 TRAINERS["ema"]["ema_decay"] = 0.95
+TRAINERS.update({f"mlp-{rule}": dict(moments=rule, directions="mlp") for rule in ("keep", "reset")})
 SHARES, FACTORS = (0.25, 0.5, 0.75), (1, 2, 4, 8)
 
 
@@ -58,8 +59,9 @@ class Bench:
     def __init__(self, arguments):
         self.a = arguments
         self.begin = time.perf_counter()
-        self.problem = problems.Problem(arguments.task, arguments)
+        self.problem = problems.problem_of(arguments.task, arguments)
         spec, self.trainers = self.problem.spec, self._trainers()
+        spec["spacing"] = arguments.spacing or spec["spacing"]
         self.found = {"settings": {k: spec[k] for k in sorted(spec)}, "parameters": self.problem.count,
                       "tokens": self.problem.words, "device": self._device(), "torch": torch.__version__,
                       "graphs": self.problem.graphs is not None, "seeds": arguments.seeds,
@@ -135,7 +137,7 @@ class Bench:
         p = spec["spacing"]
         held_windows = spec["held"] * spec["batch"]
         return PredictiveTrainer(self.problem.parameters, optimizer, self.problem.held_out, **{**dict(
-            snapshots=5, spacing=p, warm_up=max(self.steps // 6, spec["lr_warm_up"] + 5), correct=p,
+            snapshots=5, spacing=p, warm_up=spec.get("warm_up") or max(self.steps // 6, spec["lr_warm_up"] + 5), correct=p,
             horizons=(p, 2 * p, 4 * p, 8 * p), held_out_cost=held_windows / spec["batch"] / 3,
             bf16_snapshots=spec["bf16"]), **options, **changes})
 
@@ -253,11 +255,13 @@ class Bench:
 
     def write(self):
         spent = time.perf_counter() - self.begin + self.seconds_before
-        command = f"bench/forecast_torch.py --task {self.a.task} --budget {self.a.budget:g} --seeds {self.a.seeds}"
-        text = json.dumps({"command": command, "task": self.a.task, **self.found, "seconds": spent, "runs": self.runs},
-                          indent=1, default=float)
+        command = f"bench/forecast_torch.py --task {self.a.task} --budget {self.a.budget:g} --seeds {self.a.seeds}" + \
+            (f" --spacing {self.a.spacing}" if self.a.spacing else "") + \
+            (f" --controls {self.a.controls}" if self.a.controls != "all" else "")
+        head = json.dumps({"command": command, "task": self.a.task, **self.found, "seconds": spent}, indent=1, default=float)
+        rows = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, default=float)}" for k, v in self.runs.items())
         with open(self.a.out + ".part", "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(f'{head[:-2]},\n "runs": {{\n{rows}\n }}\n}}\n')
         os.replace(self.a.out + ".part", self.a.out)
 
 
@@ -319,6 +323,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tuning-seeds", type=int, default=3)
     parser.add_argument("--controls", default="all", help="all, or names of trainers, by commas")
+    parser.add_argument("--spacing", type=int, default=0, help="steps between snapshots; 0: the task's own")
     parser.add_argument("--tokens", choices=("bpe", "bytes"), default="bpe", help="of gpt2-small")
     parser.add_argument("--vocabulary", type=int, default=0, help="of the BPE; 0: as many as the network has")
     parser.add_argument("--text-bytes", type=int, default=24_000_000, help="of gpt2-small's Python sources")

@@ -60,10 +60,11 @@ def steps_to(run, trainer, target):
     return 1000
 
 
-def test_gains_steps_on_a_quadratic():
+@pytest.mark.parametrize("directions", ["ridge", "mlp"])
+def test_gains_steps_on_a_quadratic(directions):
     plain, jumping = Bowl(), Bowl()
     walked = steps_to(plain, plain.trainer(warm_up=10 ** 6), 1e-3)
-    trainer = jumping.trainer()
+    trainer = jumping.trainer(directions=directions)
     jumped = steps_to(jumping, trainer, 1e-3)
     assert trainer.totals.accepted > 0
     assert jumped + trainer.totals.overhead_steps < 0.8 * walked
@@ -92,6 +93,40 @@ def test_linear_dynamics_are_extrapolated():
     assert explained == pytest.approx(1, abs=1e-6) and cosine > 0.9
     for a, b in zip(moved, run.values()):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
+def test_a_shared_network_learns_a_nonlinear_recursion():
+    """Every parameter's difference follows d' = 0.5 d + 0.2 tanh(2 d): slopes from 0.9 near 0 to 0.5 far from it. Moves
+    are the recursion's own; a linear fit cannot follow both."""
+    draws = np.random.default_rng(3)
+    first = draws.uniform(-1.5, 1.5, 400)
+    misses = {}
+    for directions in ("ridge", "mlp"):
+        x = [torch.nn.Parameter(torch.zeros(400, dtype=torch.float64))]
+        trainer = PredictiveTrainer(x, torch.optim.SGD(x, lr=0.1), lambda: 0.0, snapshots=6, order=1, spacing=1,
+                                    directions=directions, ridge=1e-8)
+        d, trainer.totals.steps = first.copy(), 1
+        for _ in range(6):
+            trainer._path.push()
+            with torch.no_grad():
+                x[0] += torch.from_numpy(d)
+            d = 0.5 * d + 0.2 * np.tanh(2 * d)
+        with torch.no_grad():  # the last push came before the last move: take it back
+            trainer._path.restore_newest()
+            for _ in range(8):
+                explained, _ = trainer._fit()
+            trainer._move(3.0)
+            moved = (x[0] - trainer._path.parts[0].views(trainer._path.parts[0].newest)[0]).numpy()
+        d = first.copy()
+        for _ in range(5):
+            d = 0.5 * d + 0.2 * np.tanh(2 * d)
+        exact = np.zeros(400)
+        for _ in range(3):
+            exact += d
+            d = 0.5 * d + 0.2 * np.tanh(2 * d)
+        misses[directions] = np.abs(moved - exact).max() / np.abs(exact).max()
+        assert explained > 0.98
+    assert misses["mlp"] < 0.005 < misses["ridge"], misses
 
 
 def test_zero_jumps_touch_nothing():
@@ -150,17 +185,18 @@ def test_moments(rule, factor):
         assert float(a["step"]) == (0 if rule == "reset" else float(b["step"]))
 
 
-@pytest.mark.parametrize("control", ["none", "random", "ema", "lawa"])
-def test_resumed_is_uninterrupted(control):
+@pytest.mark.parametrize("control,directions", [("none", "ridge"), ("none", "mlp"), ("random", "ridge"), ("ema", "ridge"),
+                                                 ("lawa", "ridge")])
+def test_resumed_is_uninterrupted(control, directions):
     whole = Bowl(0.1, noise=0.05)
-    trainer = whole.trainer(control=control)
+    trainer = whole.trainer(control=control, directions=directions)
     saved = None
     for k in range(120):
         if k == 61:
             saved = copy.deepcopy((trainer.state_dict(), whole.values(), whole.optimizer.state_dict(), whole.calls))
         trainer.step(whole.closure)
     part = Bowl(0.1, noise=0.05)
-    resumed = part.trainer(control=control)
+    resumed = part.trainer(control=control, directions=directions)
     with torch.no_grad():
         for x, value in zip(part.x, saved[1]):
             x.copy_(value)
@@ -174,7 +210,7 @@ def test_resumed_is_uninterrupted(control):
     with trainer.evaluating(), resumed.evaluating():
         assert same(whole.values(), part.values())
     with pytest.raises(InputError, match="spacing"):
-        part.trainer(control=control, spacing=5).load_state_dict(saved[0])
+        part.trainer(control=control, directions=directions, spacing=5).load_state_dict(saved[0])
 
 
 def test_divergence_is_rolled_back():
@@ -212,7 +248,8 @@ def test_rate_and_averages():
 
 
 def test_bad_options_are_named():
-    for wrong in (dict(control="more"), dict(snapshots=1), dict(moments="lose"), dict(horizons=()), dict(colour=3)):
+    for wrong in (dict(control="more"), dict(snapshots=1), dict(moments="lose"), dict(horizons=()), dict(colour=3), dict(directions="up"),
+                  dict(directions="mlp", snapshots=2)):
         with pytest.raises(InputError):
             Bowl().trainer(**wrong)
     with pytest.raises(InputError, match="parameters"):

@@ -28,6 +28,7 @@ from .._errors import InputError
 
 CONTROLS = ("none", "zero", "random", "lr", "ema", "lawa")
 MOMENTS = ("keep", "decay", "reset")
+DIRECTIONS = ("ridge", "mlp")
 TAUS = (0.5, 1.0, 2.0)
 FEATURES = 6  # 1, share explained, cosine of the last two differences, slope, last reward, age
 CALM, CAUTION, WARNING, CRITICAL = range(4)
@@ -40,7 +41,9 @@ class Options:
     rate_factor times the rate), ema or lawa (averages, which evaluating() puts in place). snapshots: K, spacing: steps
     between them. horizons: steps ahead, one arm of the bandit each. held_out_cost: of a held-out loss, in gradient
     steps: examples / examples of a batch / 3. moments: what a jump does to the optimiser's running means. bf16_snapshots:
-    differences of snapshots in bfloat16, half the memory of f32; the newest snapshot stays as it is."""
+    differences of snapshots in bfloat16, half the memory of f32; the newest snapshot stays as it is. directions: ridge
+    (a linear recursion for each tensor) or mlp (one small network for every parameter, of mlp_units, fitted at each jump
+    to the differences of mlp_samples parameters)."""
     control: str = "none"
     snapshots: int = 5
     spacing: int = 10
@@ -60,6 +63,9 @@ class Options:
     seed: int = 0
     held_out_cost: float = 1 / 3
     bf16_snapshots: bool = False
+    directions: str = "ridge"
+    mlp_units: int = 8
+    mlp_samples: int = 512
 
     def check(self):
         def require(good, what, expected):
@@ -68,6 +74,10 @@ class Options:
 
         require(self.control in CONTROLS, f"control {self.control!r}", ", ".join(CONTROLS))
         require(self.moments in MOMENTS, f"moments {self.moments!r}", ", ".join(MOMENTS))
+        require(self.directions in DIRECTIONS, f"directions {self.directions!r}", ", ".join(DIRECTIONS))
+        require(self.directions == "ridge" or self.snapshots >= 3, f"{self.snapshots} snapshots", "3 or more for an mlp")
+        require(self.mlp_units >= 1, f"mlp_units {self.mlp_units}", "1 or more")
+        require(self.mlp_samples >= 8, f"mlp_samples {self.mlp_samples}", "8 or more")
         require(2 <= self.snapshots <= 8, f"{self.snapshots} snapshots", "2 to 8")
         require(self.spacing >= 1, f"spacing {self.spacing}", "1 step or more")
         require(self.order >= 1, f"order {self.order}", "1 or more")
@@ -148,6 +158,66 @@ def _copied(value, old):
     return made
 
 
+class _Mlp:
+    """The next difference of any parameter from its last `taps`, newest first, in units of its tensor's differences:
+    a x + v tanh(B x + b). Fitted by Levenberg-Marquardt, from where the last fit ended."""
+    STEPS, DAMPING = 6, 1e-3
+
+    def __init__(self, taps, units, ridge):
+        draws = np.random.default_rng(1)
+        self.taps, self.units, self.ridge, self.fitted = taps, units, ridge, False
+        self.w = np.concatenate([np.zeros(taps), draws.normal(size=units * taps), draws.normal(size=units), np.zeros(units)])
+
+    def parts(self):
+        t, u = self.taps, self.units
+        return self.w[:t], self.w[t:t + u * t].reshape(u, t), self.w[t + u * t:-u], self.w[-u:]
+
+    def value(self, x):
+        a, inner, bias, v = self.parts()
+        return x @ a + np.tanh(x @ inner.T + bias) @ v
+
+    def _slopes(self, x):
+        _, inner, bias, v = self.parts()
+        h = np.tanh(x @ inner.T + bias)
+        down = (1 - h * h) * v
+        return np.concatenate([x, (down[:, :, None] * x[:, None, :]).reshape(len(x), -1), down, h], axis=1)
+
+    def fit(self, x, y):
+        """Share of y's squares that is explained."""
+        if not self.fitted:
+            gram = x.T @ x
+            self.w[:self.taps] = np.linalg.solve(gram + self.ridge * np.trace(gram) / self.taps * np.eye(self.taps) +
+                                                 1e-300 * np.eye(self.taps), x.T @ y)
+            self.fitted = True
+        penalty, damping = self.ridge * len(y), self.DAMPING
+
+        def cost():
+            return ((y - self.value(x)) ** 2).sum() + penalty * (self.w[self.taps:] ** 2).sum() * 1e-3
+
+        best = cost()
+        for _ in range(self.STEPS):
+            slopes, kept = self._slopes(x), self.w.copy()
+            pull = np.zeros_like(self.w)
+            pull[self.taps:] = 1e-3 * penalty
+            normal = slopes.T @ slopes + np.diag(pull)
+            step = np.linalg.solve(normal + damping * (np.diag(np.diag(normal)) + 1e-12 * np.eye(len(pull))),
+                                   slopes.T @ (y - self.value(x)) - pull * self.w)
+            self.w = self.w + step
+            now = cost()
+            if now < best:
+                best, damping = now, damping / 5
+            else:
+                self.w, damping = kept, damping * 10
+        whole = (y ** 2).sum()
+        return float(min(max(1 - ((y - self.value(x)) ** 2).sum() / whole, 0), 1)) if whole > 0 else 0.0
+
+    def state(self):
+        return {"w": self.w.copy(), "fitted": self.fitted}
+
+    def restore(self, state):
+        self.w, self.fitted = np.array(state["w"]), state["fitted"]
+
+
 class _FlatPath:
     """Snapshots of tensors of one type and device: the newest, and the differences of neighbours. Flat buffers in rows of
     CHUNK elements, none of which holds two tensors, so that a snapshot, a Gram matrix and a move are few launches each."""
@@ -189,6 +259,32 @@ class _FlatPath:
         for j in range(1, a.shape[1]):
             total += self.ring[j] * a[:, j:j + 1]
         return total
+
+    def samples(self, count, rows, scales, generator):
+        """Differences of `count` parameters drawn at random: (count, rows of the ring in this order), by their scales."""
+        sizes = [t.numel() for t in self.tensors]
+        drawn = np.sort(generator.integers(0, sum(sizes), count))
+        which = np.searchsorted(np.cumsum(sizes), drawn, side="right")
+        within = drawn - np.concatenate([[0], np.cumsum(sizes)])[which]
+        places = torch.from_numpy(np.asarray(self.begins)[which] * self.CHUNK + within).to(self.newest.device)
+        found = self.ring.view(len(self.ring), -1)[:, places].double().cpu().numpy()[rows].T
+        return found / np.maximum(np.asarray(scales)[which], 1e-300)[:, None]
+
+    def followed(self, mlp, rows, scales, intervals, most):
+        """The sum of the next differences that the network foretells, none beyond `most` times the largest it comes from."""
+        a, inner, bias, v = (w.tolist() for w in mlp.parts())
+        unit = torch.from_numpy(np.repeat(np.asarray(scales), self.rows)[:, None]).to(self.sums).to(self.newest.device)
+        x = [self.ring[row].to(self.sums) / unit.clamp_min(1e-30) for row in rows[:mlp.taps]]
+        total = torch.zeros_like(x[0])
+        while intervals > 0:
+            following = sum(w * t for w, t in zip(a, x))
+            for row, offset, factor in zip(inner, bias, v):
+                following += factor * torch.tanh(sum(w * t for w, t in zip(row, x)) + offset)
+            bound = most * torch.stack([t.abs() for t in x]).amax(0)
+            following = torch.clamp(following, -bound, bound)
+            total += min(intervals, 1.0) * following
+            x, intervals = [following, *x[:-1]], intervals - 1
+        return total * unit
 
     def signs(self, lengths, seed):
         """lengths (tensors) with a random sign for each element."""
@@ -250,6 +346,24 @@ class _Path:
         for ks, part in zip(self.members, self.parts):
             self._put(part, part.newest + part.combined([factors[k][back] for k in ks]))
 
+    def scales(self, grams):
+        """Root mean squares of the differences, tensor by tensor."""
+        return [math.sqrt(np.trace(g) / len(g) / max(math.prod(shape), 1)) for g, shape in zip(grams, self.shapes)]
+
+    def fit(self, mlp, scales, count, seed):
+        """Fits the network to `count` parameters of each part; the share that it explains."""
+        generator, order, x, y = np.random.default_rng(seed), self._order(), [], []
+        for ks, part in zip(self.members, self.parts):
+            d = part.samples(count, order, [scales[k] for k in ks], generator)
+            for first in range(d.shape[1] - mlp.taps):
+                x.append(d[:, first + 1:first + 1 + mlp.taps])
+                y.append(d[:, first])
+        return mlp.fit(np.concatenate(x), np.concatenate(y))
+
+    def follow(self, mlp, scales, intervals, most):
+        for ks, part in zip(self.members, self.parts):
+            self._put(part, part.newest + part.followed(mlp, self._order(), [scales[k] for k in ks], intervals, most))
+
     def scatter(self, lengths, seed):
         for ks, part in zip(self.members, self.parts):
             self._put(part, part.newest + part.signs([lengths[k] for k in ks], seed))
@@ -278,7 +392,7 @@ class _Path:
             part.ring.copy_(ring)
 
 
-_PARTS = (_core.Bandit, _core.Monitor, _core.Corrector, _Path)
+_PARTS = (_core.Bandit, _core.Monitor, _core.Corrector, _Path, _Mlp)
 
 
 class PredictiveTrainer:
@@ -307,6 +421,9 @@ class PredictiveTrainer:
         self._path = None
         if self._jumps or self.options.control == "lawa":
             self._path = _Path(self.parameters, self.options.snapshots, self.options.bf16_snapshots)
+        self._mlp, self._scales = None, []
+        if self.options.directions == "mlp":
+            self._mlp = _Mlp(min(self.options.order, self.options.snapshots - 2), self.options.mlp_units, self.options.ridge)
         self._pending = None
         self._since = self._left = self._quiet = self._rollbacks_in_a_row = 0
         self._held_loss, self._held_step, self._slope, self._last_reward = 0.0, -1, 0.0, 0.0
@@ -405,6 +522,10 @@ class PredictiveTrainer:
             if len(gram) > 1:
                 both, older = both + gram[0, 1], older + gram[1, 1]
         cosine = both / math.sqrt(energy * older) if energy > 0 and older > 0 else 0.0
+        if self._mlp is not None and energy > 0:
+            self._scales = self._path.scales(self._grams)
+            seed = (self.options.seed << 32) + self.totals.steps
+            return self._path.fit(self._mlp, self._scales, self.options.mlp_samples, seed), cosine
         return explained / energy if energy > 0 else 0.0, cosine
 
     def _move(self, intervals):
@@ -416,6 +537,8 @@ class PredictiveTrainer:
             lengths = [math.sqrt(max(a @ g @ a, 0.0) / max(p.numel(), 1))
                        for a, g, p in zip(factors, self._grams, self.parameters)]
             self._path.scatter(lengths, (self.options.seed << 32) + self.totals.steps)
+        elif self._mlp is not None and self._scales:
+            self._path.follow(self._mlp, self._scales, intervals, self.options.max_growth)
         else:
             self._path.move(factors)
 
