@@ -7,7 +7,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from lockstep._errors import InputError  # noqa: E402
-from lockstep.forecast.torch import PredictiveTrainer, _Path  # noqa: E402
+from lockstep.forecast._path import Path  # noqa: E402
+from lockstep.forecast.torch import PredictiveTrainer  # noqa: E402
 
 QUICK = dict(snapshots=5, spacing=4, order=3, ridge=1e-8, warm_up=20, correct=4, horizons=(8, 16, 32),
              held_out_cost=1 / 6)
@@ -261,7 +262,7 @@ def test_paths_of_unlike_tensors(narrow):
     """Gram matrices, moves and averages of tensors of several sizes and types, by the ring's rows in every rotation."""
     torch.manual_seed(5)
     tensors = [torch.randn(n, dtype=kind) for n, kind in ((9000, torch.float32), (3, torch.float64), (1, torch.float32))]
-    path, history = _Path(tensors, 4, narrow), []
+    path, history = Path(tensors, 4, narrow), []
     for count in range(1, 8):
         for x in tensors:
             x += 0.01 * torch.randn_like(x)
