@@ -85,12 +85,14 @@ void Evaluation::make_whole() {
 void Evaluation::make_fused() {
   Fused& fused = fused_.emplace();
   fused.shape = fused_shape(modes_, storage_, device_.info());
-  const auto columns = [&](int64_t fields) {
-    return device_.allocate(storage_,
-                            {fields * members_, modes_.columns(), modes_.points_y + fused.shape.pad, 2});
+  const auto columns = [&](int64_t fields, int64_t numbers) {
+    return device_.allocate(
+        storage_, {fields * members_, modes_.columns(), modes_.points_y + fused.shape.pad, numbers});
   };
-  fields_ = columns(fused_fields(form_));
-  products_ = columns(2);
+  const int fields = fused_fields(form_);
+  fields_ = fused.shape.paired ? columns(1, 4) : columns(fields, 2);
+  if (fused.shape.paired && fields > 2) fused.bent = columns(1, 2);
+  products_ = columns(2, 2);
   speeds_ = device_.allocate(storage_, {members_, fused.shape.row_groups(), 2});
   with_precision(storage_, [&]<class T>(T) {
     using K = FusedKernels<T>;
@@ -164,7 +166,7 @@ Extent Evaluation::update_domain() const {
 }
 Launch Evaluation::update(const Kernel& kernel, Arguments arguments) const {
   arguments.set("fields", fields_).set("products", products_);
-  if (fused_) arguments.set("roots_y", fused_->roots_y);
+  if (fused_) arguments.set("roots_y", fused_->roots_y).set("bent", fused_->bent);
   return {kernel, update_domain(), arguments.bind_known(kernel)};
 }
 Launch Evaluation::derive(const Buffer& w) const {
@@ -234,7 +236,8 @@ void Evaluation::run_whole(const Buffer& w, bool measuring, bool measuring_alone
 void Evaluation::products(const Buffer& w, bool measuring) const {
   if (whole_) return run_whole(w, measuring, false);
   Arguments a = numbers_;
-  a.set("fields", fields_).set("products", products_).set("speeds", speeds_).set("roots_x", fused_->roots_x);
+  a.set("fields", fields_).set("products", products_).set("speeds", speeds_);
+  a.set("roots_x", fused_->roots_x).set("bent", fused_->bent);
   launch(measuring ? fused_->rows_measured : fused_->rows, {members_, 1, fused_->shape.row_groups()}, a);
 }
 void Evaluation::measure(const Buffer& w) const {

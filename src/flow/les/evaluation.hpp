@@ -63,7 +63,7 @@ class Evaluation {
   };
   struct Fused {
     FusedShape shape;
-    Buffer roots_x, roots_y;
+    Buffer roots_x, roots_y, bent;  // bent: psi_yy, where psi and psi_y are paired
     Kernel rows, rows_measured;
   };
   /// Buffers and plans of a dynamic closure.

@@ -26,8 +26,10 @@ struct LineSpread {
 struct FusedShape {
   Modes modes;
   LineSpread rows, columns;
-  bool early = false;  // states are loaded before the transforms, which hide the wait
-  int pad = 0;         // numbers between columns in memory, so that neighbours fall into several cache sets
+  bool early = false;   // states are loaded before the transforms, which hide the wait
+  bool turned = false;  // lines of the columns' lanes run along ky in memory too (KernelForm::turned)
+  bool paired = false;  // psi and psi_y lie side by side: one access for both
+  int pad = 0;          // numbers between columns in memory, so that neighbours fall into several cache sets
   /// Groups of rows: each gives its largest speeds.
   int64_t row_groups() const { return rows.length ? columns.length / rows.lines : 0; }
   int64_t column_groups() const { return (modes.columns() + columns.lines - 1) / columns.lines; }
@@ -35,6 +37,8 @@ struct FusedShape {
 /// Whether a model goes by fused kernels: the same on every device, since it decides the bits.
 bool is_fused(const Modes& modes, const KernelForm& form);
 FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device);
+/// Whether states of such a model lie turned on a device (KernelForm::turned).
+bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device);
 /// Shapes from now on as for that kind of device; for tests.
 void set_fused_shapes_of(std::optional<DeviceKind> kind);
 /// Arrays (member, kx, y) that the columns write: 2 or 3.

@@ -64,23 +64,25 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
     shape.pad = 64 / (2 * int(sizeof(T)));
   } else {
     // As many points a lane as registers hold (two lines of them in rows, two and the states in columns), as few lanes a
-    // group as keep neighbouring rows in one access. Two transforms at once wait for the same barriers.
+    // group as keep neighbouring rows in one access, and one column, so that multiprocessors have equal shares. Two
+    // transforms at once wait for the same barriers.
     const bool wide = sizeof(T) == 8;
     const int row_points = nx <= 256             ? 8
                            : nx == 1024 && !wide ? 32
                                                  : 16,
-              column_points = ny <= 256           ? 4
-                              : ny == 512 || wide ? 8
-                                                  : 16;
+              column_points = ny <= 256            ? 4
+                              : ny <= 1024 || wide ? 8
+                                                   : 16;
     shape.rows = spread_of(nx, row_points, nx <= 512 ? 4 : 8);
-    shape.columns = spread_of(ny, column_points, ny <= 512 ? 1 : 2);
+    shape.columns = spread_of(ny, column_points, 1);
+    shape.turned = true;
+    shape.paired = kind == DeviceKind::cuda;  // a buffer more, of which WebGPU has few
     const int most = row_points == 16 && !wide ? 512 : 256;
     while (shape.rows.lines > 1 && shape.rows.lanes * shape.rows.lines > most) shape.rows.lines /= 2;
-    if (shape.columns.lanes >= 256) shape.columns.lines = 1;
     shape.rows.sets = shape.columns.sets = 2;
     shape.early = shape.columns.lanes <= 256;
     if (nx <= 512) shape.rows.buffers = 2;
-    if (ny <= 512) shape.columns.buffers = 2;
+    if (ny <= 1024) shape.columns.buffers = 2;
   }
   shape.rows.lines = int(std::min<int64_t>(shape.rows.lines, ny));
   fit<T>(shape.rows, device.limits);
@@ -93,6 +95,9 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
 void set_fused_shapes_of(std::optional<DeviceKind> kind) { chosen_kind = kind; }
 FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device) {
   return storage == Storage::f64 ? shape_of<f64>(modes, device) : shape_of<f32>(modes, device);
+}
+bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device) {
+  return is_fused(modes, form) && fused_shape(modes, storage, device).turned;
 }
 
 namespace {
@@ -177,6 +182,58 @@ fft::Complex<T> where(bool known, const Val<bool>& inside, Value value) {
   return {Val<T>(re), Val<T>(im)};
 }
 
+/// Fields of y, as columns write and rows read them: psi, psi_y and, with a closure, psi_yy.
+template <class T>
+class FieldsOut {
+ public:
+  FieldsOut(Parameters& p, const FusedShape& shape, const Val<i32>& members, int count)
+      : paired_(shape.paired), members_(members), fields_(p.write<T, 4>("fields")) {
+    if (paired_ && count > 2) bent_.emplace(p.write<T, 4>("bent"));
+  }
+  /// Field f of `sets` at place j; of a pair both with the second.
+  void store(int f, const std::vector<fft::ComplexValues<T>>& sets, int j, const Val<i32>& m,
+             const Val<i32>& ix, const Val<i32>& y) const {
+    const fft::Complex<T>& a = sets[size_t(f)][size_t(j)];
+    if (!paired_ || f == 2)
+      return store_complex<T>(paired_ ? *bent_ : fields_, {a.re, a.im}, paired_ ? m : members_ * f + m, ix,
+                              y);
+    const fft::Complex<T>& first = sets[0][size_t(j)];
+    if (f == 1) fields_.template store_wide<4>(Wide<T, 4>{{first.re, first.im, a.re, a.im}}, m, ix, y, 0);
+  }
+
+ private:
+  bool paired_;
+  Val<i32> members_;
+  Out<T, 4> fields_;
+  std::optional<Out<T, 4>> bent_;
+};
+template <class T>
+class FieldsIn {
+ public:
+  FieldsIn(Parameters& p, const FusedShape& shape, const Val<i32>& members, int count)
+      : paired_(shape.paired), members_(members), fields_(p.read<T, 4>("fields")) {
+    if (paired_ && count > 2) bent_.emplace(p.read<T, 4>("bent"));
+  }
+  /// `count` fields at (kx, y).
+  std::vector<ComplexVal<T>> load(int count, const Val<i32>& m, const Val<i32>& ix, const Val<i32>& y) const {
+    std::vector<ComplexVal<T>> all;
+    if (paired_) {
+      const auto both = fields_.template wide<4>(m, ix, y, 0);
+      all = {{both[0], both[1]}, {both[2], both[3]}};
+      if (count > 2) all.push_back(load_complex(*bent_, m, ix, y));
+    } else {
+      for (int f = 0; f < count; ++f) all.push_back(load_complex(fields_, members_ * f + m, ix, y));
+    }
+    return all;
+  }
+
+ private:
+  bool paired_;
+  Val<i32> members_;
+  Grid<T, 4> fields_;
+  std::optional<Grid<T, 4>> bent_;
+};
+
 /// The columns of a group: what the kernels over columns have in common.
 template <class T>
 class Columns {
@@ -234,7 +291,8 @@ class Columns {
 
   /// psi, psi_y (and psi_yy) of the states w(j, mode, row), to memory as fields of y.
   template <class State>
-  void store_fields(const Out<T, 4>& fields, int count, const State& state) {
+  void store_fields(Parameters& p, int count, const State& state) {
+    const FieldsOut<T> fields(p, shape_, members, count);
     fft::ComplexValues<T> psi;
     for (int j = 0; j < places(); ++j) {
       if (!kept(j)) {
@@ -262,11 +320,9 @@ class Columns {
               x.push_back({-(ky * ky) * a.re, -(ky * ky) * a.im});
           }
         },
-        [&](int f, const fft::ComplexValues<T>& x) {
+        [&](int f, const fft::ComplexValues<T>&) {
           const auto store = [&] {
-            for (int j = 0; j < places(); ++j)
-              store_complex<T>(fields, ComplexVal<T>{x[size_t(j)].re, x[size_t(j)].im}, members * f + m, ix,
-                               lines_.element(j));
+            for (int j = 0; j < places(); ++j) fields.store(f, sets, j, m, ix, lines_.element(j));
           };
           if (all_mine_)
             store();
@@ -314,17 +370,18 @@ class Rows {
         unit_x_(p.scalar<T>("unit_x")),
         members_(g.count(2)),
         m_(g.id(2)),
-        y_(g.id(0) * shape.rows.lines + lines_.line) {}
+        y_(g.id(0) * shape.rows.lines + lines_.line),
+        fields_(p, shape, members_, fused_fields(form)) {}
 
   /// u + i v and, with a closure, S11 + i S12 at points.
-  void load(const Grid<T, 4>& fields) {
+  void load() {
     const bool closed = form_.terms.closure != Closure::none;
     at_points_.resize(closed ? 2 : 1);
     lines_.transform(
         FftDirection::inverse, at_points_,
         [&](int set, fft::ComplexValues<T>& x) {
           for (int j = 0; j < lines_.points(); ++j)
-            x.push_back(lines_.none_kept(j, kept_) ? zero<T>() : packed(fields, set == 1, j));
+            x.push_back(lines_.none_kept(j, kept_) ? zero<T>() : packed(set == 1, j));
         },
         [](int, const fft::ComplexValues<T>&) {});
   }
@@ -383,19 +440,19 @@ class Rows {
 
  private:
   /// u + i v or, `strain`, S11 + i S12 at the wavenumber of place j: reads are clamped to where there is something.
-  fft::Complex<T> packed(const Grid<T, 4>& fields, bool strain, int j) const {
+  fft::Complex<T> packed(bool strain, int j) const {
     const Val<i32> k = lines_.wavenumber(j);
     const bool negative = lines_.low(j) > kept_, all = lines_.all_kept(j, kept_);
     const Val<i32> size = negative ? -k : k, from = all ? size : min(size, int(kept_));
     const Val<T> kx = unit_x_ * cast<T>(k);
-    const auto field = [&](int number) {
-      const ComplexVal<T> a = load_complex(fields, members_ * number + m_, from, y_);
-      return ComplexVal<T>{a.re, j == 0 ? select(k == 0, Val<T>(T(0)), a.im) : a.im};
-    };
-    const ComplexVal<T> psi = field(0), psi_y = field(1), bent = kx * psi;
+    std::vector<ComplexVal<T>> fields = fields_.load(strain ? 3 : 2, m_, from, y_);
+    if (j == 0)
+      for (ComplexVal<T>& a : fields) a.im = select(k == 0, Val<T>(T(0)), a.im);
+    const ComplexVal<T>&psi = fields[0], &psi_y = fields[1];
+    const ComplexVal<T> bent = kx * psi;
     ComplexVal<T> a = psi_y + bent;
     if (strain) {
-      const ComplexVal<T> psi_yy = field(2);
+      const ComplexVal<T>& psi_yy = fields[2];
       const ComplexVal<T> q{fma(kx, psi_y.re, T(0.5) * fma(kx, bent.re, psi_yy.re)),
                             fma(kx, psi_y.im, T(0.5) * fma(kx, bent.im, psi_yy.im))};
       a = {negative ? q.im : -q.im, q.re};
@@ -412,6 +469,7 @@ class Rows {
   GroupLines<T> lines_;
   Val<T> unit_x_;
   Val<i32> members_, m_, y_;
+  FieldsIn<T> fields_;
   std::vector<fft::ComplexValues<T>> at_points_;
 };
 
@@ -423,10 +481,9 @@ Kernel FusedKernels<T>::derive(const KernelForm& form, const FusedShape& shape) 
       fused_name<T>("derive", form, shape.columns),
       [&](Group<3> g, Parameters& p) {
         const auto w = p.read<T, 4>("w");
-        const auto fields = p.write<T, 4>("fields");
         Columns<T> columns(g, p, shape);
-        columns.store_fields(fields, fused_fields(form), [&](int, const Mode<T>&, const Val<i32>& row) {
-          return load_complex(w, columns.m, row, columns.ix);
+        columns.store_fields(p, fused_fields(form), [&](int, const Mode<T>&, const Val<i32>& row) {
+          return load_state(form.turned, w, columns.m, row, columns.ix);
         });
       },
       GroupLines<T>::options(shape.columns));
@@ -437,10 +494,9 @@ Kernel FusedKernels<T>::rows(const KernelForm& form, const FusedShape& shape, bo
   return kernel(
       fused_name<T>(measuring ? "rows.measured" : "rows", form, shape.rows),
       [&](Group<3> g, Parameters& p) {
-        const auto fields = p.read<T, 4>("fields");
         const auto products = p.write<T, 4>("products");
         Rows<T> rows(g, p, form, shape);
-        rows.load(fields);
+        rows.load();
         if (measuring) rows.measure(g, p.write<T, 3>("speeds"));
         rows.products(p, products);
       },
@@ -454,7 +510,6 @@ Kernel FusedKernels<T>::advance(const KernelForm& form, StageKind kind, const Fu
       fused_name<T>(what, form, shape.columns),
       [&](Group<3> g, Parameters& p) {
         const auto products = p.read<T, 4>("products");
-        const auto fields = p.write<T, 4>("fields");
         Columns<T> columns(g, p, shape);
         StageUpdate<T> update(p, form, kind, columns.m);
         std::vector<EarlyStates<T>> early(size_t(columns.places()));
@@ -462,10 +517,9 @@ Kernel FusedKernels<T>::advance(const KernelForm& form, StageKind kind, const Fu
           for (int j = 0; j < columns.places() && shape.early; ++j)
             if (columns.kept(j)) early[size_t(j)] = update.load_early(columns.safe_row(j), columns.ix);
         });
-        columns.store_fields(fields, fused_fields(form),
-                             [&](int j, const Mode<T>& mode, const Val<i32>& row) {
-                               return update(mode, row, columns.products(j), &early[size_t(j)]);
-                             });
+        columns.store_fields(p, fused_fields(form), [&](int j, const Mode<T>& mode, const Val<i32>& row) {
+          return update(mode, row, columns.products(j), &early[size_t(j)]);
+        });
       },
       GroupLines<T>::options(shape.columns));
 }
@@ -483,10 +537,10 @@ Kernel FusedKernels<T>::right_hand_side(const KernelForm& form, const FusedShape
         for (int j = 0; j < columns.places(); ++j) {
           if (!columns.kept(j)) continue;
           columns.at_mode(j, [&](const Mode<T>& mode, const Val<i32>& row) {
-            store_complex<T>(out,
-                             rhs.nonlinear(mode, columns.products(j)) +
-                                 rhs.linear(mode, load_complex(w, columns.m, row, columns.ix)),
-                             columns.m, row, columns.ix);
+            store_state<T>(form.turned, out,
+                           rhs.nonlinear(mode, columns.products(j)) +
+                               rhs.linear(mode, load_state(form.turned, w, columns.m, row, columns.ix)),
+                           columns.m, row, columns.ix);
           });
         }
       },

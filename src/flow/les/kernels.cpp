@@ -155,14 +155,24 @@ Kernel LesKernels<T>::products(const KernelForm& form) {
 }
 
 template <class T>
-Kernel LesKernels<T>::take_field() {
-  return kernel(kernel_name<T>("take_field"), [](At<3> at, Parameters& p) {
+Kernel LesKernels<T>::take_field(bool turned) {
+  return kernel(kernel_name<T>(turned ? "take_field.turned" : "take_field"), [=](At<3> at, Parameters& p) {
     const auto from = p.read<T, 4>("from");
     const auto w = p.write<T, 4>("w");
     const Mode<T> mode(p, at.x, at.y);
     const Val<i32> m = at.z, row = at.y;
     const Val<T> scale = select(mode.is_mean(), Val<T>(T(0)), p.scalar<T>("scale"));
-    store_complex<T>(w, scale * load_complex(from, m, row, mode.ix), m, row, mode.ix);
+    store_state<T>(turned, w, scale * load_complex(from, m, row, mode.ix), m, row, mode.ix);
+  });
+}
+
+template <class T>
+Kernel LesKernels<T>::turn() {
+  return kernel(kernel_name<T>("turn"), [](At<3> at, Parameters& p) {
+    const auto from = p.read<T, 4>("from");
+    const auto to = p.write<T, 4>("to");
+    const Val<i32> m = at.z, y = at.y, x = at.x;
+    store_complex<T>(to, load_complex(from, m, x, y), m, y, x);
   });
 }
 

@@ -32,6 +32,7 @@ struct KernelForm {
   bool adaptive = false;  // a step of dt = 0 leaves the state as it is
   bool beta = false, hyper = false, hypo = false;
   int hyper_power = 1, hypo_power = 1;
+  bool turned = false;  // states and right-hand sides lie as (member, kx, ky), else as (member, ky, kx)
 };
 /// The form as part of a kernel's name.
 std::string text(const KernelForm& form);
@@ -47,7 +48,9 @@ struct LesKernels {
   /// Products at points. `coefficient`: C^p of each member, or of each point (local dynamic closures).
   static Kernel products(const KernelForm& form);
   /// w = mean-free spectrum, scaled by `scale`.
-  static Kernel take_field();
+  static Kernel take_field(bool turned);
+  /// to = from with the axes of modes exchanged.
+  static Kernel turn();
 };
 
 /// Dynamic closures (Germano's identity).

@@ -44,6 +44,17 @@ void store_complex(const Buffer& to, const ComplexVal<T>& value, const M& m, con
   to.template store_wide<2>(Wide<T, 2>{{value.re, value.im}}, m, row, column, 0);
 }
 
+/// Of a state: row and column change places where it is `turned` (KernelForm).
+template <class Buffer, class M, class R, class C>
+auto load_state(bool turned, const Buffer& from, const M& m, const R& row, const C& column) {
+  return turned ? load_complex(from, m, column, row) : load_complex(from, m, row, column);
+}
+template <class T, class Buffer, class M, class R, class C>
+void store_state(bool turned, const Buffer& to, const ComplexVal<T>& value, const M& m, const R& row,
+                 const C& column) {
+  turned ? store_complex<T>(to, value, m, column, row) : store_complex<T>(to, value, m, row, column);
+}
+
 /// Parameters `unit_x`, `unit_y`: 2 pi / L.
 template <class T>
 struct Units {

@@ -22,43 +22,46 @@ std::string moment_name(const char* what, const std::string& form = "") {
 
 template <class T>
 Kernel MomentKernels<T>::sums(const KernelForm& form) {
-  return kernel(
-      moment_name<T>("sums", "." + text(form)),
-      [&](Group<2> g, Parameters& p) {
-        const auto w = p.read<T, 4>("w"), rate = p.read<T, 4>("out");
-        const auto partial = p.write<T, 3>("partial");
-        const Units<T> unit(p);
-        const RightHandSide<T> rhs(p, form);
-        const Val<i32> chunk = g.id(0), m = g.id(1), rows = w.size(1), columns = w.size(2);
-        std::vector<Var<T>> sum;
-        for (int k = 0; k < kSums; ++k) sum.emplace_back(T(0));
-        for_(0, int(kChunk) / kMomentLanes, [&](Val<i32> r) {
-          const Val<i32> at = chunk * int(kChunk) + r * kMomentLanes + g.lane();
-          if_(at < rows * columns, [&] {
-            const Val<i32> row = at / columns, ix = at - row * columns;
-            const Mode<T> mode(unit, ix, select(row > rows / 2, row - rows, row));
-            const ComplexVal<T> v = load_complex(w, m, row, ix), all = load_complex(rate, m, row, ix),
-                                linear = rhs.linear(mode, v), forced = rhs.forcing(mode);
-            const Val<T> weight = select(ix == 0, Val<T>(T(0.5)), Val<T>(T(1)));
-            const auto with = [&](const ComplexVal<T>& a) { return weight * (v.re * a.re + v.im * a.im); };
-            const Val<T> z = with(v);
-            sum[kSumEnstrophy] += z;
-            sum[kSumEnergy] += z * mode.over_k2;
-            sum[kSumPalinstrophy] += z * mode.k2;
-            int k = kSumRates;
-            for (const ComplexVal<T>* part : {&linear, &forced, &all}) {
-              const Val<T> work = T(2) * with(*part);
-              sum[size_t(k++)] += work * mode.over_k2;
-              sum[size_t(k++)] += work;
-            }
-          });
-        });
-        for (int k = 0; k < kSums; ++k) {
-          const Val<T> all = group_sum(Val<T>(sum[size_t(k)]));
-          if_(g.lane() == 0, [&] { partial(m, chunk, k) = all; });
-        }
-      },
-      {{kMomentLanes, 1, 1}, 0});
+  return kernel(moment_name<T>("sums", "." + text(form)),
+                [&](Group<2> g, Parameters& p) {
+                  const auto w = p.read<T, 4>("w"), rate = p.read<T, 4>("out");
+                  const auto partial = p.write<T, 3>("partial");
+                  const Units<T> unit(p);
+                  const RightHandSide<T> rhs(p, form);
+                  const Val<i32> chunk = g.id(0), m = g.id(1), rows = w.size(form.turned ? 2 : 1),
+                                 columns = w.size(form.turned ? 1 : 2);
+                  std::vector<Var<T>> sum;
+                  for (int k = 0; k < kSums; ++k) sum.emplace_back(T(0));
+                  for_(0, int(kChunk) / kMomentLanes, [&](Val<i32> r) {
+                    const Val<i32> at = chunk * int(kChunk) + r * kMomentLanes + g.lane();
+                    if_(at < rows * columns, [&] {
+                      const Val<i32> row = at / columns, ix = at - row * columns;
+                      const Mode<T> mode(unit, ix, select(row > rows / 2, row - rows, row));
+                      const ComplexVal<T> v = load_state(form.turned, w, m, row, ix),
+                                          all = load_state(form.turned, rate, m, row, ix),
+                                          linear = rhs.linear(mode, v), forced = rhs.forcing(mode);
+                      const Val<T> weight = select(ix == 0, Val<T>(T(0.5)), Val<T>(T(1)));
+                      const auto with = [&](const ComplexVal<T>& a) {
+                        return weight * (v.re * a.re + v.im * a.im);
+                      };
+                      const Val<T> z = with(v);
+                      sum[kSumEnstrophy] += z;
+                      sum[kSumEnergy] += z * mode.over_k2;
+                      sum[kSumPalinstrophy] += z * mode.k2;
+                      int k = kSumRates;
+                      for (const ComplexVal<T>* part : {&linear, &forced, &all}) {
+                        const Val<T> work = T(2) * with(*part);
+                        sum[size_t(k++)] += work * mode.over_k2;
+                        sum[size_t(k++)] += work;
+                      }
+                    });
+                  });
+                  for (int k = 0; k < kSums; ++k) {
+                    const Val<T> all = group_sum(Val<T>(sum[size_t(k)]));
+                    if_(g.lane() == 0, [&] { partial(m, chunk, k) = all; });
+                  }
+                },
+                {{kMomentLanes, 1, 1}, 0});
 }
 
 template <class T>

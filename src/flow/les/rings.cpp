@@ -10,15 +10,18 @@ namespace lockstep::flow {
 void Solver::State::make_rings() {
   const double unit = 2 * kPi / std::max(model.grid.lx, model.grid.ly);
   std::vector<std::vector<int32_t>> modes_of_ring;
-  std::vector<double> share;
+  std::vector<double> share(size_t(2 * modes.count()));
+  const bool turned = evaluation.form().turned;
   for (int64_t row = 0; row < modes.rows(); ++row)
     for (int64_t ix = 0; ix < modes.columns(); ++ix) {
       const double kx = 2 * kPi / model.grid.lx * double(ix),
                    ky = 2 * kPi / model.grid.ly * double(modes.iy(row));
       const auto ring = size_t(std::hypot(kx, ky) / unit + 0.5);
       if (ring >= modes_of_ring.size()) modes_of_ring.resize(ring + 1);
-      modes_of_ring[ring].push_back(int32_t(row * modes.columns() + ix));
-      share.insert(share.end(), {kx * kx + ky * ky, ix > 0 ? 1.0 : 0.5});
+      const int64_t at = turned ? ix * modes.rows() + row : row * modes.columns() + ix;
+      modes_of_ring[ring].push_back(int32_t(at));
+      share[size_t(2 * at)] = kx * kx + ky * ky;
+      share[size_t(2 * at + 1)] = ix > 0 ? 1.0 : 0.5;
     }
   std::vector<int32_t> first{0}, order;
   for (const auto& list : modes_of_ring) {
@@ -42,7 +45,9 @@ std::vector<double> Solver::State::ring_sums(bool transfers) {
       inviscid.forcing.kind = ForcingKind::none;
       inviscid.viscosity = inviscid.drag = inviscid.beta = 0;
       inviscid.hyper_viscosity = inviscid.hypo_viscosity = 0;
-      advection.emplace(device, inviscid, form_of(inviscid, false), storage, members);
+      KernelForm form = form_of(inviscid, false);
+      form.turned = evaluation.form().turned;
+      advection.emplace(device, inviscid, form, storage, members);
     }
     advection->derive(w).run(device);
     advection->products(w);

@@ -35,6 +35,12 @@ const Kernel& narrow_kernel() {
   return narrow;
 }
 
+KernelForm solver_form(const Device& device, const Model& model, bool adaptive, Storage storage) {
+  KernelForm form = form_of(model, adaptive);
+  form.turned = is_turned(modes_of(model), form, storage, device.info());
+  return form;
+}
+
 Fft grid_plan(const Device& device, const Solver::State& s, FftKind kind) {
   FftOptions options;
   options.kind = kind;
@@ -55,7 +61,7 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
       storage(type),
       members(count),
       adaptive(st.cfl > 0),
-      evaluation(d, m, form_of(m, st.cfl > 0), type, count) {
+      evaluation(d, m, solver_form(d, m, st.cfl > 0, type), type, count) {
   w = spectrum_buffer();
   y = spectrum_buffer();
   good = spectrum_buffer();
@@ -77,7 +83,19 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
 }
 
 Buffer Solver::State::spectrum_buffer() const {
-  return device.allocate(storage, {members, modes.rows(), modes.columns(), 2});
+  const bool turned = evaluation.form().turned;
+  const int64_t rows = modes.rows(), columns = modes.columns();
+  return device.allocate(storage, {members, turned ? columns : rows, turned ? rows : columns, 2});
+}
+
+void Solver::State::turn(const Buffer& from, const Buffer& to) const {
+  const Kernel kernel = with_precision(storage, [&]<class T>(T) { return LesKernels<T>::turn(); });
+  device.launch(kernel, {members, to.shape()[1], to.shape()[2]}, Arguments().set("from", from).set("to", to));
+}
+Buffer Solver::State::rows_first(const Buffer& spectrum) const {
+  if (!evaluation.form().turned) return spectrum;
+  turn(spectrum, rows_first());
+  return rows_first();
 }
 
 Launch Solver::State::bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const {
@@ -121,7 +139,7 @@ void Solver::State::make_launches() {
     const Kernel tick = ClockKernels<T>::tick();
     tick_one = bound(tick, {members}, one_step);
     tick_block = bound(tick, {members}, block_steps);
-    keep = bound(ClockKernels<T>::keep(), evaluation.mode_domain(), a);
+    keep = bound(ClockKernels<T>::keep(), {members, w.shape()[1], w.shape()[2]}, a);
   });
 }
 
@@ -148,7 +166,7 @@ void Solver::State::run_block() const {
 void Solver::State::restart_fields() const { evaluation.derive(w).run(device); }
 
 Array Solver::State::field_of(const Buffer& spectrum) const {
-  to_grid.execute(spectrum, grid_field);
+  to_grid.execute(rows_first(spectrum), grid_field);
   return device.download(grid_field);
 }
 
@@ -187,12 +205,13 @@ void Solver::set_vorticity(const Array& given) {
     const Array member = shared ? one_field : one_field[m].packed();
     s.device.write(s.grid_field.rows(m, 1), member.data(), member.bytes());
   }
-  const Buffer raw = s.spectrum_buffer();
+  const Buffer raw = s.device.allocate(s.storage, s.rows_first().shape());
   s.from_grid.execute(s.grid_field, raw);
   Arguments a;
   a.set("unit_x", 0.0).set("unit_y", 0.0).set("kept_y", s.modes.kept_y);
   a.set("scale", 1 / double(grid.points())).set("from", raw).set("w", s.w);
-  const Kernel take = with_precision(s.storage, [&]<class T>(T) { return LesKernels<T>::take_field(); });
+  const Kernel take = with_precision(
+      s.storage, [&]<class T>(T) { return LesKernels<T>::take_field(s.evaluation.form().turned); });
   s.device.launch_with(take, s.evaluation.mode_domain(), a.bind_known(take), {});
   std::vector<double> clock;
   std::vector<int32_t> status;
@@ -248,12 +267,12 @@ void Solver::vorticity(const Buffer& out) const {
   if (!out || out.storage() != Storage::f32 || Sizes(out.shape()) != Sizes(s.grid_field.shape()))
     throw InputError(fmt::format("a buffer of {} {}", name(out.storage()), to_string(Sizes(out.shape()))),
                      "flow solver", fmt::format("f32 {}", to_string(Sizes(s.grid_field.shape()))));
-  if (s.storage == Storage::f32) return s.to_grid.execute(s.w, out);
-  s.to_grid.execute(s.w, s.grid_field);
+  if (s.storage == Storage::f32) return s.to_grid.execute(s.rows_first(s.w), out);
+  s.to_grid.execute(s.rows_first(s.w), s.grid_field);
   s.device.launch(narrow_kernel(), out.shape(), Arguments().set("from", s.grid_field).set("to", out));
 }
 Array Solver::last_sound_vorticity() const { return state_->field_of(state_->good); }
-Array Solver::spectrum() const { return state_->device.download(state_->w); }
+Array Solver::spectrum() const { return state_->download(state_->w); }
 
 std::vector<double> Solver::times() const {
   std::vector<double> high = state_->clock_column(kClockTime), low = state_->clock_column(kClockTimeLow);
@@ -312,17 +331,16 @@ void Solver::evaluate() {
 
 Array Solver::right_hand_side() {
   evaluate();
-  return state_->device.download(state_->derivative);
+  return state_->download(state_->derivative);
 }
 
 std::vector<std::pair<std::string, Array>> Solver::state() const {
   const State& s = *state_;
-  std::vector<std::pair<std::string, Array>> all{{"w", s.device.download(s.w)},
-                                                 {"clock", s.device.download(s.clock)},
-                                                 {"status", s.device.download(s.status)}};
+  std::vector<std::pair<std::string, Array>> all{
+      {"w", s.download(s.w)}, {"clock", s.device.download(s.clock)}, {"status", s.device.download(s.status)}};
   if (s.stepping.integrator == Integrator::ab3) {
-    all.emplace_back("one", s.device.download(s.one));
-    all.emplace_back("two", s.device.download(s.two));
+    all.emplace_back("one", s.download(s.one));
+    all.emplace_back("two", s.download(s.two));
   }
   s.restart_fields();  // as set_state does
   return all;
@@ -330,7 +348,7 @@ std::vector<std::pair<std::string, Array>> Solver::state() const {
 
 void Solver::set_state(const std::vector<std::pair<std::string, Array>>& given) {
   const State& s = *state_;
-  const auto restore = [&](const std::string& name, const Buffer& to) {
+  const auto write = [&](const std::string& name, const Buffer& to) {
     for (const auto& [key, array] : given) {
       if (key != name) continue;
       if (array.storage() != to.storage() || array.device_shape() != to.shape())
@@ -344,9 +362,14 @@ void Solver::set_state(const std::vector<std::pair<std::string, Array>>& given) 
     }
     throw InputError(fmt::format("no array {}", name), "flow checkpoint", "a checkpoint of this solver");
   };
+  const auto restore = [&](const std::string& name, const Buffer& to) {
+    const bool turned = s.evaluation.form().turned;
+    write(name, turned ? s.rows_first() : to);
+    if (turned) s.turn(s.rows_first(), to);
+  };
+  write("clock", s.clock);
+  write("status", s.status);
   restore("w", s.w);
-  restore("clock", s.clock);
-  restore("status", s.status);
   if (s.stepping.integrator == Integrator::ab3) {
     restore("one", s.one);
     restore("two", s.two);

@@ -36,7 +36,12 @@ struct Solver::State {
   int64_t rings = 0;
   std::optional<Recorder> recorder;
 
+  /// As states lie: turned or not.
   Buffer spectrum_buffer() const;
+  /// A spectrum as (member, ky, kx), in place or in y, which holds nothing between two steps; and the way back.
+  Buffer rows_first(const Buffer& spectrum) const;
+  Buffer rows_first() const { return y.reshape({members, modes.rows(), modes.columns(), 2}); }
+  void turn(const Buffer& from, const Buffer& to) const;
   Launch bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const;
   void make_launches();
   void make_weights();
@@ -50,6 +55,7 @@ struct Solver::State {
   void read_moments();
   /// Fields of w, as each step expects them.
   void restart_fields() const;
+  Array download(const Buffer& spectrum) const { return device.download(rows_first(spectrum)); }
   Array field_of(const Buffer& spectrum) const;
   std::vector<double> clock_column(int column) const;
   void make_rings();

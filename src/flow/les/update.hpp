@@ -106,15 +106,35 @@ class SpectralFilter {
   Val<T> dx_, dy_;
 };
 
-/// Spectra of the state and of stages; a buffer becomes a parameter when it is first used.
+/// Whether a stage may store `name`; true where nothing depends on it.
+inline bool may_store(StageKind kind, std::string_view name) {
+  if (name == (kind.last() ? "w" : "y")) return true;
+  switch (kind.integrator) {
+    case Integrator::rk2: return kind.stage == 0 && name == "one";
+    case Integrator::ssprk3: return false;
+    case Integrator::rk4: return kind.stage < 3 && name == "one";
+    default: return true;
+  }
+}
+
+/// Spectra of the state and of stages; a buffer becomes a parameter when it is first used, one that the stage does not
+/// store by reads alone.
 template <class T>
 class States {
  public:
-  explicit States(Parameters& p) : parameters_(p) {}
-  const InOut<T, 4>& buffer(const char* name) {
-    const auto found = buffers_.find(name);
-    if (found != buffers_.end()) return found->second;
-    return buffers_.emplace(name, parameters_.read_write<T, 4>(name)).first->second;
+  States(Parameters& p, StageKind kind, bool turned) : parameters_(p), kind_(kind), turned_(turned) {}
+  ComplexVal<T> load(const std::string& name, const Val<i32>& m, const Val<i32>& row, const Val<i32>& ix) {
+    if (!may_store(kind_, name)) {
+      if (!read_.contains(name)) read_.emplace(name, parameters_.read<T, 4>(name));
+      return load_state(turned_, read_.at(name), m, row, ix);
+    }
+    const InOut<T, 4>& from = stored(name);
+    if (turned_) return {from(m, ix, row, 0), from(m, ix, row, 1)};
+    return {from(m, row, ix, 0), from(m, row, ix, 1)};
+  }
+  void store(const std::string& name, const ComplexVal<T>& value, const Val<i32>& m, const Val<i32>& row,
+             const Val<i32>& ix) {
+    store_state(turned_, stored(name), value, m, row, ix);
   }
   const Grid<T, 3>& weights() {
     if (!weights_) weights_ = parameters_.read<T, 3>("weights");
@@ -122,8 +142,15 @@ class States {
   }
 
  private:
+  const InOut<T, 4>& stored(const std::string& name) {
+    if (!stored_.contains(name)) stored_.emplace(name, parameters_.read_write<T, 4>(name));
+    return stored_.at(name);
+  }
   Parameters& parameters_;
-  std::map<std::string, InOut<T, 4>> buffers_;
+  StageKind kind_;
+  bool turned_;
+  std::map<std::string, Grid<T, 4>> read_;
+  std::map<std::string, InOut<T, 4>> stored_;
   std::optional<Grid<T, 3>> weights_;
 };
 /// Values of states that were loaded ahead of their use, by name.
@@ -138,12 +165,9 @@ struct StateAt {
   ComplexVal<T> load(const char* name) const {
     if (early)
       if (const auto found = early->find(name); found != early->end()) return found->second;
-    const InOut<T, 4>& from = states.buffer(name);
-    return {from(m, row, ix, 0), from(m, row, ix, 1)};
+    return states.load(name, m, row, ix);
   }
-  void store(const char* name, const ComplexVal<T>& value) const {
-    store_complex<T>(states.buffer(name), value, m, row, ix);
-  }
+  void store(const char* name, const ComplexVal<T>& value) const { states.store(name, value, m, row, ix); }
   /// Part of the exponential integrator's weights.
   ComplexVal<T> weight(int part) const {
     return {states.weights()(row, ix, 2 * part), states.weights()(row, ix, 2 * part + 1)};
@@ -228,7 +252,7 @@ class StageUpdate {
       : form_(form),
         kind_(kind),
         member_(member),
-        states_(p),
+        states_(p, kind, form.turned),
         rhs_(p, form),
         h_(p.read<T, 2>("clock")(member, kClockDt)),
         step_(form.stochastic || kind.integrator == Integrator::ab3
