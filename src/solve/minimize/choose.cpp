@@ -67,7 +67,11 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
                ? Linear::schur_pcg
                : Linear::dense_schur;
   }
-  if (unknowns <= kSparseCholesky) return Linear::cholesky;
+  if (unknowns <= kSparseCholesky)
+    return device.kind == DeviceKind::cuda && options.precision == Precision::f64 &&
+                   problem.residual_count() >= kResidualsOnDevice
+               ? Linear::device_cholesky
+               : Linear::cholesky;
   return Linear::pcg;
 }
 

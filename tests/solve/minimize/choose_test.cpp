@@ -43,6 +43,13 @@ TEST(ChooseLinear, FollowsSizeAndStructure) {
   EXPECT_EQ(choose_linear(large, {}, cpu), Linear::dense_schur);
   EXPECT_EQ(choose_linear(large, {}, gpu), Linear::schur_pcg);
   EXPECT_EQ(choose_linear(large, {}, device(DeviceKind::webgpu, true)), Linear::dense_schur);
+  const Problem surface = test::net(60).problem;  // 21,301 residuals, 10,092 unknowns
+  EXPECT_EQ(choose_linear(surface, {}, cpu), Linear::cholesky);
+  EXPECT_EQ(choose_linear(surface, {}, gpu), Linear::device_cholesky);
+  EXPECT_EQ(choose_linear(surface, {}, device(DeviceKind::webgpu)), Linear::cholesky);
+  Options narrow;
+  narrow.precision = Precision::mixed;
+  EXPECT_EQ(choose_linear(surface, narrow, gpu), Linear::cholesky);
   EXPECT_EQ(eliminable_set(test::net(14).problem), -1);  // springs join points to points
   Options given;
   given.linear = Linear::pcg;

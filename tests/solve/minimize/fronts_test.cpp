@@ -93,10 +93,14 @@ struct Pattern {
   Pairs pairs;
 };
 std::vector<Pattern> patterns() {
-  return {{"single", 1, {}},           {"diagonal", 9, {}},
-          {"chain", 60, chain(60)},    {"arrow", 50, arrow(50, 2)},
-          {"full", 45, full(45)},      {"grid", 12 * 13, grid_pairs(12, 13)},
-          {"islands", 50, islands()},  {"scattered", 120, scattered(120, 260, 7)},
+  return {{"single", 1, {}},
+          {"diagonal", 9, {}},
+          {"chain", 60, chain(60)},
+          {"arrow", 50, arrow(50, 2)},
+          {"full", 45, full(45)},
+          {"grid", 12 * 13, grid_pairs(12, 13)},
+          {"islands", 50, islands()},
+          {"scattered", 120, scattered(120, 260, 7)},
           {"dense", 60, scattered(60, 900, 3)}};
 }
 

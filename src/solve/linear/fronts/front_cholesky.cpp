@@ -14,7 +14,7 @@ FrontCholesky::FrontCholesky(const Device& device, Storage real, const BlockPatt
   if (free > 0 && wanted > free)
     throw InputError(
         fmt::format("factors of {:.1f} GB on a device with {:.1f} GB free", wanted / 1e9, free / 1e9),
-        "solve device-cholesky", "a smaller problem, precision f32, or an iterative solver");
+        "solve device-cholesky", "a smaller problem, --linear cholesky on the host, or an iterative solver");
   upload();
 }
 
