@@ -12,21 +12,7 @@ if(TARGET lockstep_cli)
   install(FILES LICENSE DESTINATION . COMPONENT portable)
   install(FILES src/io/pictures/fonts/LICENSE DESTINATION . RENAME LICENSE.fonts COMPONENT portable)
   install(FILES ${CMAKE_BINARY_DIR}/lib/libwgpu_native-release.so DESTINATION lib COMPONENT portable OPTIONAL)
-  # Asked of the program as built: the installed one would also name what an earlier install left in the folder. The C
-  # and C++ run-time libraries are the system's: drivers that the program loads must share one copy with it.
-  install(CODE [[
-    file(GET_RUNTIME_DEPENDENCIES
-      EXECUTABLES "$<TARGET_FILE:lockstep_cli>"
-      RESOLVED_DEPENDENCIES_VAR found
-      UNRESOLVED_DEPENDENCIES_VAR missing
-      POST_EXCLUDE_REGEXES "/ld-linux[^/]*$" "/lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so[^/]*$")
-    if(missing)
-      message(FATAL_ERROR "bin/lockstep needs libraries that were not found: ${missing}")
-    endif()
-    foreach(library IN LISTS found)
-      file(INSTALL "${library}" DESTINATION "${CMAKE_INSTALL_PREFIX}/lib" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN)
-    endforeach()
-  ]] COMPONENT portable)
+  lockstep_install_dependencies(EXECUTABLES lockstep_cli lib portable)
 endif()
 
 # --- devel: every library in one, for users of the C++ interface.

@@ -107,3 +107,24 @@ function(lockstep_test name)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT LOCKSTEP_CPU_CODE=quick)
   endif()
 endfunction()
+
+# lockstep_install_dependencies(EXECUTABLES|MODULES <target> <folder> <component>): the shared libraries that it needs, into <folder>.
+# Asked of the target as built: the installed one would also name what an earlier install left in the folder. The C and C++ run-time
+# libraries are the system's: drivers that are loaded must share one copy with it.
+function(lockstep_install_dependencies kind target folder component)
+  install(CODE "
+    file(GET_RUNTIME_DEPENDENCIES
+      ${kind} \"$<TARGET_FILE:${target}>\"
+      RESOLVED_DEPENDENCIES_VAR found
+      UNRESOLVED_DEPENDENCIES_VAR missing
+      POST_EXCLUDE_REGEXES [[/ld-linux[^/]*$]] [[/lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so[^/]*$]])
+    if(missing)
+      message(FATAL_ERROR \"${target} needs libraries that were not found: \${missing}\")
+    endif()
+    foreach(library IN LISTS found)
+      file(REAL_PATH \${library} file)
+      get_filename_component(name \${library} NAME)
+      file(INSTALL \${file} DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\" TYPE FILE RENAME \${name})
+    endforeach()
+  " COMPONENT ${component})
+endfunction()

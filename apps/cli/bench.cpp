@@ -83,10 +83,11 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
 }
 
 // The same measurement by another program (or by this one, in a process of its own).
-BenchResults measure_with(const std::string& program, const CommonOptions& common,
+BenchResults measure_with(std::vector<std::string> words, const CommonOptions& common,
                           const BenchCommandOptions& options) {
-  std::vector<std::string> words = {program,    "bench",       "--json",     "--quiet",
-                                    "--device", common.device, "--numerics", common.numerics};
+  const std::string program = words.front();
+  words.insert(words.end(),
+               {"bench", "--json", "--quiet", "--device", common.device, "--numerics", common.numerics});
   if (common.threads) words.insert(words.end(), {"--threads", std::to_string(common.threads)});
   if (!options.sizes.empty()) words.insert(words.end(), {"--sizes", options.sizes});
   if (options.iterations) words.insert(words.end(), {"--iterations", std::to_string(options.iterations)});
@@ -139,8 +140,7 @@ void show(const BenchComparison& comparison, const BenchCommandOptions& options,
 // alike.
 int compare_programs(const CommonOptions& common, const BenchCommandOptions& options) {
   Session session(common);
-  const std::string self = (fs::read_symlink("/proc/self/exe")).string();
-  const std::string other = fs::absolute(options.against).string();
+  const std::vector<std::string> self = own_command(), other = {fs::absolute(options.against).string()};
   std::vector<BenchResults> ours, theirs;
   Progress progress("bench --against", options.rounds * 2, "runs");
   for (int64_t round = 0; round < options.rounds; ++round) {

@@ -81,7 +81,6 @@ struct Times {
 int run_bench_startup(const CommonOptions& common, const std::string& out, const std::string& csv) {
   if (::getenv(kProbe)) return probe(common);
   Session session(common);
-  const std::string self = fs::read_symlink("/proc/self/exe").string();
   std::vector<std::string> names;
   if (common.device == "auto") {
     for (const DeviceStatus& status : Device::list()) {
@@ -97,8 +96,8 @@ int run_bench_startup(const CommonOptions& common, const std::string& out, const
       "{:<12} {:>12} {:>12} {:>14} {:>14}   (ms; first kernel alone, and from the start of the process)\n",
       "device", "cold kernel", "warm kernel", "cold process", "warm process");
   for (const std::string& name : names) {
-    const std::vector<std::string> words = {self, "bench",      "startup",      "--device",
-                                            name, "--numerics", common.numerics};
+    std::vector<std::string> words = own_command();
+    words.insert(words.end(), {"bench", "startup", "--device", name, "--numerics", common.numerics});
     const std::vector<std::pair<std::string, std::string>> environment = {
         {kProbe, "1"}, {"LOCKSTEP_CACHE_DIR", cache.path().string()}};
     Times cold, warm;

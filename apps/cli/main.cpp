@@ -8,7 +8,9 @@
 #include "commands.hpp"
 #include "core/log.hpp"
 #include "lockstep/error.hpp"
+#include "program.hpp"
 #include "session.hpp"
+#include "subprocess.hpp"
 #include "version.hpp"
 
 namespace lockstep::cli {
@@ -165,11 +167,9 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace lockstep::cli
 
-int main(int argc, char** argv) {
-  using namespace lockstep;
-  using namespace lockstep::cli;
+int program(int argc, char** argv, std::vector<std::string> own) {
+  set_own_command(std::move(own));
   try {
     return run(argc, argv);
   } catch (const InputError& e) {
@@ -197,3 +197,7 @@ int main(int argc, char** argv) {
     return kDeviceFailed;
   }
 }
+
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) { return lockstep::cli::program(argc, argv); }

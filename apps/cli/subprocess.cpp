@@ -9,10 +9,22 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
+
+namespace {
+std::vector<std::string> own_words;
+}
+
+void set_own_command(std::vector<std::string> words) { own_words = std::move(words); }
+
+std::vector<std::string> own_command() {
+  if (!own_words.empty()) return own_words;
+  return {std::filesystem::read_symlink("/proc/self/exe").string()};
+}
 
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const std::vector<std::pair<std::string, std::string>>& environment, bool quiet) {

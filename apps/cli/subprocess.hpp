@@ -18,4 +18,8 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
                           const std::vector<std::pair<std::string, std::string>>& environment = {},
                           bool quiet = false);
 
+/// The words that start this program anew; empty ones stand for the executable.
+void set_own_command(std::vector<std::string> words);
+std::vector<std::string> own_command();
+
 }  // namespace lockstep::cli

@@ -6,7 +6,7 @@ lockstep.jax, which import their framework. docs/python.md is the guide.
 import importlib as _importlib
 
 from ._array import Array, asarray, empty, zeros
-from ._device import Device, default_device, devices, fallbacks
+from ._device import Device, Graph, default_device, devices, fallbacks, per_replay
 from ._errors import DeviceError, Error, FallbackWarning, InputError, UnsupportedError
 from ._expr import (WORDS as _WORDS, Vec, bitcast, cast, clamp, cross, dot, norm, round, rounded_product, safe_norm,
                     safe_sqrt, uniform, where)

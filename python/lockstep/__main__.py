@@ -1,26 +1,16 @@
-"""`python -m lockstep` is the program `lockstep`."""
+"""`python -m lockstep` is the program `lockstep`, which the module holds."""
 import os
-import shutil
+import signal
 import sys
 
-
-def program():
-    """The program beside the package, of the build that the package lies in, or on the path."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    from . import _core
-    built = os.path.dirname(os.path.abspath(_core.__file__))
-    for place in (os.path.join(built, "bin", "lockstep"), os.path.join(built, "..", "..", "bin", "lockstep"),
-                  os.path.join(here, "bin", "lockstep")):
-        if os.access(place, os.X_OK):
-            return os.path.realpath(place)
-    return shutil.which("lockstep")
+from . import _core
 
 
 def main():
-    found = program()
-    if not found:
-        sys.exit("lockstep: error: the program is missing [python -m lockstep]: expected it beside the package")
-    os.execv(found, ["lockstep", *sys.argv[1:]])
+    """Runs the program on this process's arguments, with the signals that a program of its own would have."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(_core.program([b"lockstep", *map(os.fsencode, sys.argv[1:])], [sys.executable, "-m", "lockstep"]))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """Arrays on devices, and the ways in and out of other libraries' memory."""
 import sys
 
-import numpy as np
-
 from . import _core, _types
 from ._device import Device, chosen
 from ._errors import InputError
+from ._numpy import np
 
 _WHERE = "lockstep.asarray"
 _DL_CPU, _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 1, 2, 3, 13
@@ -129,6 +128,8 @@ class Array:
     def __cuda_array_interface__(self):
         if self.device.kind != "cuda":
             raise AttributeError(f"an array on {self.device.name} has no __cuda_array_interface__")
+        if self._dtype.name == "bf16":
+            raise AttributeError("__cuda_array_interface__ has no bf16; DLPack has")
         self.device._core.end_before(0)
         size = self._dtype.itemsize
         return {
@@ -237,7 +238,8 @@ def _from_cuda_interface(x, name):
     stream = view.get("stream")
     handle = 0 if stream in (None, 1) else int(stream)
     address, readonly = view["data"]
-    return _Memory(address, kind, view["shape"], strides, "cuda:0", readonly, x, handle)
+    device = f"cuda:{_core.cuda_number(address) if address else 0}"
+    return _Memory(address, kind, view["shape"], strides, device, readonly, x, handle)
 
 
 def _memory_of(x, name):
@@ -321,7 +323,8 @@ def _on_host(x, memory):
     if memory.device == "cpu":
         return np.ascontiguousarray(np.asarray(_ForeignView(memory)))
     if hasattr(x, "cpu"):
-        return np.ascontiguousarray(x.detach().cpu().numpy())
+        host = x.detach().cpu()
+        return _on_host(host, _memory_of(host, _WHERE))
     if hasattr(x, "get"):
         return np.ascontiguousarray(x.get())
     return np.ascontiguousarray(np.asarray(x))

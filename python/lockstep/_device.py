@@ -69,6 +69,11 @@ class Device:
         """(True, "") or (False, reason)."""
         return self._core.supports(kernel.trace(*args, extent=extent))
 
+    def record(self, work):
+        """A Graph of what `work()` launches on this device, without running it; arrays of lockstep, or memory of the host."""
+        with self:
+            return Graph(self, self._core.record(work))
+
     def synchronize(self):
         """Waits for all work of this device."""
         self._core.synchronize()
@@ -82,6 +87,27 @@ class Device:
 
     def __repr__(self):
         return f"lockstep.Device({self.name!r})"
+
+
+class Graph:
+    """Launches that Device.record kept, replayed at little cost. Keeps the memory that they touch."""
+
+    __slots__ = ("device", "_core")
+
+    def __init__(self, device, core):
+        self.device, self._core = device, core
+
+    def replay(self, **numbers):
+        """Runs the launches again, with new values of the numbers that lockstep.per_replay named."""
+        self.device._core.replay(self._core, numbers)
+
+    def __repr__(self):
+        return f"<lockstep graph of {self.device.name}>"
+
+
+def per_replay(name, value):
+    """A number of a launch that Graph.replay(name=…) may change; outside Device.record just the value."""
+    return _core.per_replay(name, value)
 
 
 def default_device():

@@ -1,15 +1,16 @@
 """Kernels written in Python: traced once per argument types, launched on any device."""
 import inspect
-import statistics
 import time
-
-import numpy as np
 
 from . import _core, _language, _types
 from ._array import Array, asarray, empty
 from ._device import Device, chosen
 from ._errors import InputError
 from ._expr import Val
+from ._numpy import np
+
+
+_NUMBERS = (bool, int, float, _core.PerReplay)
 
 
 def _extent_of(extent, where):
@@ -175,7 +176,7 @@ class Kernel:
             else:
                 if hasattr(value, "item") and getattr(value, "shape", None) == ():
                     value = value.item()
-                if not isinstance(value, (bool, int, float)):
+                if not isinstance(value, _NUMBERS):
                     raise InputError(f"{type(value).__name__} {value!r}", where, f"a number for {hint.name}")
                 bound.append(value)
         return chosen(device), bound
@@ -204,7 +205,7 @@ class Kernel:
         device, bound = self._bind(device, arguments)
         traced = self._traced(len(extent), self._types_of(bound))
         types = [type(a) for a in arguments]
-        if Array in types and set(types) <= {Array, float, int, bool}:
+        if Array in types and set(types) <= {Array, *_NUMBERS}:
             found = self._ready[kinds] = (device._core.launch, traced._core)
             return found
         device._core.launch(traced._core, extent, [a._buffer if isinstance(a, Array) else a for a in bound])
@@ -337,14 +338,16 @@ def bench(kernel, arguments=None, *, extent=None, device=None, iterations=0, war
     extent = _extent_of(extent, f"kernel {kernel.name}")
     traced = kernel._traced(len(extent), kernel._types_of(own))._core
     core = [a._buffer if isinstance(a, Array) else a for a in own]
-    for _ in range(warmup or 2):
-        device._core.launch(traced, extent, core)
-    device.synchronize()
+    begin, done = time.perf_counter(), 0
+    while done < warmup or not warmup and (done < 2 or time.perf_counter() - begin < 0.1):
+        device._core.seconds(traced, extent, core, 1)
+        done += 1
     times, begin = [], time.perf_counter()
     while len(times) < (iterations or 200):
         times.append(1e3 * device._core.seconds(traced, extent, core, 1))
         if not iterations and len(times) >= 5 and time.perf_counter() - begin > 1:
             break
+    import statistics
     times.sort()
     size = sum(a.nbytes for a in own if isinstance(a, Array))
     median = statistics.median(times)

@@ -1,16 +1,20 @@
 """Element types: f32, f64, i32, u32, i64, u64, f16, bf16, u8 and bool."""
-import numpy as np
-
 from ._errors import InputError
+from ._numpy import np
 
 
 class DType:
     """An element type. Compares equal to its NumPy type and to its name; bf16 has no NumPy type of its own."""
 
-    __slots__ = ("name", "numpy", "itemsize")
+    __slots__ = ("name", "_numpy", "itemsize")
 
     def __init__(self, name, numpy, itemsize):
-        self.name, self.numpy, self.itemsize = name, numpy, itemsize
+        self.name, self._numpy, self.itemsize = name, numpy, itemsize
+
+    @property
+    def numpy(self):
+        """The NumPy type; of bf16 that of its words."""
+        return np.dtype(self._numpy)
 
     def __repr__(self):
         return f"lockstep.{self.name if self.name != 'bool' else 'boolean'}"
@@ -29,19 +33,19 @@ class DType:
         return hash(self.name)
 
 
-f32 = DType("f32", np.dtype(np.float32), 4)
-f64 = DType("f64", np.dtype(np.float64), 8)
-i32 = DType("i32", np.dtype(np.int32), 4)
-u32 = DType("u32", np.dtype(np.uint32), 4)
-i64 = DType("i64", np.dtype(np.int64), 8)
-u64 = DType("u64", np.dtype(np.uint64), 8)
-f16 = DType("f16", np.dtype(np.float16), 2)
-bf16 = DType("bf16", np.dtype(np.uint16), 2)
-u8 = DType("u8", np.dtype(np.uint8), 1)
-boolean = DType("bool", np.dtype(np.bool_), 1)
+f32 = DType("f32", "float32", 4)
+f64 = DType("f64", "float64", 8)
+i32 = DType("i32", "int32", 4)
+u32 = DType("u32", "uint32", 4)
+i64 = DType("i64", "int64", 8)
+u64 = DType("u64", "uint64", 8)
+f16 = DType("f16", "float16", 2)
+bf16 = DType("bf16", "uint16", 2)
+u8 = DType("u8", "uint8", 1)
+boolean = DType("bool", "bool", 1)
 
 BY_NAME = {t.name: t for t in (f32, f64, i32, u32, i64, u64, f16, bf16, u8, boolean)}
-_BY_NUMPY = {t.numpy: t for t in (f32, f64, i32, u32, i64, u64, f16, u8)}
+_BY_NUMPY = {t._numpy: t for t in (f32, f64, i32, u32, i64, u64, f16, u8)}
 
 
 def value_type(dtype):
@@ -67,6 +71,6 @@ def dtype(of, where="lockstep"):
         known = None
     if known is not None and known.name == "bfloat16":
         return bf16
-    if known in _BY_NUMPY and known.isnative:
-        return _BY_NUMPY[known]
+    if known is not None and known.name in _BY_NUMPY and known.isnative:
+        return _BY_NUMPY[known.name]
     raise InputError(f"element type {of}", where, "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 in native byte order")

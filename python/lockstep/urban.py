@@ -5,8 +5,6 @@ A grid may be an array, an xarray.DataArray, an open rasterio dataset or a path 
 nodata come from those where they have them. Formulas and sources: docs/urban.md.
 """
 import os
-import pathlib
-import tempfile
 
 import numpy as np
 
@@ -164,10 +162,8 @@ def _is_path(value):
     return isinstance(value, (str, os.PathLike))
 
 
-def _weather_file(weather, folder):
-    """A path as it is; a table as a CSV file: columns time, Ta, RH, wind, Kglobal … by name."""
-    if _is_path(weather):
-        return os.fspath(weather)
+def _weather_text(weather):
+    """A table as the text of a CSV file: columns time, Ta, RH, wind, Kglobal … by name."""
     if hasattr(weather, "to_dict") and hasattr(weather, "columns"):
         weather = {str(name): list(weather[name]) for name in weather.columns}
     if not isinstance(weather, dict) or "time" not in weather:
@@ -184,33 +180,28 @@ def _weather_file(weather, folder):
             return value.isoformat(timespec="minutes")[:16]
         return value if isinstance(value, str) else np.format_float_positional(float(value), trim="0")
 
-    path = pathlib.Path(folder) / "weather.csv"
     lines = [",".join(columns)] + [",".join(text(columns[n][k]) for n in columns) for k in range(rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return os.fspath(path)
+    return "\n".join(lines) + "\n"
 
 
-def _city_files(arguments, folder):
-    """The grids as files: paths stay where all grids are paths; else all become arrays in `folder`."""
+def _city_arrays(arguments):
+    """Takes the grids out of the arguments: (arrays by name, the DSM), or (None, None) where all of them are paths."""
     given = {name: arguments[name] for name in _GRIDS if arguments.get(name) is not None}
     if all(_is_path(grid) for grid in given.values()):
-        return None
-    first = None
+        return None, None
+    arrays, first = {}, None
     for name, grid in given.items():
         read = _Grid(grid, name)
         first = first or read
-        values = read.values
         missing = arguments.get("nodata") if arguments.get("nodata") is not None else read.nodata
-        if missing is not None and np.isfinite(missing):
-            values = np.where(values == np.float32(missing), np.float32(np.nan), values)
-        path = pathlib.Path(folder) / f"{name}.npy"
-        np.save(path, values)
-        arguments[name] = os.fspath(path)
+        marked = missing is not None and np.isfinite(missing)
+        arrays[name] = np.where(read.values == np.float32(missing), np.float32(np.nan), read.values) if marked else read.values
+        del arguments[name]
     if arguments.get("pixel_size") is None:
         if first.pixel_size is None:
             raise InputError("no pixel size", "lockstep.urban.run", "pixel_size=metres, or rasters that have one")
         arguments["pixel_size"] = float(first.pixel_size)
-    return first
+    return arrays, first
 
 
 def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=None, **options):
@@ -231,29 +222,29 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=No
     arguments.update(dsm=dsm, outputs=outputs)
     if "patches" in arguments:
         arguments["patches"] = str(arguments["patches"])
-    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-        like = _city_files(arguments, folder)
-        arguments.pop("nodata", None)
-        arguments["weather"] = _weather_file(weather, folder)
-        for name in ("svf", "parameters", "points"):
-            if name in arguments:
-                arguments[name] = os.fspath(arguments[name])
-        if out is not None:
-            found = _core.urban_run(device._core, {**arguments, "out": os.fspath(out)})
-            warn_fallbacks(device)
-            return found
-        results = pathlib.Path(folder) / "out"
-        found = _core.urban_run(device._core, {**arguments, "out": os.fspath(results), "formats": ["npy"],
-                                               "pictures": False, "video": False, "resume": False})
+    arrays, like = _city_arrays(arguments)
+    arguments.pop("nodata", None)
+    text = "" if _is_path(weather) else _weather_text(weather)
+    if not text:
+        arguments["weather"] = os.fspath(weather)
+    for name in (*_GRIDS, "svf", "parameters", "points"):
+        if name in arguments:
+            arguments[name] = os.fspath(arguments[name])
+    if out is not None:
+        found = _core.urban_run(device._core, {**arguments, "out": os.fspath(out)}, arrays, text)
         warn_fallbacks(device)
-        stamps = [t.replace("-", "").replace(":", "") for t in found["times"]]
-        grids = {name: np.stack([np.load(results / name / f"{name}_{stamp}.npy") for stamp in stamps]) for name in outputs}
+        return found
+    if "points" in arguments:
+        raise InputError("points without a folder", "lockstep.urban.run, argument points", "out=FOLDER, where their table is written")
+    times, values = _core.urban_compute(device._core, arguments, arrays, text)
+    warn_fallbacks(device)
+    grids = {name: values[:, k] for k, name in enumerate(outputs)}
     if like is not None and like.source is not None:
         import xarray
-        times = np.array(found["times"], "datetime64[ns]")
+        stamps = np.array(times, "datetime64[ns]")
         coordinates = {d: like.source.coords[d] for d in like.source.dims if d in like.source.coords}
-        return xarray.Dataset({n: (("time", *like.source.dims), g) for n, g in grids.items()}, {"time": times, **coordinates})
-    return {**grids, "times": found["times"]}
+        return xarray.Dataset({n: (("time", *like.source.dims), g) for n, g in grids.items()}, {"time": stamps, **coordinates})
+    return {**grids, "times": times}
 
 
 def validate(*, measured, out, device=None, **options):

@@ -1,5 +1,7 @@
 // Devices and buffers.
 #include "bind.hpp"
+#include "core/dynamic_library.hpp"
+#include "cuda_number.hpp"
 
 namespace lockstep::python {
 
@@ -36,6 +38,16 @@ std::vector<int64_t> sizes_of(const Shape& shape) {
   std::vector<int64_t> sizes;
   for (int a = 0; a < shape.rank(); ++a) sizes.push_back(shape[a]);
   return sizes;
+}
+
+int cuda_number(uint64_t address) {
+  constexpr int kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+  using Tell = int(void* value, int attribute, uint64_t address);
+  static const auto* const driver =
+      new DynamicLibrary(LibrarySearch{{"libcuda.so.1", "libcuda.so"}, {}}.load());
+  static Tell* const tell = *driver ? driver->function<Tell>("cuPointerGetAttribute") : nullptr;
+  int number = 0;
+  return tell && tell(&number, kDeviceOrdinal, address) == 0 ? number : 0;
 }
 
 namespace {
@@ -80,6 +92,7 @@ nb::list list_devices() {
 
 Argument argument_of(nb::handle value) {
   if (nb::isinstance<Buffer>(value)) return nb::cast<Buffer>(value);
+  if (nb::isinstance<PerReplay>(value)) return nb::cast<PerReplay>(value);
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
   if (nb::isinstance<nb::int_>(value)) {
     int64_t small;
@@ -97,6 +110,33 @@ void launch(const OpenDevice& open, const Kernel& kernel, const std::vector<int6
   const Shape shape = shape_of(extent);
   const nb::gil_scoped_release free;
   open.device().launch_with(kernel, shape, list, {}, std::source_location());
+}
+
+PerReplay per_replay_of(std::string name, nb::handle value) {
+  return std::visit(
+      [&](const auto& number) -> PerReplay {
+        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(number)>>)
+          return per_replay(std::move(name), number);
+        else
+          throw InputError("a value that is no number", "lockstep.per_replay", "a number");
+      },
+      argument_of(value));
+}
+
+/// What a function of Python launches, recorded.
+Graph record(const OpenDevice& open, const nb::object& work) {
+  const nb::gil_scoped_release free;
+  return open.device().record([&] {
+    const nb::gil_scoped_acquire lock;
+    work();
+  });
+}
+
+void replay(const OpenDevice& open, const Graph& graph, const nb::dict& numbers) {
+  Arguments values;
+  for (const auto& [name, value] : numbers) values.set(nb::cast<std::string>(name), argument_of(value));
+  const nb::gil_scoped_release free;
+  open.device().replay(graph, values);
 }
 
 Buffer wrap(const OpenDevice& open, const std::string& dtype, const std::vector<int64_t>& shape,
@@ -164,6 +204,11 @@ void bind_devices(nb::module_& module) {
              return b.window(shape_of(offset), shape_of(size));
            });
 
+  nb::class_<Graph>(module, "Graph");
+  nb::class_<PerReplay>(module, "PerReplay");
+  module.def("per_replay", &per_replay_of);
+  module.def("cuda_number", &cuda_number);
+
   nb::class_<OpenDevice>(module, "Device")
       .def("__init__",
            [](OpenDevice* self, const std::string& device, const std::string& numerics, int threads,
@@ -218,6 +263,8 @@ void bind_devices(nb::module_& module) {
       .def(
           "end_before", [](const OpenDevice& d, uint64_t stream) { d.device().end_before(stream); }, Free())
       .def("launch", &launch)
+      .def("record", &record)
+      .def("replay", &replay)
       .def(
           "prepare", [](const OpenDevice& d, const Kernel& k) { d.device().prepare(k); }, Free())
       .def("supports",

@@ -1,5 +1,6 @@
 // The extension module lockstep._core: thin bindings of the public C++ interface. The package around it is Python.
 #include "bind.hpp"
+#include "cli/program.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -21,6 +22,14 @@ void translate(const std::exception_ptr& error, void*) {
   }
 }
 
+/// The program `lockstep` in this process: its arguments with its name first, and the words that start it anew.
+int run_program(std::vector<std::string> arguments, const std::vector<std::string>& own) {
+  std::vector<char*> words;
+  for (std::string& word : arguments) words.push_back(word.data());
+  words.push_back(nullptr);
+  return freely([&] { return cli::program(static_cast<int>(arguments.size()), words.data(), own); });
+}
+
 }  // namespace
 }  // namespace lockstep::python
 
@@ -28,6 +37,11 @@ NB_MODULE(_core, module) {
   using namespace lockstep::python;
   nb::set_leak_warnings(false);  // open devices stay until the process ends
   nb::register_exception_translator(translate);
+  module.def("program", [](const std::vector<nb::bytes>& arguments, const std::vector<std::string>& own) {
+    std::vector<std::string> words;
+    for (const nb::bytes& word : arguments) words.emplace_back(word.c_str(), word.size());
+    return run_program(std::move(words), own);
+  });
   bind_devices(module);
   bind_dlpack(module);
   bind_kernels(module);

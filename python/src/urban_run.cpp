@@ -1,10 +1,13 @@
 // Whole runs of a city, from files to files, and the indices of thermal comfort.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "keywords.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/run/report.hpp"
+#include "urban/series/arrays.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -79,11 +82,52 @@ SeriesOptions series_of(Keywords& k) {
   return o;
 }
 
-nb::dict run_series(OpenDevice& open, const nb::dict& given) {
+Raster raster_of(const nb::dict& grids, const char* name) {
+  if (!grids.contains(name)) return {};
+  return Raster(array_of(nb::object(grids[name]), fmt::format("lockstep.urban.run, argument {}", name)));
+}
+
+/// Grids by name, f32, of whose heights the options tell the meaning; none: all from files.
+SeriesArrays arrays_of(const nb::object& grids_or_none, const CityFiles& files, const std::string& weather) {
+  SeriesArrays arrays;
+  arrays.weather = weather;
+  if (grids_or_none.is_none()) return arrays;
+  const nb::dict grids = nb::cast<nb::dict>(grids_or_none);
+  CityInput& city = arrays.city;
+  city.dsm = raster_of(grids, "dsm");
+  city.dem = raster_of(grids, "dem");
+  city.cdsm = raster_of(grids, "cdsm");
+  city.tdsm = raster_of(grids, "tdsm");
+  city.pixel_size_m = files.pixel_size_m.value_or(1);
+  city.canopy_heights = files.canopy_heights;
+  city.dsm_heights = files.dsm_heights;
+  city.trunk_ratio = files.trunk_ratio;
+  arrays.land_cover = raster_of(grids, "land_cover");
+  if (grids.contains("wall_height") || grids.contains("wall_aspect"))
+    arrays.walls = Walls{raster_of(grids, "wall_height"), raster_of(grids, "wall_aspect")};
+  return arrays;
+}
+
+/// A run in memory: its times, and (times, outputs, rows, cols).
+nb::tuple compute_run(OpenDevice& open, const nb::dict& given, const nb::object& grids,
+                      const std::string& weather) {
   Keywords k(given, "lockstep.urban.run");
   const SeriesOptions options = series_of(k);
   k.done();
-  SeriesResult result = freely([&] { return run(*open.context, options); });
+  const SeriesArrays arrays = arrays_of(grids, options.city, weather);
+  SeriesGrids found = freely([&] { return compute(*open.context, options, arrays); });
+  const std::vector<size_t> shape = {found.times.size(), options.outputs.size(), size_t(found.rows),
+                                     size_t(found.cols)};
+  return nb::make_tuple(found.times, to_numpy(std::move(found.values), shape));
+}
+
+nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& grids,
+                    const std::string& weather) {
+  Keywords k(given, "lockstep.urban.run");
+  const SeriesOptions options = series_of(k);
+  k.done();
+  const SeriesArrays arrays = arrays_of(grids, options.city, weather);
+  SeriesResult result = freely([&] { return run(*open.context, options, arrays); });
   nb::dict d = nb::cast<nb::dict>(from_json(to_json(result).dump()));
   d["times"] = nb::cast(result.times);
   nb::dict points;
@@ -160,7 +204,10 @@ nb::object grid_index(OpenDevice& open, const char* stage, const nb::object& tmr
 }  // namespace
 
 void bind_urban_run(nb::module_& module) {
-  module.def("urban_run", &run_series);
+  module.def("urban_run", &run_series, nb::arg("device"), nb::arg("options"), nb::arg("grids").none(),
+             nb::arg("weather"));
+  module.def("urban_compute", &compute_run, nb::arg("device"), nb::arg("options"), nb::arg("grids").none(),
+             nb::arg("weather"));
   module.def("urban_validate", &validation);
   module.def("urban_gates", &gates);
   module.def("urban_sample", &sample);

@@ -2,6 +2,7 @@
 // https://openxla.org/xla/custom_call): compiled JAX programs call the engine without Python, on their own memory.
 #include <algorithm>
 
+#include "cuda_number.hpp"
 #include "keywords.hpp"
 #include "loss_call.hpp"
 
@@ -257,13 +258,23 @@ XlaError* on_cpu(XlaCall* call) {
     evaluate_call(*call, *device, {});
   });
 }
+/// The device whose memory the call's result is, opened once.
+const Device& cuda_device_of(const XlaCall& call) {
+  static std::mutex mutex;
+  static auto* const open = new std::map<int, Device>;
+  const int number = cuda_number(uint64_t(uintptr_t(call.results.at(0).data)));
+  const std::lock_guard lock(mutex);
+  const auto found = open->find(number);
+  if (found != open->end()) return found->second;
+  return open->emplace(number, Device::open("cuda:" + std::to_string(number))).first->second;
+}
 XlaError* on_cuda(XlaCall* call) {
   return handled(call, [&] {
-    static const auto* const device = new Device(Device::open("cuda:0"));
+    const Device& device = cuda_device_of(*call);
     XlaStreamArguments stream{sizeof(XlaStreamArguments), nullptr, call->context, nullptr};
     if (call->api->stream(&stream))
       throw InputError("a call without a stream", "lockstep.jax", "XLA's stream");
-    evaluate_call(*call, *device, uint64_t(uintptr_t(stream.stream)));
+    evaluate_call(*call, device, uint64_t(uintptr_t(stream.stream)));
   });
 }
 

@@ -232,3 +232,78 @@ def test_cases_from_python():
         ls.verify("no.such.case", device=HOST)
     with pytest.raises(ls.InputError, match="against"):
         ls.verify("engine.copy", against="moon", device=HOST)
+
+
+def axpy_as_in_cpp(right_first):
+    @ls.kernel
+    def axpy(at, x: ls.Grid[ls.f32, 2], y: ls.Grid[ls.f32, 2], r: ls.Out[ls.f32, 2], a: ls.f32):
+        right = y[at] if right_first else None
+        r[at] = a * x[at] + (right if right_first else y[at])
+
+    return axpy
+
+
+def heat_as_in_cpp(right_first):
+    @ls.kernel
+    def heat(at, t: ls.Grid[ls.f32, 3], out: ls.Out[ls.f32, 3], a: ls.f32):
+        places = [at.x(+1), at.x(-1), at.y(+1), at.y(-1), at.z(+1), at.z(-1)]
+        if right_first:
+            total = sum_of([t[p] for p in places[::-1]][::-1])
+            here = t[at]
+            out[at] = ls.fma(a, total - 6 * t[at], here)
+        else:
+            total = sum_of([t[p] for p in places])
+            out[at] = ls.fma(a, total - 6 * t[at], t[at])
+
+    return heat
+
+
+def sum_of(values):
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+@pytest.mark.parametrize("name,make", [("engine.axpy", axpy_as_in_cpp), ("engine.heat", heat_as_in_cpp)])
+def test_the_same_code_is_the_same_ir_as_in_cpp(name, make):
+    """Which operand is evaluated first is the C++ compiler's choice: GCC takes the right one, Clang the left one."""
+    import subprocess
+    import sys
+    told = subprocess.run([sys.executable, "-m", "lockstep", "emit", name, "--target", "ir"], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    traced = [make(right_first) for right_first in (True, False)]
+    for kernel in traced:
+        kernel.name = name
+    assert told.stdout in [kernel.source("ir") for kernel in traced]
+
+
+@ls.kernel
+def axpy(at, x: ls.Grid[ls.f32, 1], y: ls.InOut[ls.f32, 1], a: ls.f32):
+    y[at] = ls.fma(a, x[at], y[at])
+
+
+def test_recorded_launches_are_replayed_with_new_numbers(device):
+    x, y = ls.asarray(np.arange(8, dtype="f4"), device), ls.zeros((8,), ls.f32, device)
+
+    def work():
+        axpy[8](x, y, ls.per_replay("a", 1.0))
+        axpy[8](x, y, 0.5)
+
+    graph = device.record(work)
+    assert (y.numpy() == 0).all()  # recorded, not run
+    graph.replay()
+    np.testing.assert_array_equal(y.numpy(), 1.5 * np.arange(8))
+    for _ in range(2):
+        graph.replay(a=2.0)
+    np.testing.assert_array_equal(y.numpy(), 6.5 * np.arange(8))
+    kept = y.numpy()
+    del x, y, work
+    graph.replay()  # keeps the memory, and the number that was given last
+    np.testing.assert_array_equal(kept, 9 * np.arange(8))
+    with pytest.raises(ls.InputError, match="b"):
+        graph.replay(b=1.0)
+    with pytest.raises(ZeroDivisionError):
+        device.record(lambda: 1 / 0)
+    with pytest.raises(ls.InputError, match="inside a recording"):
+        device.record(lambda: device.record(lambda: None))

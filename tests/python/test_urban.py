@@ -68,6 +68,35 @@ def test_a_run_hour_by_hour(tmp_path):
             call()
 
 
+def test_arrays_in_memory_are_files(tmp_path, monkeypatch):
+    """Every kind of grid, given as an array and as a file; arrays need no place to write."""
+    dem = np.zeros((24, 24), "f4")
+    canopy = np.zeros((24, 24), "f4")
+    canopy[3:6, 3:6] = 6
+    cover = np.where(city() > 0, 2, 5).astype("f4")
+    grids = dict(dem=dem, cdsm=canopy, tdsm=canopy / 3, land_cover=cover, **urban.walls(city(), pixel_size=1.0, device=HOST))
+    options = dict(weather=noon(1), pixel_size=1.0, outputs=("tmrt", "shadow", "lup"), device=HOST, **PLACE)
+    paths = {}
+    for name, grid in grids.items():
+        np.save(tmp_path / f"{name}.npy", grid)
+        paths[name] = tmp_path / f"{name}.npy"
+    np.save(tmp_path / "dsm.npy", city())
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    told = []
+    found = urban.run(city(), **grids, **options, progress=lambda done, total: told.append((done, total)))
+    assert told and told[-1][0] == told[-1][1]
+    from_files = urban.run(tmp_path / "dsm.npy", **paths, **options)
+    urban.run(city(), **grids, **options, out=tmp_path / "out", formats=["npy"], pictures=False, video=False)
+    for name in options["outputs"]:
+        np.testing.assert_array_equal(found[name], from_files[name])
+        np.testing.assert_array_equal(np.load(tmp_path / "out" / name / f"{name}_20150621T1100.npy"), found[name][0])
+    assert found["shadow"].min() < 1 and len(np.unique(found["lup"])) > 10
+    with pytest.raises(ls.InputError, match="argument cdsm"):
+        urban.run(city(), **{**grids, "cdsm": canopy[:5]}, **options)
+    with pytest.raises(ls.InputError, match="argument points"):
+        urban.run(city(), **options, points=tmp_path / "points.csv")
+
+
 def test_indices_of_comfort():
     assert urban.utci(60.0, ta=30, rh=45, wind=2) == pytest.approx(36.74, abs=0.01)
     assert urban.pet(21.0, ta=21, rh=50, wind=0.1) == pytest.approx(21, abs=0.6)  # indoors PET is the air

@@ -9,6 +9,7 @@
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/looks.hpp"
+#include "urban/series/arrays.hpp"
 #include "urban/series/points.hpp"
 #include "urban/sky/patches.hpp"
 
@@ -43,7 +44,6 @@ void check_options(const SeriesOptions& o) {
                      "--wall-height and --wall-aspect");
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
     throw InputError("half a place", "--lat", "--lat and --lon");
-  if (o.folder.empty()) throw InputError("no folder for the results", "--out", "a folder");
 }
 
 RadiationOptions radiation_options(const SeriesOptions& o, const ModelParameters& parameters, Preset preset) {
@@ -65,13 +65,8 @@ RadiationOptions radiation_options(const SeriesOptions& o, const ModelParameters
 }
 
 /// Ground heights: the DEM, or where there is none the lowest of the DSM everywhere.
-void set_ground(const SeriesOptions& o, LoadedCity& loaded, bool with_land_cover) {
-  if (!loaded.input.dem.empty()) return;
-  if (!o.city.dem.empty()) {
-    loaded.input.dem = read_layer(o.city.dem, o.city, loaded);
-    return;
-  }
-  if (with_land_cover) return;
+void set_ground(LoadedCity& loaded, bool with_land_cover) {
+  if (!loaded.input.dem.empty() || with_land_cover) return;
   const Raster& dsm = loaded.input.dsm;
   float lowest = std::numeric_limits<float>::infinity();
   for (const float h : dsm.pixels())
@@ -160,8 +155,10 @@ std::optional<io::CivilMinutes> chosen_time(const std::string& text, const char*
   return time->minutes;
 }
 
-void read_weather_into(const SeriesOptions& o, const LoadedCity& loaded, SeriesInputs& inputs) {
-  const io::WeatherTable whole = io::read_weather(o.weather);
+void read_weather_into(const SeriesOptions& o, const std::string& text, const LoadedCity& loaded,
+                       SeriesInputs& inputs) {
+  const io::WeatherTable whole =
+      text.empty() ? io::read_weather(o.weather) : io::parse_weather(text, "argument weather");
   inputs.site = find_site(o, loaded, whole);
   std::vector<io::FilledGap> filled;
   inputs.weather =
@@ -178,39 +175,86 @@ void read_weather_into(const SeriesOptions& o, const LoadedCity& loaded, SeriesI
                               weather_rules(inputs.preset, inputs.radiation.constants));
 }
 
+/// The grids that a run begins from.
+struct Grids {
+  LoadedCity city;
+  Raster land_cover;
+  std::optional<Walls> walls;
+};
+
+Grids grids_of(const SeriesArrays& arrays) {
+  Grids grids{{}, arrays.land_cover, arrays.walls};
+  LoadedCity& city = grids.city;
+  city.input = arrays.city;
+  city.dsm_file = "argument dsm";
+  city.grid.rows = city.input.dsm.rows();
+  city.grid.cols = city.input.dsm.cols();
+  city.grid.place(city.input.pixel_size_m);
+  const auto check = [&](const char* argument, const Raster& raster,
+                         std::optional<io::HeightKind> kind = {}) {
+    if (raster.empty()) return;
+    io::RasterGrid grid;
+    grid.rows = raster.rows();
+    grid.cols = raster.cols();
+    io::require_same_grid(city.grid, city.dsm_file, grid, argument);
+    const std::string doubt = kind ? io::check_heights(raster.values, *kind, argument) : "";
+    if (!doubt.empty()) logging::warning("{}", doubt);
+  };
+  const bool high = city.input.canopy_heights == CanopyHeights::absolute;
+  const io::HeightKind plants = high ? io::HeightKind::absolute : io::HeightKind::above_ground;
+  check("argument dsm", city.input.dsm, io::HeightKind::absolute);
+  check("argument dem", city.input.dem, io::HeightKind::absolute);
+  check("argument cdsm", city.input.cdsm, plants);
+  check("argument tdsm", city.input.tdsm, plants);
+  check("argument land_cover", grids.land_cover);
+  if (!grids.walls) return grids;
+  if (grids.walls->height.empty() || grids.walls->aspect.empty())
+    throw InputError("one wall grid alone", "arguments wall_height and wall_aspect", "both or none");
+  check("argument wall_height", grids.walls->height);
+  check("argument wall_aspect", grids.walls->aspect);
+  return grids;
+}
+
+Grids read_grids(const SeriesOptions& o) {
+  CityFiles files = o.city;
+  if (files.dsm_heights == DsmHeights::absolute) files.dem.clear();  // read below, for it tells the ground
+  Grids grids{read_city(files), {}, {}};
+  const auto read = [&](const fs::path& file) { return read_layer(file, o.city, grids.city); };
+  if (grids.city.input.dem.empty() && !o.city.dem.empty()) grids.city.input.dem = read(o.city.dem);
+  if (!o.land_cover.empty()) grids.land_cover = read(o.land_cover);
+  if (!o.wall_height.empty()) grids.walls = Walls{read(o.wall_height), read(o.wall_aspect)};
+  return grids;
+}
+
 }  // namespace
 
-SeriesInputs read_series_inputs(const SeriesOptions& o) {
+SeriesInputs read_series_inputs(const SeriesOptions& o) { return read_series_inputs(o, {}); }
+
+SeriesInputs read_series_inputs(const SeriesOptions& o, const SeriesArrays& arrays) {
   check_options(o);
   SeriesInputs inputs;
   inputs.preset = parse_preset(o.preset);
   if (!o.parameters.empty()) inputs.parameters = read_parameters(o.parameters);
   inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);
-  CityFiles files = o.city;
-  if (inputs.parameters.trunk_ratio) files.trunk_ratio = *inputs.parameters.trunk_ratio;
-  LoadedCity loaded = [&] {
-    CityFiles read = files;
-    if (read.dsm_heights == DsmHeights::absolute) read.dem.clear();  // read below, for it tells the ground
-    return read_city(read);
-  }();
+  const bool from_files = arrays.city.dsm.empty();
+  Grids grids = from_files ? read_grids(o) : grids_of(arrays);
+  LoadedCity& loaded = grids.city;
+  if (inputs.parameters.trunk_ratio) loaded.input.trunk_ratio = *inputs.parameters.trunk_ratio;
   inputs.grid = loaded.grid;
   inputs.projection_scale = loaded.scale;
   inputs.convergence_deg = loaded.north.convergence_deg;
-  read_weather_into(o, loaded, inputs);
+  read_weather_into(o, arrays.weather, loaded, inputs);
   if (!o.points.empty()) inputs.points = read_points(o.points, loaded.grid);
-  set_ground(o, loaded, !o.land_cover.empty());
-  Raster cover;
-  if (!o.land_cover.empty()) cover = read_layer(o.land_cover, o.city, loaded);
-  if (!o.wall_height.empty())
-    inputs.walls =
-        Walls{read_layer(o.wall_height, o.city, loaded), read_layer(o.wall_aspect, o.city, loaded)};
+  set_ground(loaded, !grids.land_cover.empty());
+  inputs.walls = std::move(grids.walls);
   if (!o.svf_folder.empty()) inputs.sky = read_sky(o, loaded, inputs.radiation);
   OutputOptions pictures;
   pictures.pictures = o.pictures || o.video;
   inputs.relief = relief_of(loaded.input.dsm, loaded.grid, pictures);
   inputs.city = prepare_city(std::move(loaded.input));
-  if (!cover.empty())
-    inputs.land_cover = land_cover_codes(cover, inputs.parameters, inputs.city, o.land_cover.string());
+  if (!grids.land_cover.empty())
+    inputs.land_cover = land_cover_codes(grids.land_cover, inputs.parameters, inputs.city,
+                                         from_files ? o.land_cover.string() : "argument land_cover");
   return inputs;
 }
 

@@ -19,6 +19,7 @@
 #include "core/telemetry.hpp"
 #include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
+#include "urban/series/arrays.hpp"
 #include "urban/series/point_table.hpp"
 #include "urban/series/tiles.hpp"
 #include "urban/series/writer.hpp"
@@ -265,10 +266,13 @@ void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
 
 }  // namespace
 
-SeriesResult run(Context& context, const SeriesOptions& options) {
+SeriesResult run(Context& context, const SeriesOptions& options) { return run(context, options, {}); }
+
+SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays) {
+  if (options.folder.empty()) throw InputError("no folder for the results", "--out", "a folder");
   SeriesResult result;
   const SeriesInputs inputs =
-      host_stage(result.host_stages, "read", [&] { return read_series_inputs(options); });
+      host_stage(result.host_stages, "read", [&] { return read_series_inputs(options, arrays); });
   describe_run(inputs, result);
   const int64_t rows = band_rows(options, inputs.grid, free_host_bytes(options.tiles));
   SeriesWriter writer(options, inputs, rows);

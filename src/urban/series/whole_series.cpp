@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "core/atomic_file.hpp"
 #include "lockstep/error.hpp"
+#include "urban/series/arrays.hpp"
 #include "urban/walls/walls.hpp"
 
 namespace lockstep::urban {
@@ -77,6 +79,12 @@ ComputedSeries compute_series(Context& context, const SeriesInputs& inputs, cons
   std::vector<size_t> numbers(out.plan.tiles.size());
   for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = k;
   SeriesClock clock;
+  std::atomic<int64_t> done{0};
+  const int64_t total = static_cast<int64_t>(numbers.size()) * tiles.parts();
+  const auto advance = [&](int parts) {
+    const int64_t now = done += parts;
+    if (options.on_progress) options.on_progress(std::min(now, total), total);
+  };
   const auto begin = std::chrono::steady_clock::now();
   out.in_flight = for_each_tile(numbers, out.plan.workers, [&](size_t number) {
     const Tile& tile = out.plan.tiles[number];
@@ -91,10 +99,24 @@ ComputedSeries compute_series(Context& context, const SeriesInputs& inputs, cons
                       &out.values[(k * outputs.size() + o) * pixels +
                                   static_cast<size_t>((tile.row + row) * inputs.city.cols + tile.col)]);
     };
-    tiles.compute(context, tile, out.plan.workers > 1, sink, [](int) {}, clock);
+    tiles.compute(context, tile, out.plan.workers > 1, sink, advance, clock);
   });
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
+}
+
+SeriesGrids compute(Context& context, const SeriesOptions& options, const SeriesArrays& arrays) {
+  SeriesOptions read = options;
+  read.points.clear();
+  read.pictures = read.video = false;
+  const SeriesInputs inputs = read_series_inputs(read, arrays);
+  const Walls walls = walls_of_series(context, inputs, options.walls);
+  SeriesGrids grids;
+  grids.rows = inputs.city.rows;
+  grids.cols = inputs.city.cols;
+  for (const WeatherStep& step : inputs.steps) grids.times.push_back(io::civil_text(step.time));
+  grids.values = compute_series(context, inputs, walls, options.outputs, options.tiles).values;
+  return grids;
 }
 
 }  // namespace lockstep::urban
