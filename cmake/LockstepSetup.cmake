@@ -87,11 +87,12 @@ function(lockstep_application name)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/applications.def CONTENT "${rows}" @ONLY)
 endfunction()
 
-# lockstep_test(<name> SOURCES … DEPENDS … [LABELS …] [QUICK_CODE]): a GoogleTest program; scripts/test_summary.py lists what it skips.
+# lockstep_test(<name> SOURCES … DEPENDS … [LABELS …] [QUICK_CODE] [COST …]): a GoogleTest program; scripts/test_summary.py lists what it skips.
 # QUICK_CODE: its subject is what kernels compute, of which CPU code that compiles sooner gives the same bits; `verify`, `device_cpu` and the
 # fuzzer run the code that users get.
+# COST: about how many seconds it takes, for those above half a minute: CTest starts them first, so that none is left alone at the end.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK_CODE" "" "SOURCES;DEPENDS;LABELS;ALONE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK_CODE" "COST" "SOURCES;DEPENDS;LABELS;ALONE")
   if(arg_ALONE)
     set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
@@ -105,6 +106,9 @@ function(lockstep_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 1800)
   if(arg_QUICK_CODE)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT LOCKSTEP_CPU_CODE=quick)
+  endif()
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
   endif()
 endfunction()
 

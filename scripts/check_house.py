@@ -216,13 +216,15 @@ def check_format(root):
         sys.exit(SKIPPED_EXIT_CODE)
     sources = [name for name in files_of(root) if name.endswith((".cpp", ".hpp", ".h", ".cu", ".cuh"))]
 
-    def is_clean(name):
-        done = subprocess.run([tool, "--dry-run", "-Werror", name], cwd=root, capture_output=True)
-        return done.returncode == 0
+    # Many files to a process: starting one for each would take five times as long.
+    def unclean(names):
+        done = subprocess.run([tool, "--dry-run", "-Werror", *names], cwd=root, capture_output=True, text=True)
+        named = {line.split(":", 1)[0] for line in done.stderr.splitlines() if " error: " in line}
+        return sorted(named) or (names if done.returncode else [])
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        clean = list(pool.map(is_clean, sources))
-    findings = [f"{name}: run clang-format-19 -i on it" for name, ok in zip(sources, clean) if not ok]
+        batches = [sources[k:k + 50] for k in range(0, len(sources), 50)]
+        findings = [f"{name}: run clang-format-19 -i on it" for names in pool.map(unclean, batches) for name in names]
     print(f"format: {len(sources)} files checked, {len(findings)} findings")
     return findings
 
@@ -242,6 +244,9 @@ def check_tidy(root):
     with open(commands) as file:
         names = [entry["file"] for entry in json.load(file)]
     sources = [name for name in names if os.path.relpath(name, build).startswith(folder) or os.path.relpath(name, root).startswith(folder)]
+    # A source that stands in a unity file needs no linting by itself.
+    units = "".join(open(name, encoding="utf-8").read() for name in sources if "/Unity/" in name)
+    sources = [name for name in sources if f'"{name}"' not in units]
     if not sources:
         findings.append(f"tidy: no file of {folder} in {commands}")
 

@@ -371,7 +371,7 @@ class StudyAndExample(PdeTest):
         self.assertIn("fused", rows[3]["skipped"])
 
     def test_study_of_tiles_graphs_and_trajectories(self):
-        document = self.json_of("pde", "study", "--sizes", "16", "--boundaries", "periodic", "--iterations", "2", "--device", "interp", "--kernels",
+        document = self.json_of("pde", "study", "--sizes", "16", "--boundaries", "periodic", "--iterations", "2", "--device", "cpu", "--kernels",
                                 "two-kernel,fused,trajectory", "--tiles", "16x4x2,8x4x1x4x2", "--gradients", "all,t1", "--graph", "--levels", "4",
                                 "--csv", self.path("s.csv"))
         rows = document["results"]

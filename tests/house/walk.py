@@ -69,7 +69,7 @@ def copy_tracked(source, scratch, edits):
 
 def configure(scratch, build, *options):
     """Only to prove something, and quickly: no examples, no optimisation."""
-    subprocess.run(["cmake", "-G", "Ninja", "-S", scratch, "-B", build, "-DCMAKE_BUILD_TYPE=", "-DCMAKE_CXX_FLAGS=-O0",
+    subprocess.run(["cmake", "-G", "Ninja", "-S", scratch, "-B", build, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
                     "-DLOCKSTEP_LLVM_LINK=shared", "-DLOCKSTEP_EXAMPLES=OFF",
                     f"-DLOCKSTEP_WGPU_INCLUDE_DIR={os.environ.get('LOCKSTEP_WGPU_INCLUDE_DIR', '')}", *options],
                    check=True, stdout=subprocess.DEVNULL)
