@@ -24,7 +24,7 @@ std::string describe(const Value& value) {
 }  // namespace
 
 void expect_one_tape(const Owner& owner, std::span<const Value> values, std::string_view what,
-                      std::string_view where) {
+                     std::string_view where) {
   for (size_t k = 0; k < values.size(); ++k) {
     if (!values[k].valid())
       throw InputError(fmt::format("{} {} is an empty value", what, k), std::string(where),

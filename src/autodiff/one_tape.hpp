@@ -15,6 +15,6 @@ struct Owner {
 };
 /// Throws InputError where one of `values` is empty or of another graph than `owner`, naming both.
 void expect_one_tape(const Owner& owner, std::span<const Value> values, std::string_view what,
-                      std::string_view where);
+                     std::string_view where);
 
 }  // namespace lockstep::autodiff
