@@ -10,6 +10,7 @@
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
 #include "lockstep/flow.hpp"
+#include "lockstep/kernel/function.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/kernel/math.hpp"
 #include "lockstep/kernel/vec.hpp"

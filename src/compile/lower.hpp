@@ -29,7 +29,7 @@ struct LowerOptions {
 /// The optimisations in the order in which they run first.
 const std::vector<std::string>& pass_names();
 
-/// Contraction, expansion of elementary functions (exact numerics), then the optimisations: promotion of
+/// Contraction, expansion of elementary functions (exact numerics), then the optimisations: calls, promotion of
 /// variables, simplification, common subexpressions, loop-invariant motion, dead code. The first two define a
 /// kernel's arithmetic and always run; for the interpreter nothing else does. Every target gets the same
 /// arithmetic in exact numerics.

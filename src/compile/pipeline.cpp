@@ -9,6 +9,7 @@
 #include "compile/passes/cse.hpp"
 #include "compile/passes/dead_code.hpp"
 #include "compile/passes/expand_math.hpp"
+#include "compile/passes/inline_calls.hpp"
 #include "compile/passes/licm.hpp"
 #include "compile/passes/promote.hpp"
 #include "compile/passes/rewrite.hpp"
@@ -51,7 +52,7 @@ class Pipeline {
   /// A pass that defines the kernel's arithmetic.
   template <class Pass>
   void always(std::string_view name, Pass pass) {
-    pass(f_);
+    each(f_, pass);
     if (verify_) ir::verify(f_);
     show(name);
   }
@@ -62,6 +63,12 @@ class Pipeline {
   }
 
  private:
+  /// The functions that are called, then their callers.
+  template <class Pass>
+  static void each(ir::Function& f, Pass pass) {
+    for (ir::Function& called : f.functions) each(called, pass);
+    pass(f);
+  }
   void show(std::string_view pass) {
     if (options_.observe) options_.observe(pass, f_);
     if (folder_.empty()) return;
@@ -79,7 +86,7 @@ class Pipeline {
 }  // namespace
 
 const std::vector<std::string>& pass_names() {
-  static const std::vector<std::string> names{"promote", "simplify", "cse", "licm", "dead_code"};
+  static const std::vector<std::string> names{"inline", "promote", "simplify", "cse", "licm", "dead_code"};
   return names;
 }
 
@@ -93,6 +100,7 @@ ir::Function lower(const ir::Function& traced, const LowerOptions& options) {
     compact(f);
     return f;
   }
+  run.pass("inline", inline_small_calls);
   run.pass("promote", promote);
   run.pass("simplify", simplify);
   run.pass("cse", cse);

@@ -102,6 +102,22 @@ void Builder::set(Id variable, Id value) {
   emit(Op::set, Type::none, {variable, value});
 }
 
+Id Builder::call(uint32_t number, std::span<const Id> values) {
+  const Function& called = function_.functions[number];
+  bool fits = values.size() == called.scalars.size();
+  for (size_t k = 0; fits && k < values.size(); ++k) fits = type(values[k]) == called.scalars[k].type;
+  if (!fits)
+    throw InputError(fmt::format("call of {} with {} values", called.name, values.size()), where(),
+                     fmt::format("{} values of its types", called.scalars.size()));
+  const Instruction& given = result_of(called);
+  Instruction instruction{Op::call};
+  instruction.type = called[given.args[0]].type;
+  instruction.lanes = uint8_t(given.arg_count());
+  instruction.imm = number;
+  std::copy(values.begin(), values.end(), instruction.args.begin());
+  return append(instruction);
+}
+
 uint32_t Builder::block(const std::function<void()>& fill) {
   const uint32_t outer = current_, inner = uint32_t(function_.blocks.size());
   function_.blocks.emplace_back();
@@ -132,7 +148,7 @@ void Builder::for_(Id begin, Id end, int64_t step, const std::function<void(Id)>
       counter, is_wide(counter) || counter == kIndexType ? uint64_t(step) : uint64_t(uint32_t(step)));
   Instruction instruction{Op::for_};
   instruction.place = place_;
-  instruction.args = {begin, end, stride, kNone, kNone};
+  instruction.args = Instruction::operands({begin, end, stride});
   instruction.blocks[0] = block([&] { body(emit(Op::loop_index, counter)); });
   append(instruction);
 }

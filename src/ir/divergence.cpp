@@ -29,7 +29,7 @@ bool is_loop(Op op) { return op == Op::for_ || op == Op::loop; }
 }  // namespace
 
 LaneScope lane_scope(const Function& f, int width) {
-  const bool row = f.domain == Domain::points || f.group[0] % width == 0 || f.group[0] == f.group_lanes();
+  const bool row = f.domain != Domain::groups || f.group[0] % width == 0 || f.group[0] == f.group_lanes();
   return row ? LaneScope::row : LaneScope::linear;
 }
 
@@ -199,8 +199,9 @@ std::optional<Form> Divergence::evaluate(Id id) const {
   const auto arg = [&](int k) -> const Form& { return forms_[i.args[k]]; };
   const bool settled = assumptions_ && assumptions_->settled.contains(id);
   switch (i.op) {
+    case Op::param:  // what a function takes may differ by lane
+      return f_.domain == Domain::values ? kVaryingForm : kUniformForm;
     case Op::constant:
-    case Op::param:
     case Op::shape:
     case Op::stride:
     case Op::extent:

@@ -50,8 +50,9 @@ std::string place_text(const Function& function, Place place) {
 }
 std::string where_of(const Function& function, Place place) {
   const std::string line = place_text(function, place ? place : function.place);
-  return line.empty() ? fmt::format("kernel {}", function.name)
-                      : fmt::format("kernel {}, near {}", function.name, line);
+  const std::string_view what = function.domain == Domain::values ? "function" : "kernel";
+  return line.empty() ? fmt::format("{} {}", what, function.name)
+                      : fmt::format("{} {}, near {}", what, function.name, line);
 }
 
 bool is_pure(Op op) {
@@ -81,7 +82,11 @@ bool Function::has_barriers() const {
   return false;
 }
 
+const Instruction& result_of(const Function& function) { return function[function.blocks[0].back()]; }
+
 bool Function::uses(Type type) const {
+  for (const Function& called : functions)
+    if (called.uses(type)) return true;
   for (const Block& block : blocks)
     for (Id id : block)
       if (instructions[id].type == type) return true;

@@ -39,7 +39,7 @@ uint32_t group_scratch(Storage storage, int64_t count) {
 
 ir::Id atomic(bool shared, uint64_t array, ir::AtomicOp op, ir::Id index, ir::Id value, ir::Id compare) {
   ir::Builder& b = builder();
-  if (!shared) b.function().buffers[array].atomic = true;
+  if (!shared && array < b.function().buffers.size()) b.function().buffers[array].atomic = true;
   const uint64_t target = ir::AtomicTarget{op, shared, uint32_t(array)}.bits();
   return compare == ir::kNone ? b.emit(ir::Op::atomic, b.type(value), {index, value}, target)
                               : b.emit(ir::Op::atomic, b.type(value), {index, value, compare}, target);

@@ -91,7 +91,7 @@ ir::Id BufferRef::offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::
 ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n,
                             Boundary boundary, ir::Id* inside) const {
   ir::Builder& b = builder();
-  b.function().buffers[buffer_].by_point = true;
+  if (buffer_ < b.function().buffers.size()) b.function().buffers[buffer_].by_point = true;
   if (b.function().domain != ir::Domain::points || b.function().rank != n)
     throw InputError(fmt::format("a point of rank {}", n), b.where(), "the kernel's own At<N>");
   std::array<ir::Id, 4> coordinates{};

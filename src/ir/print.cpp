@@ -47,7 +47,10 @@ class Printer {
   }
 
   std::string whole() {
-    out("kernel {} {} rank {}", f_.name, f_.domain == Domain::points ? "points" : "groups", f_.rank);
+    if (f_.domain == Domain::values)
+      out("function {}", f_.name);
+    else
+      out("kernel {} {} rank {}", f_.name, f_.domain == Domain::points ? "points" : "groups", f_.rank);
     out(" group {}x{}x{} min_blocks {} index {}\n", f_.group[0], f_.group[1], f_.group[2], f_.min_blocks,
         lockstep::name(f_.index_type));
     for (size_t k = 0; k < f_.buffers.size(); ++k) {
@@ -59,6 +62,8 @@ class Printer {
       out("  scalar {} {}: {}\n", k, f_.scalars[k].name, lockstep::name(f_.scalars[k].type));
     for (size_t k = 0; k < f_.shared.size(); ++k) declaration("shared", k, f_.shared[k]);
     for (size_t k = 0; k < f_.locals.size(); ++k) declaration("local", k, f_.locals[k]);
+    for (size_t k = 0; k < f_.functions.size(); ++k)
+      out("called {} = {}", k, Printer(f_.functions[k]).whole());
     out("{{\n");
     block(0, 1);
     out("}}\n");
@@ -147,6 +152,7 @@ class Printer {
       case Op::param: out(" {}", i.imm); break;
       case Op::shape:
       case Op::stride: out(" {} axis {}", name_in(f_.buffers, i.imm / 8), i.imm % 8); break;
+      case Op::call: out(" {}", name_in(f_.functions, i.imm)); break;
       case Op::load:
       case Op::store: out(" {}", name_in(f_.buffers, i.imm)); break;
       case Op::shared_load:

@@ -24,8 +24,15 @@ class Verifier {
 
   void run() {
     declarations();
+    for (const Function& called : f_.functions) {
+      expect(called.domain == Domain::values, "a kernel that is called", "a function of values");
+      verify(called);
+    }
     if (f_.blocks.empty()) broken("no body", "blocks[0]");
     block(0, "", false);
+    if (f_.domain == Domain::values)
+      expect(!f_.blocks[0].empty() && result_of(f_).op == Op::result, "a function without a result",
+             "`result` at its end");
     barriers();
   }
 
@@ -141,7 +148,8 @@ class Verifier {
       expect(f_[a].type != Type::none, fmt::format("operand {} has no value", k), "a value");
       expect(f_[a].lanes == 1 || i.op == Op::extract, "wide load as an operand", "extract");
     }
-    for (int k = i.arg_count(); k < 5; ++k) expect(i.args[k] == kNone, "gap among the operands", "none");
+    for (int k = i.arg_count(); k < kMostArgs; ++k)
+      expect(i.args[k] == kNone, "gap among the operands", "none");
   }
 
   Type type(const Instruction& i, int k) const { return f_[i.args[k]].type; }
@@ -202,12 +210,61 @@ class Verifier {
     if (int64_t(i.imm) >= bound) broken(fmt::format("axis {}", i.imm), fmt::format("0 to {}", bound - 1));
   }
 
+  /// May stand in a function that kernels call.
+  static bool of_values(Op op) {
+    if (is_elementary(op) || is_math(op)) return true;
+    switch (op) {
+      case Op::constant:
+      case Op::select:
+      case Op::convert:
+      case Op::bitcast:
+      case Op::param:
+      case Op::clamp_index:
+      case Op::variable:
+      case Op::get:
+      case Op::set:
+      case Op::if_:
+      case Op::for_:
+      case Op::loop:
+      case Op::loop_index:
+      case Op::break_:
+      case Op::continue_:
+      case Op::call:
+      case Op::extract:
+      case Op::result: return true;
+      default: return false;
+    }
+  }
+
+  void call(const Instruction& i) const {
+    const Function& called = member(f_.functions, i.imm, "function");
+    const Instruction& given = result_of(called);
+    args(i, int(called.scalars.size()));
+    for (int k = 0; k < i.arg_count(); ++k) operand(i, k, called.scalars[size_t(k)].type);
+    expect(i.lanes == given.arg_count(), "results of a call", "those of the function");
+    result(i, called[given.args[0]].type);
+  }
+  void result_statement(const Instruction& i, uint32_t block, size_t position) const {
+    expect(f_.domain == Domain::values && block == 0 && position + 1 == f_.blocks[0].size(), "a result",
+           "once, at the end of a function");
+    const int n = i.arg_count();
+    expect(n == 1 || n == 2 || n == 4, "results", "1, 2 or 4");
+    for (int k = 1; k < n; ++k) operand(i, k, type(i, 0));
+    expect(n == 1 || type(i, 0) != Type::boolean, "several results", "numbers");
+    result(i, Type::none);
+  }
+
   void check(const Instruction& i, uint32_t block, size_t position, bool in_loop) const {
     expect(i.op < Op::count_, "unknown operation", "a row of ops.def");
+    if (f_.domain == Domain::values && !of_values(i.op))
+      wrong(fmt::format("{} in a function", name(i.op)),
+            "values that it is given and computes: buffers, arrays, places, barriers and return_if stay in "
+            "the kernel");
     const bool if_blocks = i.op == Op::if_, one = i.op == Op::for_ || i.op == Op::loop;
     expect((i.blocks[0] != kNoBlock) == (if_blocks || one) && (i.blocks[1] != kNoBlock) == if_blocks,
            "blocks", "two of if_, one of for_ and loop, none elsewhere");
-    if (i.op != Op::load && i.op != Op::store && i.op != Op::async_copy && i.op != Op::shared_load)
+    if (i.op != Op::load && i.op != Op::store && i.op != Op::async_copy && i.op != Op::shared_load &&
+        i.op != Op::call)
       expect(i.lanes == 1, "lanes", "1");
     if (is_elementary(i.op) || is_math(i.op)) return elementary(i);
     switch (i.op) {
@@ -231,6 +288,8 @@ class Verifier {
       case Op::extent: return axis(i, Type::i32, f_.rank);
       case Op::local_id: in_groups("local_id"); return axis(i, Type::i32, 3);
       case Op::lane: in_groups("lane"); return axis(i, Type::i32, 1);
+      case Op::call: return call(i);
+      case Op::result: return result_statement(i, block, position);
       case Op::param: args(i, 0); return result(i, member(f_.scalars, i.imm, "parameter").type);
       case Op::shape:
       case Op::stride: {
@@ -286,7 +345,8 @@ class Verifier {
       }
       case Op::extract:
         args(i, 1);
-        expect((f_[i.args[0]].op == Op::load || f_[i.args[0]].op == Op::shared_load) &&
+        expect((f_[i.args[0]].op == Op::load || f_[i.args[0]].op == Op::shared_load ||
+                f_[i.args[0]].op == Op::call) &&
                    i.imm < f_[i.args[0]].lanes,
                "extract", "a component of a wide load");
         return result(i, type(i, 0));

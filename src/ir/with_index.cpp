@@ -5,6 +5,7 @@ namespace lockstep::ir {
 Function with_index(const Function& traced, Type index) {
   const auto chosen = [&](Type type) { return type == kIndexType ? index : type; };
   Function f = traced;
+  for (Function& called : f.functions) called = with_index(called, index);
   f.index_type = index;
   f.instructions.clear();
   std::vector<Id> moved(traced.instructions.size(), kNone);

@@ -61,6 +61,50 @@ Case control_case() {
   return mapping_case("engine.control", {k}, {"0", "1", "33", "1000", "65537"}, m);
 }
 
+/// Functions that are called: with a loop, of vectors, in divergent flow, by each other. Beside closed forms.
+Case function_case() {
+  static const auto cube_root = function("cube_root", [](Val<f32> x) {  // by Newton's method
+    Var<f32> r = fma(x, 0.25f, 0.75f);
+    for_(0, 20, [&](Val<i32>) {
+      const Val<f32> step = (r * r * r - x) / (3.0f * r * r);
+      r -= step;
+      break_if(abs(step) <= 0x1p-23f * r);
+    });
+    return Val<f32>(r);
+  });
+  static const auto turn = function("turn", [](const Vec2<f32>& v, Val<f32> t) {  // by 2 atan(t)
+    const Val<f32> d = 1.0f + t * t, c = (1.0f - t * t) / d, s = 2.0f * t / d;
+    return Vec2<f32>(c * v.x() - s * v.y(), s * v.x() + c * v.y());
+  });
+  static const auto turn_by_root = function("turn_by_root", [](const Vec2<f32>& v, Val<f32> x) {
+    return turn(turn(v, cube_root(x)), cube_root(x + 2.0f));
+  });
+  static const Kernel k = kernel("engine.functions", [](At<1> at, Grid<f32, 1> in, Out<f32, 1> out) {
+    const Val<f32> x = in[at];
+    VarVec<f32, 2> v = turn(Vec2<f32>(cube_root(x), cube_root(x + 1.0f)), 0.25f);
+    if_(x > 4.0f, [&] { v = turn(v, cube_root(0.5f * x)); }, [&] { v = turn_by_root(v, x); });
+    out[at] = 8.0f + v[0];
+  });
+  Mapping<f32, f32> m;
+  m.input = [](int64_t count, uint64_t seed) { return uniform<f32>(count, seed, 0.1, 30); };
+  m.launch = [](const Device& device, int64_t count, const Buffer& in, const Buffer& out) {
+    device.launch(k, {count}, in, out);
+  };
+  m.reference = [](const std::vector<f32>& in) {
+    std::vector<f32> out;
+    for (const double x : in) {
+      double turned = 2 * std::atan(0.25);
+      turned += x > 4 ? 2 * std::atan(std::cbrt(x / 2))
+                      : 2 * std::atan(std::cbrt(x)) + 2 * std::atan(std::cbrt(x + 2));
+      out.push_back(f32(8 + std::cos(turned) * std::cbrt(x) - std::sin(turned) * std::cbrt(x + 1)));
+    }
+    return out;
+  };
+  Case c = mapping_case("engine.functions", {k}, {"0", "1", "33", "1000", "65537"}, m);
+  c.reference = c.webgpu = Bound::relative(2e-6);
+  return c;
+}
+
 /// Sixteen numbers of a lane sorted in a local array by run-time indices.
 Case local_array_case() {
   static constexpr int kCount = 16;
@@ -262,6 +306,7 @@ Case atomics_case() {
 
 void add_language_cases(CaseRegistry& registry) {
   registry.add(control_case());
+  registry.add(function_case());
   registry.add(local_array_case());
   registry.add(shared_scan_case());
   registry.add(group_reduce_case());

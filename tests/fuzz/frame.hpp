@@ -98,7 +98,7 @@ class KernelFrame {
   void places() {
     for (size_t k = 0; k < f_.scalars.size(); ++k)
       push(b_.emit(Op::param, f_.scalars[k].type, {}, k), true, 8);
-    Id at[3], size[3];
+    Id at[3]{}, size[3]{};
     for (int a = 0; a < f_.rank; ++a) {
       push(at[a] = b_.emit(Op::coord, Type::i32, {}, uint64_t(a)), groups());
       push(size[a] = b_.emit(Op::extent, Type::i32, {}, uint64_t(a)), true);
@@ -231,6 +231,7 @@ class KernelFrame {
   bool uniform_ = true;       // all lanes of the group are here
   bool lanes_left_ = false;   // some returned
   bool in_loop_ = false, keeps_lanes_ = false;
+  bool values_only_ = false;  // a function that kernels call
 };
 
 }  // namespace lockstep::fuzz

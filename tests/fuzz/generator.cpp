@@ -15,12 +15,67 @@ class Generator : KernelFrame {
     domain();
     parameters();
     places();
+    functions(40);
     if (recipe_.flaw != Flaw::none) flaw();
     for (body_ = 0; body_ < recipe_.bodies; ++body_) one_body();
     return std::move(program_);
   }
 
+  /// A function that kernels call, of a few statements on values; of whole numbers in the webgpu profile, which
+  /// cannot bound floats across calls.
+  ir::Function run_function(int calls) {
+    f_.name = "of_values";
+    f_.domain = Domain::values;
+    f_.index_type = Type::i32;
+    values_only_ = true;
+    uniform_ = false;
+    kept_loops_ = 1;  // no return_
+    types_ = {Type::boolean, Type::i32, Type::u32};
+    if (!webgpu()) types_.insert(types_.end(), {Type::f32, Type::f64, Type::i64, Type::u64});
+    const int taken = 1 + random_.below(ir::kMostArgs);
+    for (int k = 0; k < taken; ++k) {
+      f_.scalars.push_back({"p" + std::to_string(k), any_type()});
+      push(b_.emit(Op::param, f_.scalars.back().type, {}, uint64_t(k)), false);
+    }
+    functions(calls);
+    for (Type t : types_)
+      if (random_.chance(40)) new_variable(t);
+    budget_ = recipe_.statements;
+    while (budget_ > 0) statement(0);
+    for (const Variable& v : vars_) push(b_.get(v.id), false);
+    Instruction result{Op::result};
+    const int given = random_.chance(60) ? 1 : random_.chance(50) ? 2 : 4;
+    const Type t = any_type(given == 1);
+    for (int k = 0; k < given; ++k) result.args[size_t(k)] = pick(t).id;
+    b_.append(result);
+    return std::move(f_);
+  }
+
  private:
+  void functions(int chance) {
+    for (int k = 0; k < 2; ++k) {
+      if (!random_.chance(chance)) continue;
+      Recipe recipe = recipe_;
+      recipe.seed = random_.next();
+      recipe.statements = 3 + random_.below(12);
+      f_.functions.push_back(Generator(recipe).run_function(chance / 4));
+    }
+  }
+  void call() {
+    const auto number = uint32_t(random_.below(int(f_.functions.size())));
+    std::vector<Id> values;
+    bool uniform = true;
+    for (const ScalarParam& p : f_.functions[number].scalars) {
+      Value v = pick(p.type);
+      uniform &= v.uniform;
+      values.push_back(v.id);
+    }
+    const Id id = b_.call(number, values);
+    if (f_[id].lanes == 1) return push(id, uniform);
+    for (int k = 0; k < f_[id].lanes; ++k)
+      push(b_.emit(Op::extract, f_[id].type, {id}, uint64_t(k)), uniform);
+  }
+
   void one_body() {
     const size_t values = pool_.size();
     arrays_.clear();
@@ -63,10 +118,12 @@ class Generator : KernelFrame {
   void statement(int depth) {
     --budget_;
     const int kind = random_.below(100);
-    if (kind < 40) return operation();
+    if (!f_.functions.empty() && random_.chance(8)) return call();
+    if (kind < 40 || (values_only_ && kind < 52)) return operation();
     if (kind < 46) return load_input();
     if (kind < 52) return own_access();
     if (kind < 58) return variable_access();
+    if (values_only_ && kind < 78) return variable_access();
     if (kind < 64) return local_access();
     if (kind < 70) return shared_access();
     if (kind < 74) return atomic();

@@ -1,4 +1,4 @@
-// Random valid kernels: every operation and type, nested divergent control flow, local and shared arrays,
+// Random valid kernels: every operation and type, calls of random functions, nested divergent control flow, local and shared arrays,
 // barriers, reductions, atomics with results that do not depend on order. Every access is in bounds, every
 // datum is written before it is read, and no two lanes race; the interpreter confirms it.
 #pragma once

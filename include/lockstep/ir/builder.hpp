@@ -4,7 +4,10 @@
 #include <bit>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <source_location>
+#include <span>
+#include <typeindex>
 
 #include "lockstep/ir/function.hpp"
 
@@ -56,6 +59,12 @@ class Builder {
 
   /// Runs `fill` with a new block as the current one; gives the block's number.
   uint32_t block(const std::function<void()>& fill);
+  /// A call of Function::functions[number]. Throws InputError for other types than it takes. Several results are
+  /// components of the value, for `extract`.
+  Id call(uint32_t number, std::span<const Id> values);
+  /// Numbers of the functions that were traced for this one, by their identity and the C++ types they were given.
+  std::map<std::pair<uint64_t, std::type_index>, uint32_t> traced;
+
   uint32_t current() const { return current_; }
   void set_current(uint32_t block) { current_ = block; }
 

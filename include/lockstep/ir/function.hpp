@@ -2,8 +2,10 @@
 // the passes of src/compile, printed as CUDA C++ and WGSL, lowered to LLVM, executed by the interpreter.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <typeinfo>
@@ -62,6 +64,8 @@ using Id = uint32_t;
 inline constexpr Id kNone = 0xffffffffu;
 inline constexpr uint32_t kNoBlock = 0xffffffffu;
 
+inline constexpr int kMostArgs = 8;
+
 enum Flag : uint8_t {
   kStreaming = 1,   // load, store: this datum is touched once
   kNoWrap = 2,      // integer arithmetic that the engine knows not to overflow
@@ -88,17 +92,23 @@ inline constexpr int kLineBits = 20;
 struct Instruction {
   Op op;
   Type type = Type::none;  // of the result; none for effects
-  uint8_t lanes = 1;       // components of a wide load or async copy
+  uint8_t lanes = 1;       // components of a wide load, async copy or call
   uint8_t flags = 0;
-  std::array<Id, 5> args{kNone, kNone, kNone, kNone, kNone};
+  std::array<Id, kMostArgs> args = operands({});
   uint64_t imm = 0;
   std::array<uint32_t, 2> blocks{kNoBlock, kNoBlock};
   Place place = 0;  // near which the author wrote it
 
   int arg_count() const {
     int n = 0;
-    while (n < 5 && args[n] != kNone) ++n;
+    while (n < kMostArgs && args[n] != kNone) ++n;
     return n;
+  }
+  static constexpr std::array<Id, kMostArgs> operands(std::initializer_list<Id> ids) {
+    std::array<Id, kMostArgs> all;
+    all.fill(kNone);
+    std::copy(ids.begin(), ids.end(), all.begin());
+    return all;
   }
 };
 
@@ -156,9 +166,10 @@ struct Report {
 /// point or group, lane, value (two words) and an unused one.
 inline constexpr int kReportSlots = 64, kReportWords = 8;
 
-enum class Domain : uint8_t { points, groups };
+/// values: no domain, but a function that kernels call. Its scalars are what it takes; it ends with `result`.
+enum class Domain : uint8_t { points, groups, values };
 
-/// One kernel. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its
+/// One kernel, or a function that kernels call. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its
 /// own block after its definition, or in blocks nested there.
 struct Function {
   std::string name;
@@ -175,10 +186,11 @@ struct Function {
   std::vector<StructParam> structs;  // in the order of their scalars
   std::vector<ArrayDecl> shared;
   std::vector<ArrayDecl> locals;
-  std::vector<Report> reports;     // of check and print_if
-  bool reporting = false;          // the last buffer is theirs: the engine binds it, no argument
-  std::vector<std::string> files;  // of places
-  Place place = 0;                 // of the kernel
+  std::vector<Report> reports;      // of check and print_if
+  bool reporting = false;           // the last buffer is theirs: the engine binds it, no argument
+  std::vector<Function> functions;  // that it calls
+  std::vector<std::string> files;   // of places
+  Place place = 0;                  // of the kernel
 
   /// Buffers that a launch gives.
   size_t argument_buffers() const { return buffers.size() - (reporting ? 1 : 0); }
@@ -192,6 +204,9 @@ struct Function {
   bool has_barriers() const;
   bool uses(Type type) const;
 };
+
+/// The `result` that ends a verified function of values.
+const Instruction& result_of(const Function& function);
 
 /// Readable text of a function; the same text for the same function.
 std::string print(const Function& function);

@@ -83,16 +83,40 @@ class CudaPrinter final : public Printer {
       source.covered[size_t(source.points.axis)] *= source.points.points;
       code = print_points(source, head);
     }
+    const std::string called = called_functions();
     std::string kernel = argument_struct(f, source.arguments) + "\n";
     for (const auto& [name, text] : functions_) kernel += text + "\n";
-    kernel += code;
+    kernel += called + code;
 
     source.text = fmt::format("// {}\n", f.name);
     source.text += used_helpers(cuda_helpers(options_.numerics, options_.arch), kernel) + "\n" + kernel;
     return source;
   }
 
+  /// The functions that this one calls, each before its callers.
+  std::string called_functions() {
+    std::string out;
+    for (size_t k = 0; k < function().functions.size(); ++k) {
+      const ir::Function& f = function().functions[k];
+      CudaPrinter printer(f, options_);
+      const std::string name = fmt::format("{}{}", prefix, k);
+      printer.prefix = name + "_";
+      out += printer.called_functions();
+      const ir::Instruction& given = result_of(f);
+      std::string taken;
+      for (size_t p = 0; p < f.scalars.size(); ++p)
+        taken += fmt::format("{}{} {}", p ? ", " : "", cuda_type(f.scalars[p].type),
+                             printer.param(uint32_t(p)).text);
+      const std::string body = printer.print_body();
+      for (const auto& [own, text] : printer.functions_) functions_.emplace(own, text);
+      out += fmt::format("__device__ __noinline__ {} {}({}) {{  // {}\n{}}}\n\n",
+                         cuda_vector(f[given.args[0]].type, given.arg_count()), name, taken, f.name, body);
+    }
+    return out;
+  }
+
  protected:
+  std::string_view brackets() const override { return "{}"; }
   std::string type_name(Type type, int lanes) const override { return cuda_vector(type, lanes); }
   Expression literal(Type type, uint64_t bits) override { return cuda_literal(type, bits); }
 
@@ -199,6 +223,7 @@ class CudaPrinter final : public Printer {
     return {"lane"};
   }
   Expression param(uint32_t scalar) override {
+    if (function().domain == ir::Domain::values) return {fmt::format("p{}", scalar)};
     const ir::ScalarParam& p = function().scalars[scalar];
     return {p.type == Type::boolean ? fmt::format("bool(a.{})", p.name) : "a." + p.name};
   }

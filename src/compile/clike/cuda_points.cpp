@@ -163,7 +163,7 @@ ir::Function inside_form(const ir::Function& f) {
       Instruction& moved = inner[id];
       moved.op = Op::iadd;
       moved.flags = ir::kNoWrap;
-      moved.args = {period.coord, period.offset, ir::kNone, ir::kNone, ir::kNone};
+      moved.args = Instruction::operands({period.coord, period.offset});
     }
   compile::dead_code(inner);
   return inner;

@@ -33,11 +33,13 @@ constexpr Helper kCommon[] = {
                  "  return r;\n"
                  "}\n" D "int ls_neg(int a) { return int(ls_neg(u32(a))); }\n" D
                  "i64 ls_neg(i64 a) { return i64(ls_neg(u64(a))); }"},
-    // x / 0 = 0, x % 0 = 0, min / -1 = min, min % -1 = 0.
-    {"ls_idiv", D "int ls_idiv(int a, int b) { return b == 0 ? 0 : b == -1 ? ls_neg(a) : a / b; }\n" D
-                  "u32 ls_idiv(u32 a, u32 b) { return b == 0u ? 0u : a / b; }\n" D
-                  "i64 ls_idiv(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? ls_neg(a) : a / b; }\n" D
-                  "u64 ls_idiv(u64 a, u64 b) { return b == 0u ? 0u : a / b; }"},
+    // x / 0 = 0, x % 0 = 0, min / -1 = min, min % -1 = 0. The negation is a plain one: where ptxas 13.0 knows that
+    // a is -1 here, it takes the hidden one of it for 0.
+    {"ls_idiv",
+     D "int ls_idiv(int a, int b) { return b == 0 ? 0 : b == -1 ? int(0u - u32(a)) : a / b; }\n" D
+       "u32 ls_idiv(u32 a, u32 b) { return b == 0u ? 0u : a / b; }\n" D
+       "i64 ls_idiv(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? i64(u64(0) - u64(a)) : a / b; }\n" D
+       "u64 ls_idiv(u64 a, u64 b) { return b == 0u ? 0u : a / b; }"},
     {"ls_irem", D "int ls_irem(int a, int b) { return b == 0 || b == -1 ? 0 : a % b; }\n" D
                   "u32 ls_irem(u32 a, u32 b) { return b == 0u ? 0u : a % b; }\n" D
                   "i64 ls_irem(i64 a, i64 b) { return b == 0 || b == -1 ? 0 : a % b; }\n" D

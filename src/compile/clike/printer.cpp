@@ -38,6 +38,7 @@ bool has_effect(Op op) {
     case Op::loop:
     case Op::break_:
     case Op::continue_:
+    case Op::result:
     case Op::return_: return true;
     default: return false;
   }
@@ -222,6 +223,13 @@ Expression Printer::elementary(const Instruction& instruction, Type type,
   return expand(op_template(instruction, type), operands);
 }
 
+Expression Printer::called(uint32_t number, std::span<const Expression> values) const {
+  Expression out{fmt::format("{}{}(", prefix, number), Precedence::atom, max_depth(values) + 1};
+  for (size_t k = 0; k < values.size(); ++k) out.text += (k ? ", " : "") + values[k].text;
+  out.text += ")";
+  return out;
+}
+
 Expression Printer::extract(const Expression& value, int component) {
   return {tight(value, Precedence::atom) + "." + "xyzw"[component], Precedence::atom, value.depth};
 }
@@ -242,7 +250,8 @@ std::string Printer::for_head(Type type, std::string_view name, const Expression
 Expression Printer::name_value(Id id, const Expression& value) {
   const Instruction& i = function_[id];
   const std::string name = fresh("v");
-  line(declare(i.type, i.op == Op::load || i.op == Op::shared_load ? i.lanes : 1, name, value, false));
+  const bool wide = i.op == Op::load || i.op == Op::shared_load || i.op == Op::call;
+  line(declare(i.type, wide ? i.lanes : 1, name, value, false));
   const Expression atom{name, Precedence::atom, 0};
   named_[id] = atom;
   return atom;
@@ -381,6 +390,17 @@ void Printer::print_for(Id id) {
   after_loop();
 }
 
+/// The end of a function of values.
+void Printer::return_values(Id id) {
+  const Instruction& i = function_[id];
+  std::string text;
+  for (int a = 0; a < i.arg_count(); ++a) text += (a ? ", " : "") + use(i.args[size_t(a)]).text;
+  if (i.arg_count() > 1)
+    text = fmt::format("{}{}{}{}", type_name(function_[i.args[0]].type, i.arg_count()), brackets()[0], text,
+                       brackets()[1]);
+  line(fmt::format("return {};", text));
+}
+
 void Printer::print_loop(Id id) {
   const Instruction& i = function_[id];
   flush_all();
@@ -434,6 +454,11 @@ std::optional<Expression> Printer::expression(const Instruction& i) {
     }
     case Op::convert: return convert(i.type, function_[i.args[0]].type, use(i.args[0]));
     case Op::bitcast: return bitcast(i.type, function_[i.args[0]].type, use(i.args[0]));
+    case Op::call: {
+      std::vector<Expression> values;
+      for (int a = 0; a < i.arg_count(); ++a) values.push_back(use(i.args[size_t(a)]));
+      return called(uint32_t(i.imm), values);
+    }
     case Op::clamp_index: {
       const Expression c = use(i.args[0]), n = use_atom(i.args[1]);
       return clamp_index(c, n);
@@ -543,6 +568,7 @@ bool Printer::print_flow(Id id) {
     case Op::break_: break_statement(); return true;
     case Op::continue_: line("continue;"); return true;
     case Op::return_: return_statement(); return true;
+    case Op::result: return_values(id); return true;
     default: return false;
   }
 }

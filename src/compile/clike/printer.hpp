@@ -98,6 +98,13 @@ class Printer {
   virtual void async_commit() = 0;
   virtual void async_wait(int open) = 0;
 
+  /// Text of a call of function().functions[number].
+  Expression called(uint32_t number, std::span<const Expression> values) const;
+  /// Names of functions begin with this, and end with their numbers.
+  std::string prefix = "called";
+  /// Around the components of a vector: "{}" or "()".
+  virtual std::string_view brackets() const = 0;
+
   // Statements.
   /// `const float v = e;` or `float v = e;`
   virtual std::string declare(Type type, int lanes, std::string_view name, const Expression& value,
@@ -158,6 +165,7 @@ class Printer {
   /// A statement whose result may be used.
   void print_result(ir::Id id, const Expression& result);
   void print_for(ir::Id id);
+  void return_values(ir::Id id);
   void print_if(ir::Id id);
   void print_loop(ir::Id id);
   void print_branch_body(uint32_t block);

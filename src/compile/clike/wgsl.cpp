@@ -37,12 +37,13 @@ std::string_view wgsl_column(Op op) {
 
 class WgslPrinter final : public Printer {
  public:
-  WgslPrinter(const ir::Function& f, const WgslOptions& options) : Printer(f), options_(options) {
+  /// `words`: of the kernel, for functions that it calls.
+  WgslPrinter(const ir::Function& f, const WgslOptions& options, std::vector<WgslWord>* words = nullptr)
+      : Printer(f), options_(options), words_(words ? *words : own_words_) {
     exact_ = options.numerics == Numerics::exact;
     if (exact_ && options.fixed_arithmetic) fixed_ = values_to_fix(f);
     atomic_shared_.resize(f.shared.size());
-    for (const ir::Block& block : f.blocks)
-      for (Id id : block) has_loops_ |= f[id].op == Op::for_ || f[id].op == Op::loop;
+    has_loops_ = loops(f);
     for (const Instruction& i : f.instructions)
       if (i.op == Op::atomic)
         if (const auto target = ir::AtomicTarget::from_bits(i.imm); target.shared)
@@ -58,6 +59,16 @@ class WgslPrinter final : public Printer {
   WgslSource print();
 
  private:
+  static bool loops(const ir::Function& f) {
+    for (const ir::Function& called : f.functions)
+      if (loops(called)) return true;
+    for (const ir::Block& block : f.blocks)
+      for (Id id : block)
+        if (f[id].op == Op::for_ || f[id].op == Op::loop) return true;
+    return false;
+  }
+  std::string called_functions();
+  std::string_view brackets() const override { return "()"; }
   // ── words of the argument block
   // ───────────────────────────────────────────────────────────────────────────────────
   std::string word(WgslWord w) {
@@ -123,6 +134,7 @@ class WgslPrinter final : public Printer {
     return named("lane", fmt::format("i32({})", builtin("local_invocation_index", "u32")));
   }
   Expression param(uint32_t scalar) override {
+    if (function().domain == ir::Domain::values) return {fmt::format("p{}", scalar)};
     const std::string text = word({WgslWord::Kind::scalar, scalar, 0}), name = fmt::format("p{}", scalar);
     switch (function().scalars[scalar].type) {
       case Type::boolean: return named(name, text + " != 0u");
@@ -258,7 +270,8 @@ class WgslPrinter final : public Printer {
   std::vector<bool> fixed_;
   std::vector<bool> atomic_shared_, has_base_;
   std::vector<WgslBufferText> buffers_;
-  std::vector<WgslWord> words_;
+  std::vector<WgslWord> own_words_;
+  std::vector<WgslWord>& words_;
   std::set<std::string> names_;
   std::string prologue_;
   std::vector<std::string> builtins_;
@@ -416,11 +429,31 @@ std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
          fmt::format("  let result = ls_tree_{0}[0];\n  workgroupBarrier();\n  return result;\n}}\n", t);
 }
 
+/// The functions that this one calls.
+std::string WgslPrinter::called_functions() {
+  std::string out;
+  for (size_t k = 0; k < function().functions.size(); ++k) {
+    const ir::Function& f = function().functions[k];
+    WgslPrinter printer(f, options_, &words_);
+    const std::string name = fmt::format("{}{}", prefix, k);
+    printer.prefix = name + "_";
+    out += printer.called_functions();
+    const ir::Instruction& given = result_of(f);
+    std::string taken;
+    for (size_t p = 0; p < f.scalars.size(); ++p)
+      taken += fmt::format("{}p{}: {}", p ? ", " : "", p, wgsl_type(f.scalars[p].type));
+    const std::string body = printer.print_body();
+    out += fmt::format("fn {}({}) -> {} {{  // {}\n{}{}}}\n", name, taken,
+                       type_name(f[given.args[0]].type, given.arg_count()), f.name, printer.prologue_, body);
+  }
+  return out;
+}
+
 WgslSource WgslPrinter::print() {
   const ir::Function& f = function();
   WgslSource out;
   out.group = wgsl_group(f, options_.group_lanes);
-  const std::string body = print_body();
+  const std::string body = print_body(), called = called_functions();
 
   // Lanes outside of the domain leave at once; groups kernels have none but behind the last row of a single axis, where
   // a coordinate may also pass 2^31.
@@ -458,7 +491,8 @@ WgslSource WgslPrinter::print() {
     reductions += fmt::format(
         "fn s{0}_add(index: i32, value: f32) -> f32 {{\n  var old: f32;\n  {1}\n  return old;\n}}\n", s,
         wgsl_float_add("old", fmt::format("s{}[index]", s), "value"));
-  const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + prologue_ + body);
+  const std::string helpers =
+      used_helpers(wgsl_helpers(), accessors + reductions + called + prologue_ + body);
   if (helpers.find("ls_zero") != std::string::npos)
     prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
 
@@ -481,7 +515,7 @@ WgslSource WgslPrinter::print() {
   for (Type type : trees)
     text += fmt::format("var<workgroup> ls_tree_{0}: array<{0}, {1}>;\n", wgsl_type(type),
                         out.group[0] * out.group[1] * out.group[2]);
-  text += "\n" + helpers + accessors + reductions + "\n";
+  text += "\n" + helpers + accessors + reductions + called + "\n";
   text += fmt::format("@compute @workgroup_size({}, {}, {})\nfn main({}) {{\n", out.group[0], out.group[1],
                       out.group[2], fmt::join(builtins_, ", "));
   text += prologue_;

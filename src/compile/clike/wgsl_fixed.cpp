@@ -40,6 +40,8 @@ bool may_pass_to_sum(Op op) {
     case Op::variable:
     case Op::set:
     case Op::local_store:
+    case Op::call:  // a driver's compiler may put the function's body there
+    case Op::result:
     case Op::fmin:
     case Op::fmax: return true;
     default: return false;

@@ -18,17 +18,11 @@ CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const Vec
       parts_(std::move(parts)),
       builder_(module.getContext()),
       interleaved_(function) {
-  llvm::Type* pointer = llvm::PointerType::get(context(), 0);
-  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer}, false);
-  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "lockstep_kernel", module_);
+  if (f_.domain == ir::Domain::values)
+    declare_function();
+  else
+    declare_kernel();
   function_->setDoesNotThrow();
-  for (unsigned k = 0; k < 3; ++k) function_->addParamAttr(k, llvm::Attribute::NoAlias);
-  const uint64_t bytes[] = {sizeof(Frame), sizeof(Box)};
-  for (unsigned k = 0; k < 2; ++k) {
-    function_->addParamAttr(k, llvm::Attribute::ReadOnly);
-    function_->addDereferenceableParamAttr(k, bytes[k]);
-  }
-  function_->addParamAttr(2, llvm::Attribute::getWithAlignment(context(), llvm::Align(kScratchAlignment)));
   entry_ = llvm::BasicBlock::Create(context(), "entry", function_);
   first_ = llvm::BasicBlock::Create(context(), "start", function_);
   llvm::IRBuilder<>(entry_).CreateBr(first_);
@@ -55,6 +49,36 @@ CodeUnit::CodeUnit(llvm::Module& module, const ir::Function& function, const Vec
     shared_bases_.push_back(scratch(array.count * size_of(array.storage) + kPadding));
 }
 
+void CodeUnit::declare_kernel() {
+  llvm::Type* pointer = llvm::PointerType::get(context(), 0);
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "lockstep_kernel", module_);
+  for (unsigned k = 0; k < 3; ++k) function_->addParamAttr(k, llvm::Attribute::NoAlias);
+  const uint64_t bytes[] = {sizeof(Frame), sizeof(Box)};
+  for (unsigned k = 0; k < 2; ++k) {
+    function_->addParamAttr(k, llvm::Attribute::ReadOnly);
+    function_->addDereferenceableParamAttr(k, bytes[k]);
+  }
+  function_->addParamAttr(2, llvm::Attribute::getWithAlignment(context(), llvm::Align(kScratchAlignment)));
+}
+
+void CodeUnit::declare_function() {
+  const auto vector = [&](Type type) -> llvm::Type* {
+    return llvm::FixedVectorType::get(lane_type(context(), type), unsigned(width_));
+  };
+  std::vector<llvm::Type*> taken;
+  for (const ir::ScalarParam& p : f_.scalars) taken.push_back(vector(p.type));
+  taken.push_back(vector(Type::boolean));
+  const ir::Instruction& given = result_of(f_);
+  llvm::Type* one = vector(f_[given.args[0]].type);
+  llvm::Type* all = given.arg_count() == 1
+                        ? one
+                        : static_cast<llvm::Type*>(llvm::ArrayType::get(one, uint64_t(given.arg_count())));
+  function_ = llvm::Function::Create(llvm::FunctionType::get(all, taken, false),
+                                     llvm::Function::InternalLinkage, f_.name, module_);
+  function_->addFnAttr(llvm::Attribute::NoInline);
+}
+
 Value* CodeUnit::frame_word(int64_t offset, llvm::Type* type) {
   Value*& word = words_[{offset, type}];
   if (word) return word;
@@ -75,6 +99,7 @@ Value* CodeUnit::box_word(int word) {
 }
 
 Value* CodeUnit::param(uint64_t index) {
+  if (f_.domain == ir::Domain::values) return function_->getArg(unsigned(index));
   const Type type = f_.scalars[index].type;
   const int64_t at = int64_t(offsetof(Frame, scalars) + index * sizeof(uint64_t));
   if (type != Type::boolean) return frame_word(at, lane_type(context(), type));
@@ -145,9 +170,12 @@ Value* CodeUnit::scratch(int64_t bytes) {
   return at;
 }
 
-void CodeUnit::finish() {
+void CodeUnit::finish(Value* result) {
   if (streams && target_.x86) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
-  builder_.CreateRetVoid();
+  if (result)
+    builder_.CreateRet(result);
+  else
+    builder_.CreateRetVoid();
 }
 
 }  // namespace lockstep::compile::simd

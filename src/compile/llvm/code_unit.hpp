@@ -35,7 +35,8 @@ struct MemoryPlace {
 
 class CodeUnit {
  public:
-  /// `parts`: loops that distribution made.
+  /// `parts`: loops that distribution made. A kernel becomes "lockstep_kernel"; a function of values takes one vector
+  /// for each of its scalars and the mask of the lanes that call it.
   CodeUnit(llvm::Module& module, const ir::Function& function, const VectorTarget& target, int width,
            std::unordered_set<ir::Id> parts = {});
 
@@ -53,7 +54,11 @@ class CodeUnit {
   bool used(ir::Id id) const { return used_[id]; }
   const InterleavedTable& interleaved() const { return interleaved_; }
 
-  /// Words of the launch, loaded once in the entry block.
+  llvm::Function* function() const { return function_; }
+  /// By number in f().functions.
+  std::vector<llvm::Function*> called;
+
+  /// Words of the launch, loaded once in the entry block; of a function what it takes.
   llvm::Value* param(uint64_t index);
   llvm::Value* shape(uint64_t imm);
   llvm::Value* stride(uint64_t imm);
@@ -76,10 +81,12 @@ class CodeUnit {
     return llvm::BasicBlock::Create(context(), name, function_);
   }
   /// Ends the function.
-  void finish();
+  void finish(llvm::Value* result = nullptr);
   bool streams = false;  // a store past the caches was emitted
 
  private:
+  void declare_kernel();
+  void declare_function();
   llvm::Value* frame_word(int64_t offset, llvm::Type* type);
   llvm::Value* box_word(int word);
   MemoryPlace place(llvm::Value* base, Storage storage, size_t number);

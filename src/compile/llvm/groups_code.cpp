@@ -43,6 +43,8 @@ class Plan {
   int region(Id id) const { return region_[id]; }
   /// The value, variable or local array (by number) is used by another region than the one that defines it.
   bool crosses(Id id) const { return crossing_.contains(id); }
+  /// A condition or bound at the group's level.
+  bool decides(Id id) const { return deciding_.contains(id); }
   bool writes(int region, Id variable) const { return written_.contains({region, variable}); }
   bool array_crosses(uint64_t number) const {
     return array_regions_.contains(number) && array_regions_.at(number) == kGroupLevel;
@@ -134,7 +136,8 @@ class Plan {
     const Instruction& i = f_[id];
     // The operand of a reduction is taken by the region that ends there.
     for (int k = 0; k < i.arg_count(); ++k)
-      if (region_[i.args[k]] != region_[id]) crossing_.insert(i.args[k]);
+      if (region_[i.args[k]] != region_[id])
+        (region_[id] == kGroupLevel && i.op != Op::group_reduce ? deciding_ : crossing_).insert(i.args[k]);
     if (i.op == Op::variable) written_.emplace(region_[id], id);
     if (i.op == Op::set) written_.emplace(region_[id], i.args[0]);
     if (i.op == Op::local_load || i.op == Op::local_store) {
@@ -147,7 +150,7 @@ class Plan {
   const ir::Function& f_;
   const Divergence& group_;
   std::vector<int> region_;
-  std::unordered_set<Id> top_, crossing_;
+  std::unordered_set<Id> top_, crossing_, deciding_;
   std::set<std::pair<int, Id>> written_;  // regions, and the variables that they give values
   std::unordered_map<uint64_t, int> array_regions_;
   mutable std::unordered_map<Id, bool> hoisted_;
@@ -257,6 +260,16 @@ class GroupCode {
       base = vectors == 1 ? static_cast<Value*>(u.local(type)) : u.scratch(vectors * stride_of(type));
     return base;
   }
+  /// Memory of a value that decides for the group: the lanes that are left agree on it, whichever they are.
+  llvm::AllocaInst* decision(Id id) {
+    llvm::AllocaInst*& slot = decisions[id];
+    if (!slot) {
+      slot = u.local(lane_type(u.context(), f[id].type), "decision");
+      llvm::IRBuilder<> entry(slot->getNextNode());
+      entry.CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
+    }
+    return slot;
+  }
   int64_t stride_of(llvm::Type* type) { return int64_t(u.module().getDataLayout().getTypeAllocSize(type)); }
 
   CodeUnit& u;
@@ -269,6 +282,7 @@ class GroupCode {
   std::array<Value*, 3> coord{};
   std::unordered_map<Id, Value*> group_values;  // at the group's level, in registers
   std::unordered_map<Id, Value*> contexts;
+  std::unordered_map<Id, llvm::AllocaInst*> decisions;
   std::unordered_map<uint64_t, Value*> array_contexts;
   Value* returned = nullptr;
   llvm::Type* returned_type = nullptr;
@@ -414,9 +428,8 @@ class GroupCode {
   /// A value that all lanes agree on, at the group's level.
   Value* group_value(Id id) {
     if (const auto found = group_values.find(id); found != group_values.end()) return found->second;
-    llvm::Type* type = slot_type(id);
-    Value* v = b.CreateLoad(type, context_of(id, type));
-    return type->isVectorTy() ? b.CreateExtractElement(v, uint64_t(0)) : v;
+    llvm::AllocaInst* slot = decision(id);
+    return b.CreateLoad(slot->getAllocatedType(), slot);
   }
 
   void region(const std::vector<Id>& ids) {
@@ -528,12 +541,11 @@ void RegionCode::defined(Id id) {
     b_.CreateStore(vector(f_[id].args[0]), group_.entry_of(group_.reduce_memory, type, vector_index_));
     return;
   }
+  if (group_.plan.decides(id) && !group_.group_values.contains(id))
+    b_.CreateStore(scalar(id), group_.decision(id));
   if (f_[id].type == Type::none || f_[id].op == Op::variable || f_[id].lanes > 1 || !group_.plan.crosses(id))
     return;
-  if (int budget = 12; recomputable(f_, group_, id, budget)) {
-    // Still read at the group's level where a condition needs it.
-    if (!group_.group_divergence.uniform(id)) return;
-  }
+  if (int budget = 12; recomputable(f_, group_, id, budget)) return;
   llvm::Type* type = group_.slot_type(id);
   Value* value = type->isVectorTy() ? vector(id) : scalar(id);
   b_.CreateStore(value, group_.entry_of(group_.context_of(id, type), type, vector_index_));

@@ -10,6 +10,8 @@ int choose_width(const ir::Function& function, const VectorTarget& target);
 
 void emit_points(CodeUnit& unit);
 void emit_groups(CodeUnit& unit);
+/// A function of values, for one vector of lanes.
+void emit_function(CodeUnit& unit);
 
 /// Opens `for (i = low; i < high; i += step)`; gives i and the block to close it with.
 struct CountedLoop {

@@ -115,6 +115,7 @@ class LaneCode {
   llvm::Value* apply(const ir::Instruction& i, bool scalars, llvm::Value* x, llvm::Value* y, llvm::Value* z);
   Slot position(ir::Id id);
   llvm::Value* lane_number();
+  Slot call(ir::Id id);
 
   // lane_memory.cpp, lane_atomics.cpp
   struct Access {

@@ -60,6 +60,7 @@ bool LaneCode::statement(Id id, BasicBlock* end) {
     case Op::local_load: slots_[id] = local_load(id); break;
     case Op::local_store: local_store(id); break;
     case Op::atomic: slots_[id] = atomic(id); break;
+    case Op::call: slots_[id] = call(id); break;
     case Op::async_copy: async_copy(id); break;
     case Op::barrier:
     case Op::async_commit:

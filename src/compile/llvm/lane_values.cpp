@@ -111,6 +111,20 @@ Value* LaneCode::apply(const Instruction& i, bool scalars, Value* x, Value* y, V
   return lower_op(b_, i.op, f_[i.args[0]].type, x, y, z);
 }
 
+Slot LaneCode::call(Id id) {
+  const Instruction& i = f_[id];
+  std::vector<Value*> taken;
+  for (int k = 0; k < i.arg_count(); ++k) taken.push_back(vector(i.args[size_t(k)]));
+  taken.push_back(mask_ ? mask_ : full_mask());
+  Value* given = b_.CreateCall(u_.called[i.imm], taken);
+  Slot slot{};
+  for (unsigned k = 0; k < i.lanes; ++k) {
+    slot[k] = i.lanes == 1 ? given : b_.CreateExtractValue(given, k);
+    if (!divergence_[id].is_varying()) slot[k] = b_.CreateExtractElement(slot[k], first_active());
+  }
+  return slot;
+}
+
 Slot LaneCode::pure(Id id) {
   const Instruction& i = f_[id];
   switch (i.op) {

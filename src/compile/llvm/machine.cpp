@@ -197,6 +197,21 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
 
 }  // namespace
 
+namespace {
+/// The functions that `f` calls, and those that they call.
+std::vector<llvm::Function*> emit_called(llvm::Module& module, const ir::Function& f,
+                                         const VectorTarget& target, int width) {
+  std::vector<llvm::Function*> all;
+  for (const ir::Function& called : f.functions) {
+    CodeUnit unit(module, called, target, width);
+    unit.called = emit_called(module, called, target, width);
+    emit_function(unit);
+    all.push_back(unit.function());
+  }
+  return all;
+}
+}  // namespace
+
 GeneratedModule generate(llvm::LLVMContext& context, const ir::Function& lowered,
                          llvm::TargetMachine& machine) {
   GeneratedModule result;
@@ -209,6 +224,7 @@ GeneratedModule generate(llvm::LLVMContext& context, const ir::Function& lowered
     const int width = choose_width(lowered, target);
     Distributed loops = distribute_loops(lowered, target, width);
     CodeUnit unit(module, loops.function, target, width, std::move(loops.parts));
+    unit.called = emit_called(module, loops.function, target, width);
     if (lowered.domain == ir::Domain::points)
       emit_points(unit);
     else

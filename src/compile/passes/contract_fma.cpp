@@ -34,7 +34,7 @@ void contract_fma(Function& f) {
           if (i.op == Op::fsub && side == 0) z = builder.op(Op::fneg, {other});
           if (i.op == Op::fsub && side == 1) x = builder.op(Op::fneg, {x});
           f[id].op = Op::fma;
-          f[id].args = {x, f[product].args[1], z, kNone, kNone};
+          f[id].args = Instruction::operands({x, f[product].args[1], z});
           absorbed[product] = true;
         }
       }

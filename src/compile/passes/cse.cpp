@@ -15,7 +15,7 @@ struct Key {
   Op op;
   Type type;
   uint8_t lanes, flags;
-  std::array<Id, 5> args;
+  std::array<Id, kMostArgs> args;
   uint64_t imm;
   friend bool operator==(const Key&, const Key&) = default;
 };
@@ -41,7 +41,8 @@ class ValueNumbering {
 
  private:
   bool mergeable(const Instruction& i) const {
-    return is_pure(i.op) || (i.op == Op::load && f_.buffers[i.imm].access == Access::read);
+    return is_pure(i.op) || i.op == Op::call ||
+           (i.op == Op::load && f_.buffers[i.imm].access == Access::read);
   }
 
   void block(uint32_t b) {

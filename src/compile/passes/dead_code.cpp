@@ -66,6 +66,7 @@ class Liveness {
         case Op::async_copy:
         case Op::async_commit:
         case Op::async_wait:
+        case Op::result:
         case Op::return_: mark(id); break;
         case Op::shared_store: shared_stores_[i.imm].push_back(id); break;
         case Op::local_store: local_stores_[i.imm].push_back(id); break;

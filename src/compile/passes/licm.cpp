@@ -43,7 +43,8 @@ class Motion {
     for (Id id : f_.blocks[body]) {
       const Instruction& i = f_[id];
       bool moves =
-          (is_pure(i.op) || (certain && i.op == Op::load && f_.buffers[i.imm].access == Access::read)) &&
+          (is_pure(i.op) || (certain && (i.op == Op::call ||  // which need not end where it would not run
+                                         (i.op == Op::load && f_.buffers[i.imm].access == Access::read)))) &&
           !(i.flags & kUniform);
       for (int k = 0, n = i.arg_count(); k < n && moves; ++k) moves = depth_[i.args[k]] <= loops;
       if (moves) {

@@ -98,7 +98,7 @@ class Simplifier {
   void become(Id id, Op op, Id a, Id b = kNone, Id c = kNone, uint8_t flags = 0) {
     Instruction& i = f_[id];
     i.op = op;
-    i.args = {a, b, c, kNone, kNone};
+    i.args = Instruction::operands({a, b, c});
     i.flags = flags;
     i.imm = 0;
   }
@@ -107,7 +107,7 @@ class Simplifier {
     const Instruction& i = f_[id];
     const int n = i.arg_count();
     if (n == 0 || is_math(i.op)) return false;
-    uint64_t bits[5] = {};
+    uint64_t bits[kMostArgs] = {};
     for (int k = 0; k < n; ++k) {
       const auto c = constant(i.args[k]);
       if (!c) return false;

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "compile/lower.hpp"
+#include "compile/passes/inline_calls.hpp"
 #include "core/platform/system.hpp"
 #include "core/platform/threads.hpp"
 #include "device/host_queue.hpp"
@@ -90,7 +91,9 @@ class InterpBackend final : public Backend {
     lowering.target = all_passes ? compile::Target::cpu : compile::Target::interp;
     lowering.numerics = options.numerics;
     lowering.verify_passes = all_passes;
-    module->program = decode(compile::lower(function, lowering));
+    ir::Function lowered = compile::lower(function, lowering);
+    compile::inline_all_calls(lowered);  // the other devices call: the same bits, by another way
+    module->program = decode(std::move(lowered));
     for (int a = 0; a < 3; ++a) module->group[a] = std::max(1, function.group[a]);
     if (function.domain == ir::Domain::points && function.group[0] == 0) module->group = {64, 1, 1};
     return module;

@@ -55,6 +55,35 @@ TEST(Groups, ReductionIsTheBalancedTree) {
   }
 }
 
+TEST(Groups, LanesThatAreLeftDecide) {
+  // The first vectors' lanes, or the first lane alone, have returned when the others read what decides for them all.
+  for (int leaving : {1, 16, 32, 48}) {
+    const Kernel k = kernel("test.decide",
+                            [&](Group<1> g, Grid<i32, 1> flags, InOut<i32, 1> out) {
+                              return_if(g.lane() < leaving);
+                              const Val<i32> flag = flags[g.id()];
+                              out[g.global()] = 1;
+                              if_(flag > 0, [] { return_(); });
+                              out[g.global()] += 10 + flag;
+                            },
+                            {.group = {64}});
+    const std::vector<i32> flags{-1, 1, -2, 2, 3, -3};
+    for (const std::string name : {"cpu", "interp"}) {
+      const Device device = Device::open(name);
+      const Buffer in = device.upload(flags), out = device.upload(std::vector<i32>(64 * flags.size(), 7));
+      device.launch(k, {int64_t(flags.size())}, in, out);
+      const std::vector<i32> got = device.download<i32>(out);
+      for (size_t p = 0; p < got.size(); ++p) {
+        const i32 flag = flags[p / 64];
+        EXPECT_EQ(got[p], int(p % 64) < leaving ? 7
+                          : flag > 0            ? 1
+                                                : 11 + flag)
+            << name << " " << leaving << " " << p;
+      }
+    }
+  }
+}
+
 TEST(Groups, TransposeThroughSharedMemory) {
   const Device device = cpu();
   for (std::array<int32_t, 3> group :

@@ -1,0 +1,144 @@
+// Functions that are not inlined: traced once for all their calls in a kernel, where a C++ function of Vals is traced
+// at each.
+//
+//   const auto soft = function("soft", [](Val<f32> x, Val<f32> width) { return x / (abs(x) + width); });
+//   const Kernel k = kernel("k", [&](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
+//     out[at] = soft(soft(a[at], 1), 2);
+//   });
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include "lockstep/kernel/vec.hpp"
+
+namespace lockstep {
+
+namespace detail {
+
+/// Numbers of which a C++ type of the language consists.
+template <class P>
+struct Parts;
+template <Value T>
+struct Parts<Val<T>> {
+  using Scalar = T;
+  static constexpr int kCount = 1;
+  static void split(const Val<T>& v, std::vector<ir::Id>& ids) { ids.push_back(v.id()); }
+  static Val<T> join(const ir::Id* ids) { return Val<T>::from(ids[0]); }
+};
+template <Value T, int N>
+struct Parts<Vec<T, N>> {
+  using Scalar = T;
+  static constexpr int kCount = N;
+  static void split(const Vec<T, N>& v, std::vector<ir::Id>& ids) {
+    for (int k = 0; k < N; ++k) ids.push_back(v[k].id());
+  }
+  static Vec<T, N> join(const ir::Id* ids) {
+    return Vec<T, N>::make([&](int k) { return Val<T>::from(ids[k]); });
+  }
+};
+
+/// What a function of generic parameters is given: variables, elements and numbers as values.
+template <class A>
+struct Given {
+  using type = Val<expr_t<A>>;
+};
+template <class A>
+  requires std::is_arithmetic_v<A>
+struct Given<A> {
+  using type = Val<A>;
+};
+template <class T, int N>
+struct Given<Vec<T, N>> {
+  using type = Vec<T, N>;
+};
+template <class T, int N>
+struct Given<VarVec<T, N>> {
+  using type = Vec<T, N>;
+};
+
+/// Parameters of a lambda as it declares them; of a generic one as a call gives them.
+template <class L, class... A>
+struct Taken {
+  using type = std::tuple<typename Given<A>::type...>;
+};
+template <class M>
+struct Declared;
+template <class C, class R, class... P>
+struct Declared<R (C::*)(P...) const> {
+  using type = std::tuple<std::remove_cvref_t<P>...>;
+};
+template <class L, class... A>
+  requires requires { &L::operator(); }
+struct Taken<L, A...> {
+  using type = typename Declared<decltype(&L::operator())>::type;
+};
+
+uint64_t new_function_identity();
+/// The number of a function in the kernel that is traced now, which is traced where the kernel does not have it yet.
+uint32_t function_number(uint64_t identity, std::type_index types, const std::string& name,
+                         std::span<const Type> parameters,
+                         const std::function<std::vector<ir::Id>(std::span<const ir::Id>)>& body);
+/// A call's results, of which there are `count`.
+std::vector<ir::Id> call_function(uint32_t number, std::span<const ir::Id> values, int count);
+
+}  // namespace detail
+
+/// A function of values that kernels call. Copies are the same function.
+template <class L>
+class KernelFunction {
+ public:
+  KernelFunction(std::string name, L body)
+      : name_(std::move(name)), body_(std::move(body)), identity_(detail::new_function_identity()) {}
+
+  /// What the body gives for these values; it is traced where a kernel calls it with these types for the first time.
+  template <class... A>
+  auto operator()(const A&... arguments) const {
+    using P = typename detail::Taken<L, A...>::type;
+    static_assert(std::tuple_size_v<P> == sizeof...(A), "as many arguments as the function has parameters");
+    return call(static_cast<P*>(nullptr), arguments...);
+  }
+
+ private:
+  template <class... P, class... A>
+  auto call(std::tuple<P...>*, const A&... arguments) const {
+    constexpr int kNumbers = (0 + ... + detail::Parts<P>::kCount);
+    static_assert(kNumbers <= ir::kMostArgs, "a function takes at most 8 numbers");
+    using R = typename detail::Given<std::remove_cvref_t<std::invoke_result_t<const L&, P...>>>::type;
+    std::vector<ir::Id> values;
+    (detail::Parts<P>::split(P(arguments), values), ...);
+    std::vector<Type> types;
+    (types.insert(types.end(), detail::Parts<P>::kCount, detail::kType<typename detail::Parts<P>::Scalar>),
+     ...);
+    const uint32_t number = detail::function_number(
+        identity_, typeid(std::tuple<P...>), name_, types, [&](std::span<const ir::Id> taken) {
+          size_t next = 0;
+          // Braces fix the order.
+          std::tuple<P...> parameters{
+              detail::Parts<P>::join(taken.data() + std::exchange(next, next + detail::Parts<P>::kCount))...};
+          std::vector<ir::Id> given;
+          detail::Parts<R>::split(R(std::apply(body_, parameters)), given);
+          return given;
+        });
+    return detail::Parts<R>::join(detail::call_function(number, values, detail::Parts<R>::kCount).data());
+  }
+
+  std::string name_;
+  L body_;
+  uint64_t identity_;
+};
+
+/// A function of up to 8 numbers, as values and vectors, that gives a value or a vector. It has no access to buffers,
+/// arrays, places and barriers: what it needs it is given. Products and sums become one fma inside of it, not across
+/// a call.
+template <class L>
+KernelFunction<L> function(std::string name, L body) {
+  return KernelFunction<L>(std::move(name), std::move(body));
+}
+
+}  // namespace lockstep
