@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/kernel/function.hpp"
 #include "verify/engine_cases.hpp"
 #include "verify/mapping.hpp"
 

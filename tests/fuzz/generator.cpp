@@ -61,20 +61,6 @@ class Generator : KernelFrame {
       f_.functions.push_back(Generator(recipe).run_function(chance / 4));
     }
   }
-  void call() {
-    const auto number = uint32_t(random_.below(int(f_.functions.size())));
-    std::vector<Id> values;
-    bool uniform = true;
-    for (const ScalarParam& p : f_.functions[number].scalars) {
-      Value v = pick(p.type);
-      uniform &= v.uniform;
-      values.push_back(v.id);
-    }
-    const Id id = b_.call(number, values);
-    if (f_[id].lanes == 1) return push(id, uniform);
-    for (int k = 0; k < f_[id].lanes; ++k)
-      push(b_.emit(Op::extract, f_[id].type, {id}, uint64_t(k)), uniform);
-  }
 
   void one_body() {
     const size_t values = pool_.size();
@@ -226,50 +212,7 @@ class Generator : KernelFrame {
          uniform, bound);
   }
 
-  void select() {
-    const Value c = condition(false);
-    const Type t = any_type();
-    const Value x = pick(t), y = pick(t);
-    push(b_.select(c.id, x.id, y.id), c.uniform && x.uniform && y.uniform, std::max(x.bound, y.bound));
-  }
-
-  void conversion() {
-    Value v = pick(any_type());
-    if (random_.chance(20) && v.type != Type::boolean) {  // the same bits
-      Type to;
-      do to = any_type(false);
-      while (size_of(to) != size_of(v.type));
-      if (webgpu() && (is_float(to) || is_float(v.type))) return;
-      if (is_float(v.type)) v.id = without_nan(v.id);
-      if (to != v.type) push(b_.bitcast(to, v.id), v.uniform);
-      return;
-    }
-    if (random_.chance(15)) {
-      const Value at = pick(Type::i32), n = pick(Type::i32);
-      const Id size = b_.op(Op::iadd, {masked(n.id, 31), b_.i32(1)});
-      push(b_.emit(Op::clamp_index, Type::i32, {at.id, size}), at.uniform && n.uniform);
-      return;
-    }
-    const Type to = any_type(false);
-    if (to == v.type) return;
-    if (webgpu() && is_float(to) && is_integer(v.type)) v.id = b_.op(Op::band, {v.id, b_.number(v.type, 15)});
-    push(b_.convert(to, v.id), v.uniform, 15);
-  }
-
   // ── memory ──
-  /// Element offset of coordinates, slowest first, as the kernel language writes it.
-  Id grid_offset(uint32_t buffer, const std::vector<Id>& coordinates) {
-    Id sum = kNone;
-    for (size_t axis = 0; axis < coordinates.size(); ++axis) {
-      Id term = b_.convert(f_.index_type, coordinates[axis]);
-      if (axis + 1 < coordinates.size()) {
-        const Id stride = b_.emit(Op::stride, f_.index_type, {}, uint64_t(buffer) * 8 + axis);
-        term = b_.op(Op::imul, {term, stride}, kNoWrap);
-      }
-      sum = sum == kNone ? term : b_.op(Op::iadd, {sum, term}, kNoWrap);
-    }
-    return sum;
-  }
   void load_grid() {
     const uint32_t buffer = random_.of(grids_);
     const Shape shape = shape_of(f_.buffers[buffer].rank, kInputs);
@@ -359,16 +302,6 @@ class Generator : KernelFrame {
     b_.append(i);
   }
 
-  Storage storage_of(Type t) const {
-    switch (t) {
-      case Type::f64: return Storage::f64;
-      case Type::i32: return Storage::i32;
-      case Type::u32: return Storage::u32;
-      case Type::i64: return Storage::i64;
-      case Type::u64: return Storage::u64;
-      default: return Storage::f32;
-    }
-  }
   void local_arrays() {
     const int n = random_.below(3);
     for (int k = 0; k < n; ++k) {
