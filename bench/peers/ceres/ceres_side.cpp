@@ -24,10 +24,14 @@ ceres::Solver::Options tolerances(ceres::LinearSolverType linear) {
   options.logging_type = ceres::SILENT;
   return options;
 }
-Outcome solve(ceres::Problem& problem, ceres::LinearSolverType linear) {
+/// `radius`: of the trust region at the start, and then at the end.
+Outcome solve(ceres::Problem& problem, ceres::LinearSolverType linear, double* radius = nullptr) {
   ceres::Solver::Summary summary;
+  ceres::Solver::Options options = tolerances(linear);
+  if (radius) options.initial_trust_region_radius = *radius;
   const double begin = now();
-  ceres::Solve(tolerances(linear), &problem, &summary);
+  ceres::Solve(options, &problem, &summary);
+  if (radius) *radius = std::clamp(summary.iterations.back().trust_region_radius, 1e4, 1e10);
   return {now() - begin, summary.final_cost, int(summary.iterations.size()) - 1};
 }
 
@@ -140,7 +144,8 @@ ceres::CostFunction* plane_between(const Vector3& z, const Eigen::Matrix3d& w) {
   return new ceres::AutoDiffCostFunction<PlaneBetween, 3, 3, 3>(new PlaneBetween{z, w});
 }
 
-Outcome incremental() {
+/// `carried`: each solve begins with the trust region that the last one ended with.
+Outcome incremental(bool carried) {
   constexpr int kPoses = 2000, kSteps = 50;
   const PlaneWorld world = plane_world(kPoses);
   const Eigen::Matrix3d w = Eigen::Vector3d(20, 20, 100).asDiagonal();
@@ -151,6 +156,7 @@ Outcome incremental() {
   Outcome out;
   size_t closure = 0;
   int have = 1;
+  double radius = 1e4;
   const auto add = [&](const PlaneEdge& e) {
     problem.AddResidualBlock(plane_between(e.z, w), nullptr, &x[size_t(3 * e.i)], &x[size_t(3 * e.j)]);
   };
@@ -164,9 +170,57 @@ Outcome incremental() {
     }
     while (closure < world.closures.size() && world.closures[closure].j < have)
       add(world.closures[closure++]);
-    const Outcome one = solve(problem, ceres::SPARSE_NORMAL_CHOLESKY);
+    const Outcome one = solve(problem, ceres::SPARSE_NORMAL_CHOLESKY, carried ? &radius : nullptr);
     out.seconds += now() - begin, out.cost = one.cost, out.iterations += one.iterations;
   }
+  return out;
+}
+
+/// Seconds a frame; the iterations of all. The trust region goes on from frame to frame.
+Outcome window() {
+  const WindowWorld world = window_world();
+  const Eigen::Matrix3d w = Eigen::Vector3d(50, 50, 200).asDiagonal();
+  std::vector<Vector3> x = world.starts;
+  std::vector<std::vector<ceres::ResidualBlockId>> residuals(kFrames);
+  ceres::Problem problem;
+  Outcome out;
+  double radius = 1e4;
+  for (int k = 0; k < kFrames; ++k) {
+    const double begin = now();
+    problem.AddParameterBlock(x[size_t(k)].data(), 3);
+    for (const PlaneEdge& e : world.edges[size_t(k)])
+      residuals[size_t(k)].push_back(problem.AddResidualBlock(plane_between(e.z, w), nullptr,
+                                                              x[size_t(e.i)].data(), x[size_t(e.j)].data()));
+    if (k == 0 || k >= kWindow) problem.SetParameterBlockConstant(x[size_t(k == 0 ? 0 : k - kWindow)].data());
+    if (k >= kWindow)
+      for (const auto id : residuals[size_t(k - kWindow)]) problem.RemoveResidualBlock(id);
+    if (k == 0) continue;
+    const Outcome one = solve(problem, ceres::SPARSE_NORMAL_CHOLESKY, &radius);
+    out.seconds += (now() - begin) / kFrames, out.cost = one.cost, out.iterations += one.iterations;
+  }
+  return out;
+}
+
+struct Loose {
+  double a, b;
+  template <class T>
+  bool operator()(const T* x, const T* y, T* r) const {
+    r[0] = a * (y[0] - x[0]) + sin(x[0]) - b;
+    return true;
+  }
+};
+Outcome loose(int count) {
+  const std::vector<double> rows = loose_rows(count);
+  std::vector<double> x(size_t(count) + 1, 0.0);
+  const double begin = now();
+  ceres::Problem problem;
+  for (int k = 0; k < count; ++k)
+    problem.AddResidualBlock(new ceres::AutoDiffCostFunction<Loose, 1, 1, 1>(
+                                 new Loose{rows[size_t(2 * k)], rows[size_t(2 * k) + 1]}),
+                             nullptr, &x[size_t(k)], &x[size_t(k) + 1]);
+  problem.SetParameterBlockConstant(x.data());
+  Outcome out = solve(problem, ceres::SPARSE_NORMAL_CHOLESKY);
+  out.seconds = now() - begin;
   return out;
 }
 
@@ -318,7 +372,13 @@ int main(int count, char** arguments) {
   else if (what == "calibration")
     print(calibration());
   else if (what == "incremental")
-    print(incremental());
+    print(incremental(false));
+  else if (what == "carried")
+    print(incremental(true));
+  else if (what == "window")
+    print(window());
+  else if (what == "loose5000" || what == "loose100000")
+    print(loose(std::stoi(what.substr(5))));
   else if (what == "wide20")
     print(wide(20));
   else if (what == "wide60")

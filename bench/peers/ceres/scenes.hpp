@@ -149,6 +149,45 @@ inline PlaneWorld plane_world(int poses) {
   return world;
 }
 
+/// Frames along a curve; frame k is measured from frames k - 1, k - 2 and k - 5.
+struct WindowWorld {
+  std::vector<Vector3> starts;                // dead reckoning from the frame before the last truth
+  std::vector<std::vector<PlaneEdge>> edges;  // by their later frame
+};
+inline constexpr int kWindow = 20, kFrames = 300;
+inline WindowWorld window_world() {
+  Random random(17);
+  WindowWorld world;
+  std::vector<Vector3> truth{{0, 0, 0}};
+  for (int k = 1; k < kFrames; ++k)
+    truth.push_back(compose(truth.back().data(), {0.5, 0, 0.3 * random.uniform()}));
+  for (int k = 0; k < kFrames; ++k) {
+    Vector3 start = truth[size_t(k)];
+    for (double& v : start) v += 0.05 * random.normal();
+    world.starts.push_back(k == 0 ? truth[0] : start);
+    std::vector<PlaneEdge> edges;
+    for (const int back : {1, 2, 5}) {
+      if (back > k) continue;
+      const Vector3 &a = truth[size_t(k - back)], &b = truth[size_t(k)];
+      const double dx = b[0] - a[0], dy = b[1] - a[1], c = std::cos(a[2]), s = std::sin(a[2]);
+      edges.push_back({k - back,
+                       k,
+                       {c * dx + s * dy + 0.02 * random.normal(), c * dy - s * dx + 0.02 * random.normal(),
+                        b[2] - a[2] + 0.005 * random.normal()}});
+    }
+    world.edges.push_back(std::move(edges));
+  }
+  return world;
+}
+
+/// Coefficients of residuals that are added one by one: a (x_k+1 - x_k) + sin(x_k) - b.
+inline std::vector<double> loose_rows(int count) {
+  Random random(23);
+  std::vector<double> rows;
+  for (int k = 0; k < 2 * count; ++k) rows.push_back(1.5 + 0.5 * random.uniform());
+  return rows;
+}
+
 /// Each residual exp(d . x) - y uses all numbers of one block: rows (d, y).
 inline std::vector<double> wide_rows(int width) {
   Random random(1);

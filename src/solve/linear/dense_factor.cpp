@@ -2,8 +2,8 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
+#include <vector>
 
 #include "solve/linear/dense_kernels.hpp"
 
@@ -24,59 +24,72 @@ const dense::Kernels& kernels() {
   return *chosen;
 }
 
-/// Unblocked Cholesky of the leading block; gives the columns done.
-int64_t factor_block(double* a, int64_t ld, int64_t size) {
-  for (int64_t k = 0; k < size; ++k) {
-    double pivot = a[k * ld + k];
-    for (int64_t j = 0; j < k; ++j) pivot -= a[j * ld + k] * a[j * ld + k];
-    if (!(pivot > 0) || !std::isfinite(pivot)) return k;
-    pivot = std::sqrt(pivot);
-    a[k * ld + k] = pivot;
-    for (int64_t j = 0; j < k; ++j) {
-      const double factor = a[j * ld + k];
-      const double* from = a + j * ld;
-      double* to = a + k * ld;
-      for (int64_t i = k + 1; i < size; ++i) to[i] -= from[i] * factor;
+/// Memory of packed strips. Fronts that spread over threads have their own: a thread that waits for the others may
+/// begin another front.
+class Packed {
+ public:
+  Packed(size_t numbers, bool shared) {
+    thread_local std::vector<double> kept;
+    if (shared) {
+      own_.reset(new double[numbers]);
+    } else if (kept.size() < numbers) {
+      kept.resize(numbers);
     }
-    for (int64_t i = k + 1; i < size; ++i) a[k * ld + i] /= pivot;
+    numbers_ = shared ? own_.get() : kept.data();
   }
-  return size;
-}
+  double* get() const { return numbers_; }
+
+ private:
+  std::unique_ptr<double[]> own_;
+  double* numbers_;
+};
 
 }  // namespace
 
 int64_t partial_cholesky(double* a, int64_t n, int64_t pivots, bool parallel) {
+  return partial_cholesky(a, n, pivots, a + pivots * n + pivots, n, parallel);
+}
+
+int64_t partial_cholesky(double* panel, int64_t n, int64_t pivots, double* trailing, int64_t ld,
+                         bool parallel) {
   const dense::Kernels& use = kernels();
-  const int64_t most = (n - std::min(n, kPanel) + 7) / 8 + (pivots < kPanel ? kPanel / 8 + 1 : 0);
-  const std::unique_ptr<double[]> store(new double[size_t(most * 8 * std::min(kPanel, pivots))]);
-  double* const packed = store.get();
+  const int64_t most = (n + 7) / 8 + 1;
+  const Packed memory(size_t(most * 8 * std::min(kPanel, pivots)), parallel);
+  double* const packed = memory.get();
   for (int64_t first = 0; first < pivots; first += kPanel) {
     const int64_t width = std::min(kPanel, pivots - first);
-    double* block = a + first * n + first;
-    const int64_t done = factor_block(block, n, width);
+    double* const block = panel + first * n + first;
+    const int64_t done = use.factor_block(block, n, width);
     if (done < width) return first + done;
-    const int64_t start = first + width, rest = n - start, strips = (rest + 7) / 8;
-    if (rest == 0) continue;
+    // Strips of eight rows below the block; those of pivots and of the trailing triangle begin anew.
+    const int64_t start = first + width, own = (pivots - start + 7) / 8, strips = own + (n - pivots + 7) / 8;
+    if (start == n) continue;
+    const auto row_of = [&](int64_t s) { return s < own ? start + 8 * s : pivots + 8 * (s - own); };
+    const auto rows_of = [&](int64_t s) { return std::min<int64_t>(8, (s < own ? pivots : n) - row_of(s)); };
     const auto solve = [&](int64_t begin, int64_t end) {
       for (int64_t s = begin; s < end; ++s) {
-        const int64_t rows = std::min<int64_t>(8, rest - s * 8);
+        const int64_t rows = rows_of(s);
         double* strip = packed + s * 8 * width;
-        double* panel = a + first * n + start + s * 8;
+        double* part = panel + first * n + row_of(s);
         for (int64_t k = 0; k < width; ++k) {
-          for (int64_t i = 0; i < rows; ++i) strip[k * 8 + i] = panel[k * n + i];
+          for (int64_t i = 0; i < rows; ++i) strip[k * 8 + i] = part[k * n + i];
           for (int64_t i = rows; i < 8; ++i) strip[k * 8 + i] = 0;
         }
         use.solve_strips(block, n, width, strip, 1);
         for (int64_t k = 0; k < width; ++k)
-          for (int64_t i = 0; i < rows; ++i) panel[k * n + i] = strip[k * 8 + i];
+          for (int64_t i = 0; i < rows; ++i) part[k * n + i] = strip[k * 8 + i];
       }
     };
     const auto update = [&](int64_t begin, int64_t end) {
-      for (int64_t column = begin; column < end; ++column)
-        for (int64_t row = column; row < strips; ++row)
-          use.subtract_product(packed + row * 8 * width, packed + column * 8 * width, width,
-                               a + (start + column * 8) * n + start + row * 8, n,
-                               std::min<int64_t>(8, rest - row * 8), std::min<int64_t>(8, rest - column * 8));
+      for (int64_t column = begin; column < end; ++column) {
+        const int64_t at = row_of(column), columns = rows_of(column);
+        for (int64_t s = column; s < strips; ++s) {
+          double* to =
+              column < own ? panel + at * n + row_of(s) : trailing + (at - pivots) * ld + row_of(s) - pivots;
+          use.subtract_product(packed + s * 8 * width, packed + column * 8 * width, width, to,
+                               column < own ? n : ld, rows_of(s), columns);
+        }
+      }
     };
     if (parallel && strips >= kParallelStrips) {
       tbb::parallel_for(tbb::blocked_range<int64_t>(0, strips, 8),
@@ -100,25 +113,25 @@ void subtract_products(const double* a, int64_t a_step, const double* b, int64_t
   kernels().subtract_products(a, a_step, b, b_step, depth, h, w, c, ld);
 }
 
-void forward_substitute(const double* l, int64_t rows, int64_t columns, double* x) {
-  for (int64_t k = 0; k < columns; ++k) {
-    const double* column = l + k * rows;
-    x[k] /= column[k];
-    const double value = x[k];
-    for (int64_t i = k + 1; i < rows; ++i) x[i] -= column[i] * value;
-  }
+void gram(const double* a, int64_t m, int64_t n, double* out) {
+  const int64_t strips = (n + 7) / 8;
+  std::vector<double> packed(size_t(strips * 8 * m), 0.0);  // strips of eight columns, row after row
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = 0; i < m; ++i) packed[size_t((j / 8 * m + i) * 8 + j % 8)] = a[j * m + i];
+  std::fill_n(out, n * n, 0.0);
+  for (int64_t c = 0; c < strips; ++c)
+    for (int64_t r = c; r < strips; ++r)
+      kernels().subtract_product(packed.data() + r * 8 * m, packed.data() + c * 8 * m, m,
+                                 out + c * 8 * n + r * 8, n, std::min<int64_t>(8, n - r * 8),
+                                 std::min<int64_t>(8, n - c * 8));
+  for (int64_t k = 0; k < n * n; ++k) out[k] = -out[k];
 }
 
+void forward_substitute(const double* l, int64_t rows, int64_t columns, double* x) {
+  kernels().forward_substitute(l, rows, columns, x);
+}
 void backward_substitute(const double* l, int64_t rows, int64_t columns, double* x) {
-  for (int64_t k = columns; k-- > 0;) {
-    const double* column = l + k * rows;
-    double sum[4] = {0, 0, 0, 0};
-    int64_t i = k + 1;
-    for (; i + 4 <= rows; i += 4)
-      for (int64_t j = 0; j < 4; ++j) sum[j] += column[i + j] * x[i + j];
-    for (; i < rows; ++i) sum[0] += column[i] * x[i];
-    x[k] = (x[k] - ((sum[0] + sum[1]) + (sum[2] + sum[3]))) / column[k];
-  }
+  kernels().backward_substitute(l, rows, columns, x);
 }
 
 }  // namespace lockstep::solve

@@ -64,9 +64,27 @@ void subtract_product(const double* a, const double* b, int64_t width, double* c
   }
 }
 
+/// As products() with h rows, all of them in registers: blocks narrower than a vector.
+template <bool Add, int H>
+void narrow_products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
+                     int64_t w, double* c, int64_t ld) {
+  for (int64_t j = 0; j < w; ++j, ++b, c += ld) {
+    double sum[H];
+    for (int i = 0; i < H; ++i) sum[i] = c[i];
+    for (int64_t k = 0; k < depth; ++k)
+      for (int i = 0; i < H; ++i) {
+        const double product = a[k * a_step + i] * b[k * b_step];
+        sum[i] = Add ? sum[i] + product : sum[i] - product;
+      }
+    for (int i = 0; i < H; ++i) c[i] = sum[i];
+  }
+}
+
 template <bool Add>
 void products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth, int64_t h,
               int64_t w, double* c, int64_t ld) {
+  if (h == 3) return narrow_products<Add, 3>(a, a_step, b, b_step, depth, w, c, ld);
+  if (h == 6) return narrow_products<Add, 6>(a, a_step, b, b_step, depth, w, c, ld);
   for (int64_t j = 0; j < w; ++j, ++b, c += ld) {
     int64_t i = 0;
     for (; i + kLanes <= h; i += kLanes) {
@@ -88,9 +106,67 @@ void products(const double* a, int64_t a_step, const double* b, int64_t b_step, 
   }
 }
 
+/// Rows [i, i + parts * kLanes) of column k: minus the columns before it times their numbers in row k.
+template <int Parts>
+inline void update_rows(double* a, int64_t ld, int64_t k, int64_t i) {
+  Vector sum[Parts];
+  for (int p = 0; p < Parts; ++p) sum[p] = load(a + k * ld + i + p * kLanes);
+  for (int64_t j = 0; j < k; ++j) {
+    const double factor = a[j * ld + k];
+    for (int p = 0; p < Parts; ++p) sum[p] -= load(a + j * ld + i + p * kLanes) * factor;
+  }
+  for (int p = 0; p < Parts; ++p) store(a + k * ld + i + p * kLanes, sum[p]);
+}
+
+int64_t factor_block(double* a, int64_t ld, int64_t size) {
+  for (int64_t k = 0; k < size; ++k) {
+    int64_t i = k;
+    for (; i + 2 * kLanes <= size; i += 2 * kLanes) update_rows<2>(a, ld, k, i);
+    for (; i + kLanes <= size; i += kLanes) update_rows<1>(a, ld, k, i);
+    for (; i < size; ++i) {
+      double sum = a[k * ld + i];
+      for (int64_t j = 0; j < k; ++j) sum -= a[j * ld + i] * a[j * ld + k];
+      a[k * ld + i] = sum;
+    }
+    double* const column = a + k * ld;
+    if (!(column[k] > 0) || !(column[k] <= __DBL_MAX__)) return k;
+    const double pivot = __builtin_sqrt(column[k]);
+    column[k] = pivot;
+    for (i = k + 1; i < size; ++i) column[i] /= pivot;
+  }
+  return size;
+}
+
+void forward_substitute(const double* l, int64_t rows, int64_t columns, double* x) {
+  for (int64_t k = 0; k < columns; ++k) {
+    const double* column = l + k * rows;
+    x[k] /= column[k];
+    const double value = x[k];
+    int64_t i = k + 1;
+    for (; i + kLanes <= rows; i += kLanes) store(x + i, load(x + i) - load(column + i) * value);
+    for (; i < rows; ++i) x[i] -= column[i] * value;
+  }
+}
+
+typedef double Four __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
+
+void backward_substitute(const double* l, int64_t rows, int64_t columns, double* x) {
+  for (int64_t k = columns; k-- > 0;) {
+    const double* column = l + k * rows;
+    Four sums = {0, 0, 0, 0};
+    int64_t i = k + 1;
+    for (; i + 4 <= rows; i += 4)
+      sums += *reinterpret_cast<const Four*>(column + i) * *reinterpret_cast<const Four*>(x + i);
+    double first = sums[0];
+    for (; i < rows; ++i) first += column[i] * x[i];
+    x[k] = (x[k] - ((first + sums[1]) + (sums[2] + sums[3]))) / column[k];
+  }
+}
+
 }  // namespace
 
 extern const Kernels LOCKSTEP_KERNELS;
-const Kernels LOCKSTEP_KERNELS{solve_strips, subtract_product, products<true>, products<false>};
+const Kernels LOCKSTEP_KERNELS{solve_strips, subtract_product,   products<true>,     products<false>,
+                               factor_block, forward_substitute, backward_substitute};
 
 }  // namespace lockstep::solve::dense

@@ -12,6 +12,10 @@ namespace lockstep::solve {
 /// number of columns done: fewer than `pivots` where a pivot is not a positive finite number. `parallel`
 /// spreads large updates over threads.
 int64_t partial_cholesky(double* a, int64_t n, int64_t pivots, bool parallel);
+/// The same of a matrix in two parts: its first `pivots` columns (n, pivots), and the trailing triangle with a
+/// leading dimension of its own.
+int64_t partial_cholesky(double* panel, int64_t n, int64_t pivots, double* trailing, int64_t ld,
+                         bool parallel);
 
 /// L x = b in place, for the panel L (rows, columns), column-major with leading dimension `rows`: solves the
 /// first `columns` entries and subtracts L's lower part from the others.
@@ -26,6 +30,10 @@ void add_products(const double* a, int64_t a_step, const double* b, int64_t b_st
 void subtract_products(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
                        int64_t h, int64_t w, double* c, int64_t ld);
 
+/// Lower triangle of A^T A (n, n; column-major) for A (m, n; column-major): each element is one sum over the rows
+/// in their order.
+void gram(const double* a, int64_t m, int64_t n, double* out);
+
 namespace dense {
 
 /// What a vector width implements. Strips are 8 rows, `width` columns, column after column.
@@ -39,6 +47,10 @@ struct Kernels {
                        int64_t h, int64_t w, double* c, int64_t ld);
   void (*subtract_products)(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t depth,
                             int64_t h, int64_t w, double* c, int64_t ld);
+  /// Unblocked Cholesky of a lower triangle; gives the columns done.
+  int64_t (*factor_block)(double* a, int64_t ld, int64_t size);
+  void (*forward_substitute)(const double* l, int64_t rows, int64_t columns, double* x);
+  void (*backward_substitute)(const double* l, int64_t rows, int64_t columns, double* x);
 };
 extern const Kernels kBaseline;
 #ifdef LOCKSTEP_X86_KERNELS

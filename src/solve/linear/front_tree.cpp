@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "solve/linear/nested_dissection.hpp"
 
@@ -24,16 +25,22 @@ std::vector<int64_t> BlockPattern::offsets() const {
 
 namespace {
 
-/// Blocks below each block of the order, from the pattern.
-std::vector<std::vector<int32_t>> lower_blocks(const BlockPattern& pattern,
-                                               const std::vector<int32_t>& place_of) {
-  std::vector<std::vector<int32_t>> lower(size_t(pattern.blocks()));
-  for (size_t e = 0; e < pattern.rows.size(); ++e) {
-    const int32_t a = place_of[size_t(pattern.rows[e])], b = place_of[size_t(pattern.columns[e])];
-    if (a != b) lower[size_t(std::min(a, b))].push_back(std::max(a, b));
-  }
-  for (auto& column : lower) std::sort(column.begin(), column.end());
-  return lower;
+/// By row of the order the columns left of it, or by column the rows below it; from the pattern.
+BlockLists triangle(const BlockPattern& pattern, const std::vector<int32_t>& place_of, bool by_row) {
+  BlockLists out;
+  out.first.assign(size_t(pattern.blocks()) + 1, 0);
+  const auto each = [&](auto visit) {
+    for (size_t e = 0; e < pattern.rows.size(); ++e) {
+      const int32_t a = place_of[size_t(pattern.rows[e])], b = place_of[size_t(pattern.columns[e])];
+      if (a != b) by_row ? visit(std::max(a, b), std::min(a, b)) : visit(std::min(a, b), std::max(a, b));
+    }
+  };
+  each([&](int32_t list, int32_t) { ++out.first[size_t(list) + 1]; });
+  std::partial_sum(out.first.begin(), out.first.end(), out.first.begin());
+  out.entries.resize(size_t(out.first.back()));
+  std::vector<int64_t> next(out.first.begin(), out.first.end() - 1);
+  each([&](int32_t list, int32_t entry) { out.entries[size_t(next[size_t(list)]++)] = entry; });
+  return out;
 }
 std::vector<int32_t> inverse(const std::vector<int32_t>& old_of) {
   std::vector<int32_t> out(old_of.size());
@@ -42,14 +49,11 @@ std::vector<int32_t> inverse(const std::vector<int32_t>& old_of) {
 }
 
 /// Parents in the elimination tree, by Liu's algorithm with path compression; -1 for roots.
-std::vector<int32_t> elimination_tree(const std::vector<std::vector<int32_t>>& lower) {
-  const size_t n = lower.size();
-  std::vector<std::vector<int32_t>> upper(n);  // for each row, the columns left of it
-  for (size_t j = 0; j < n; ++j)
-    for (const int32_t i : lower[j]) upper[size_t(i)].push_back(int32_t(j));
+std::vector<int32_t> elimination_tree(const BlockLists& left) {
+  const size_t n = left.size();
   std::vector<int32_t> parent(n, -1), ancestor(n, -1);
   for (size_t i = 0; i < n; ++i)
-    for (int32_t j : upper[i])
+    for (int32_t j : left[i])
       while (j != -1 && j != int32_t(i)) {
         const int32_t next = ancestor[size_t(j)];
         ancestor[size_t(j)] = int32_t(i);
@@ -106,35 +110,40 @@ OrderingGraph ordering_graph(const BlockPattern& pattern) {
 }
 
 /// Block rows of each column of the factor, below its diagonal.
-std::vector<std::vector<int32_t>> structures(const std::vector<std::vector<int32_t>>& lower) {
+BlockLists structures(const BlockLists& lower) {
   const size_t n = lower.size();
-  std::vector<std::vector<int32_t>> below(n), children(n);
-  std::vector<int32_t> seen(n, -1);
+  BlockLists below;
+  std::vector<int32_t> seen(n, -1), child(n, -1), next(n, -1);  // children of a column as a list
   for (size_t j = 0; j < n; ++j) {
-    std::vector<int32_t>& rows = below[j];
+    const size_t begin = below.entries.size();
     const auto add = [&](int32_t i) {
-      if (i != int32_t(j) && seen[size_t(i)] != int32_t(j)) seen[size_t(i)] = int32_t(j), rows.push_back(i);
+      if (i != int32_t(j) && seen[size_t(i)] != int32_t(j))
+        seen[size_t(i)] = int32_t(j), below.entries.push_back(i);
     };
     for (const int32_t i : lower[j]) add(i);
-    for (const int32_t child : children[j])
-      for (const int32_t i : below[size_t(child)]) add(i);
-    std::sort(rows.begin(), rows.end());
-    if (!rows.empty()) children[size_t(rows[0])].push_back(int32_t(j));
+    for (int32_t c = child[j]; c >= 0; c = next[size_t(c)])
+      for (int64_t k = below.first[size_t(c)]; k < below.first[size_t(c) + 1]; ++k)
+        add(below.entries[size_t(k)]);
+    std::sort(below.entries.begin() + int64_t(begin), below.entries.end());
+    below.first.push_back(int64_t(below.entries.size()));
+    if (begin == below.entries.size()) continue;
+    int32_t& head = child[size_t(below.entries[begin])];
+    next[j] = head, head = int32_t(j);
   }
   return below;
 }
 
 /// An order in postorder of its elimination tree, and what it costs.
 struct Ordered {
-  std::vector<int32_t> old_of;              // block of the pattern by place
-  std::vector<std::vector<int32_t>> below;  // block rows of each column of the factor
+  std::vector<int32_t> old_of;  // block of the pattern by place
+  BlockLists below;             // block rows of each column of the factor
   double flops = 0;
 };
 Ordered evaluated(const BlockPattern& pattern, const std::vector<int32_t>& old_of) {
   Ordered out;
-  for (const int32_t k : postorder(elimination_tree(lower_blocks(pattern, inverse(old_of)))))
+  for (const int32_t k : postorder(elimination_tree(triangle(pattern, inverse(old_of), true))))
     out.old_of.push_back(old_of[size_t(k)]);
-  out.below = structures(lower_blocks(pattern, inverse(out.old_of)));
+  out.below = structures(triangle(pattern, inverse(out.old_of), false));
   for (size_t k = 0; k < out.below.size(); ++k) {
     double height = 0;
     for (const int32_t row : out.below[k]) height += double(pattern.width(out.old_of[size_t(row)]));
@@ -174,7 +183,7 @@ FrontTree::FrontTree(const BlockPattern& of) : pattern(of) {
 }
 
 /// Columns join the front before them where it is their child and few zeros come in.
-void FrontTree::amalgamate(const std::vector<std::vector<int32_t>>& below) {
+void FrontTree::amalgamate(const BlockLists& below) {
   const int64_t n = int64_t(below.size());
   double kept = 0;  // numbers of the running front that are not known to be zero
   for (int64_t j = 0; j < n; ++j) {
@@ -199,7 +208,10 @@ void FrontTree::amalgamate(const std::vector<std::vector<int32_t>>& below) {
     fronts.push_back(std::move(front));
     kept = own;
   }
-  for (Front& front : fronts) front.rows = below[size_t(front.last - 1)];
+  for (Front& front : fronts) {
+    const std::span<const int32_t> rows = below[size_t(front.last - 1)];
+    front.rows.assign(rows.begin(), rows.end());
+  }
 }
 
 void FrontTree::connect() {
@@ -241,37 +253,30 @@ void FrontTree::connect() {
 
 void FrontTree::place() {
   const std::vector<int32_t> place_of = inverse(old_of);
-  std::vector<int64_t> front_of(begins.size() - 1);
+  std::vector<int64_t> front_of(begins.size() - 1), in_front(begins.size() - 1);
   for (size_t f = 0; f < fronts.size(); ++f)
     for (int64_t k = fronts[f].first; k < fronts[f].last; ++k) front_of[size_t(k)] = int64_t(f);
   placed.resize(fronts.size());
   const std::vector<int64_t> offsets = pattern.offsets();
   for (size_t e = 0; e < pattern.rows.size(); ++e) {
     const int32_t a = place_of[size_t(pattern.rows[e])], b = place_of[size_t(pattern.columns[e])];
-    const int32_t row = std::max(a, b), column = std::min(a, b);
-    const Front& front = fronts[size_t(front_of[size_t(column)])];
-    PlacedBlock block{offsets[e],
-                      0,
-                      begins[size_t(column)] - begins[size_t(front.first)],
-                      int32_t(pattern.width(pattern.rows[e])),
-                      int32_t(pattern.width(pattern.columns[e])),
-                      a < b};
-    if (row < front.last) {
-      block.row = begins[size_t(row)] - begins[size_t(front.first)];
-    } else {
-      block.row = front.pivots;
-      for (const int32_t other : front.rows) {
-        if (other == row) break;
-        block.row += width(other);
-      }
-    }
-    placed[size_t(front_of[size_t(column)])].push_back(block);
+    placed[size_t(front_of[size_t(std::min(a, b))])].push_back(
+        {offsets[e], std::max(a, b), std::min(a, b), int32_t(pattern.width(pattern.rows[e])),
+         int32_t(pattern.width(pattern.columns[e])), a < b});
   }
   diagonal.resize(fronts.size());
-  for (size_t f = 0; f < fronts.size(); ++f)
-    for (int64_t k = fronts[f].first; k < fronts[f].last; ++k)
+  for (size_t f = 0; f < fronts.size(); ++f) {
+    const Front& front = fronts[f];
+    for (int64_t k = front.first; k < front.last; ++k)
+      in_front[size_t(k)] = begins[size_t(k)] - begins[size_t(front.first)];
+    int64_t at = front.pivots;
+    for (const int32_t row : front.rows) in_front[size_t(row)] = std::exchange(at, at + width(row));
+    for (PlacedBlock& block : placed[f])
+      block.row = in_front[size_t(block.row)], block.column = in_front[size_t(block.column)];
+    for (int64_t k = front.first; k < front.last; ++k)
       for (int64_t i = 0; i < width(k); ++i)
         diagonal[f].push_back(pattern.first[size_t(old_of[size_t(k)])] + i);
+  }
 }
 
 }  // namespace lockstep::solve

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace lockstep::solve {
@@ -39,6 +40,16 @@ struct PlacedBlock {
   bool transposed;
 };
 
+/// Lists of blocks, one after the other.
+struct BlockLists {
+  std::vector<int64_t> first{0};
+  std::vector<int32_t> entries;
+  size_t size() const { return first.size() - 1; }
+  std::span<const int32_t> operator[](size_t k) const {
+    return std::span(entries).subspan(size_t(first[k]), size_t(first[k + 1] - first[k]));
+  }
+};
+
 /// What the pattern alone decides.
 struct FrontTree {
   explicit FrontTree(const BlockPattern& pattern);
@@ -54,7 +65,7 @@ struct FrontTree {
   int64_t width(int64_t place) const { return begins[size_t(place + 1)] - begins[size_t(place)]; }
 
  private:
-  void amalgamate(const std::vector<std::vector<int32_t>>& below);
+  void amalgamate(const BlockLists& below);
   void connect();
   void place();
 };

@@ -5,6 +5,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "solve/linear/dense_kernels.hpp"
 #include "solve/linear/normal_solver.hpp"
@@ -92,10 +93,34 @@ class DenseSolver final : public NormalSolver {
 
 /// J with its columns scaled is reduced to R once; each damping then factorises [R; sqrt(l) I]. The scale is
 /// the largest length that the column had so far (Moré 1978): a number that the residuals lose sight of for a
-/// while does not move without restraint then.
+/// while does not move without restraint then. Where J is large, the Cholesky factor of J^T J + l I serves, at
+/// half the operations, as long as its pivots say that the squared condition costs no digits that matter.
 class QrSolver final : public HostSolver {
+  static constexpr double kLargeOperations = 1e5;  // rows times squared columns
+  static constexpr double kLeastNormalPivot = 1e-6;
+
   void linearised(std::span<const HostBatch> batches) override {
     if (equations_.pattern().first.empty()) equations_ = NormalEquations(batches);
+    take(batches);
+    const int64_t n = jacobian_.cols(), m = jacobian_.rows();
+    largest_.resize(size_t(n), 0);
+    scale_.resize(n);
+    for (int64_t k = 0; k < n; ++k) {
+      largest_[size_t(k)] = std::max(largest_[size_t(k)], damping_(jacobian_.col(k).squaredNorm()));
+      scale_[k] = std::sqrt(largest_[size_t(k)]);
+      jacobian_.col(k) /= scale_[k];
+    }
+    finite_ = jacobian_.allFinite() && right_.allFinite();
+    reduced_ = m <= n;
+    normal_.clear();
+    if (!finite_ || reduced_ || double(m) * double(n * n) < kLargeOperations) return;
+    normal_.resize(size_t(n * n));
+    gram(jacobian_.data(), m, n, normal_.data());
+    gradient_.resize(n);
+    for (int64_t k = 0; k < n; ++k) gradient_[k] = jacobian_.col(k).dot(right_);
+  }
+  /// J and r of all instances.
+  void take(std::span<const HostBatch> batches) {
     const int64_t n = equations_.unknowns();
     int64_t m = 0;
     for (const HostBatch& batch : batches) {
@@ -104,79 +129,96 @@ class QrSolver final : public HostSolver {
       m += batch.rows * batch.instances;
     }
     if (double(m) * double(n) > kLargestDense) refuse_size("dense Jacobian", m, n);
-    Eigen::MatrixXd j = Eigen::MatrixXd::Zero(m, n);
-    Eigen::VectorXd r(m);
+    jacobian_.setZero(m, n);
+    right_.resize(m);
     int64_t row = 0;
     for (const HostBatch& batch : batches) {
       const size_t slots = batch.widths.size();
       const double* from = batch.jacobian.data();
       const double* residual = batch.residuals.data();
-      for (int64_t instance = 0; instance < batch.instances; ++instance)
-        for (int k = 0; k < batch.rows; ++k, ++row) {
-          r[row] = *residual++;
-          for (size_t s = 0; s < slots; ++s) {
-            const int64_t column = batch.columns[size_t(instance) * slots + s];
-            if (column >= 0) {
-              const int64_t first = equations_.pattern().first[size_t(equations_.block_at(column))];
-              for (int i = 0; i < batch.widths[s]; ++i) j(row, first + i) += from[i];
-            }
-            from += batch.widths[s];
-          }
+      std::vector<int64_t> first(slots);  // unknown of each slot's block; -1: fixed
+      for (int64_t instance = 0; instance < batch.instances; ++instance) {
+        for (size_t s = 0; s < slots; ++s) {
+          const int64_t column = batch.columns[size_t(instance) * slots + s];
+          first[s] = column < 0 ? -1 : equations_.pattern().first[size_t(equations_.block_at(column))];
         }
+        for (int k = 0; k < batch.rows; ++k, ++row) {
+          right_[row] = *residual++;
+          for (size_t s = 0; s < slots; from += batch.widths[s], ++s)
+            for (int i = 0; first[s] >= 0 && i < batch.widths[s]; ++i)
+              jacobian_(row, first[s] + i) += from[i];
+        }
+      }
     }
-    largest_.resize(size_t(n), 0);
-    scale_.resize(n);
+  }
+  void reduce() {
+    if (std::exchange(reduced_, true)) return;
+    const int64_t n = jacobian_.cols();
+    const Eigen::HouseholderQR<Eigen::MatrixXd> qr(jacobian_);
+    right_.applyOnTheLeft(qr.householderQ().adjoint());
+    right_.conservativeResize(n);
+    jacobian_ = Eigen::MatrixXd(qr.matrixQR().topRows(n).triangularView<Eigen::Upper>());
+  }
+  /// By unknown, whether its coordinate is held.
+  std::vector<uint8_t> held_unknowns() const {
+    std::vector<uint8_t> out;
+    for (int64_t block = 0; block < equations_.pattern().blocks(); ++block)
+      for (int64_t i = 0; i < equations_.pattern().width(block); ++i)
+        out.push_back(is_held(equations_.columns()[size_t(block)] + i));
+    return out;
+  }
+  /// The scaled step by the factor of J^T J + lambda I. False where a pivot is too small.
+  bool step_by_normal(double lambda, const std::vector<uint8_t>& held, Eigen::VectorXd& x) {
+    const int64_t n = scale_.size();
+    if (normal_.empty()) return false;
+    factor_ = normal_;
+    for (int64_t k = 0; k < n; ++k) factor_[size_t(k * n + k)] += held[size_t(k)] ? 1 : lambda;
+    if (partial_cholesky(factor_.data(), n, n, false) < n) return false;
     for (int64_t k = 0; k < n; ++k) {
-      largest_[size_t(k)] = std::max(largest_[size_t(k)], damping_(j.col(k).squaredNorm()));
-      scale_[k] = std::sqrt(largest_[size_t(k)]);
-      j.col(k) /= scale_[k];
+      const double pivot = factor_[size_t(k * n + k)];
+      if (!(pivot * pivot > kLeastNormalPivot * (normal_[size_t(k * n + k)] + lambda))) return false;
     }
-    finite_ = j.allFinite() && r.allFinite();
-    if (!finite_) return;
-    if (m > n) {
-      const Eigen::HouseholderQR<Eigen::MatrixXd> qr(j);
-      r.applyOnTheLeft(qr.householderQ().adjoint());
-      upper_ = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
-      right_ = r.head(n);
-    } else {
-      upper_ = std::move(j);
-      right_ = std::move(r);
-    }
+    x = -gradient_;
+    forward_substitute(factor_.data(), n, n, x.data());
+    backward_substitute(factor_.data(), n, n, x.data());
+    return true;
   }
   LinearResult step(double lambda, std::span<const double>, std::span<double> step) override {
     if (!finite_) return {false, 0, "the residuals or the Jacobian are not finite"};
-    const int64_t n = scale_.size(), m = upper_.rows();
-    std::vector<Eigen::Index> held;
-    Eigen::MatrixXd a = Eigen::MatrixXd::Zero(m + n, n);
-    a.topRows(m) = upper_;
-    Eigen::VectorXd b = Eigen::VectorXd::Zero(m + n);
-    b.head(m) = -right_;
-    int64_t k = 0;
-    for (int64_t block = 0; block < equations_.pattern().blocks(); ++block)
-      for (int64_t i = 0; i < equations_.pattern().width(block); ++i, ++k)
-        a(m + k, k) = is_held(equations_.columns()[size_t(block)] + i) ? 1 : std::sqrt(lambda);
+    const std::vector<uint8_t> held = held_unknowns();
+    const int64_t n = scale_.size();
     Eigen::VectorXd x;
-    if (lambda > 0) {
-      x = a.householderQr().solve(b);
-    } else {
-      const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(a);
-      if (qr.rank() < n) return {false, 0, fmt::format("the Jacobian has rank {} of {}", qr.rank(), n)};
-      x = qr.solve(b);
+    if (!step_by_normal(lambda, held, x)) {
+      reduce();
+      const int64_t m = jacobian_.rows();
+      Eigen::MatrixXd a = Eigen::MatrixXd::Zero(m + n, n);
+      a.topRows(m) = jacobian_;
+      Eigen::VectorXd b = Eigen::VectorXd::Zero(m + n);
+      b.head(m) = -right_;
+      for (int64_t k = 0; k < n; ++k) a(m + k, k) = held[size_t(k)] ? 1 : std::sqrt(lambda);
+      if (lambda > 0) {
+        x = a.householderQr().solve(b);
+      } else {
+        const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(a);
+        if (qr.rank() < n) return {false, 0, fmt::format("the Jacobian has rank {} of {}", qr.rank(), n)};
+        x = qr.solve(b);
+      }
     }
     x = x.cwiseQuotient(scale_);
     if (!x.allFinite()) return {false, 0, "the step is not finite"};
     equations_.scatter(std::span<const double>(x.data(), size_t(n)), step);
     return {true, 1, ""};
   }
-
-  NormalEquations equations_;
   std::vector<double> memory() const override { return largest_; }
   void remember(std::vector<double> memory) override { largest_ = std::move(memory); }
 
-  Eigen::MatrixXd upper_;
-  Eigen::VectorXd right_, scale_;
-  std::vector<double> largest_;  // squared length of each column
-  bool finite_ = false;
+  NormalEquations equations_;
+  Eigen::MatrixXd jacobian_;             // scaled; R once it is reduced
+  Eigen::VectorXd right_;                // the residuals; Q^T r then
+  Eigen::VectorXd scale_, gradient_;     // J^T r, scaled
+  std::vector<double> normal_, factor_;  // J^T J where J is large
+  std::vector<double> largest_;          // squared length of each column
+  bool finite_ = false, reduced_ = false;
 };
 
 }  // namespace

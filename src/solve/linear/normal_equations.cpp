@@ -1,62 +1,86 @@
 #include "solve/linear/normal_equations.hpp"
 
+#include <fmt/format.h>
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <utility>
+#include <numeric>
 
+#include "lockstep/error.hpp"
 #include "solve/linear/dense_kernels.hpp"
 
 namespace lockstep::solve {
+namespace {
+
+/// The order that sorts `keys` (0 … count - 1), equal ones as `order` has them.
+std::vector<int32_t> sorted_by(const std::vector<int32_t>& keys, int64_t count,
+                               const std::vector<int32_t>& order) {
+  std::vector<int32_t> first(size_t(count) + 1, 0), out(order.size());
+  for (const int32_t key : keys) ++first[size_t(key) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (const int32_t at : order) out[size_t(first[size_t(keys[size_t(at)])]++)] = at;
+  return out;
+}
+
+}  // namespace
+
 NormalEquations::NormalEquations(std::span<const HostBatch> batches) {
-  std::vector<std::pair<int64_t, int>> blocks;  // column, width
+  int64_t coordinates = 0;
+  for (const HostBatch& batch : batches)
+    for (const int64_t column : batch.columns) coordinates = std::max(coordinates, column + 1);
+  std::vector<int32_t> widths(size_t(coordinates), 0), block_of(size_t(coordinates), -1);
   for (const HostBatch& batch : batches) {
     std::vector<int32_t> starts{0};
     for (const int width : batch.widths) starts.push_back(starts.back() + width);
     starts_.push_back(std::move(starts));
     const size_t slots = batch.widths.size();
     for (size_t k = 0; k < batch.columns.size(); ++k)
-      if (batch.columns[k] >= 0) blocks.emplace_back(batch.columns[k], batch.widths[k % slots]);
+      if (batch.columns[k] >= 0) widths[size_t(batch.columns[k])] = batch.widths[k % slots];
   }
-  std::sort(blocks.begin(), blocks.end());
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   pattern_.first = {0};
-  for (const auto& [column, width] : blocks) {
+  for (int64_t column = 0; column < coordinates; ++column) {
+    if (widths[size_t(column)] == 0) continue;
+    block_of[size_t(column)] = int32_t(columns_.size());
     columns_.push_back(column);
-    pattern_.first.push_back(pattern_.first.back() + width);
+    pattern_.first.push_back(pattern_.first.back() + widths[size_t(column)]);
   }
 
-  struct Keyed {
-    int64_t column, row;  // blocks
-    Source source;
-  };
-  std::vector<Keyed> keyed;
+  std::vector<int32_t> rows, columns;  // blocks, by source
+  std::vector<Source> sources;
   for (size_t b = 0; b < batches.size(); ++b) {
     const HostBatch& batch = batches[b];
     const size_t slots = batch.widths.size();
-    std::vector<int64_t> at(slots);
+    std::vector<int32_t> at(slots);
     for (int64_t n = 0; n < batch.instances; ++n) {
       for (size_t s = 0; s < slots; ++s) {
         const int64_t column = batch.columns[size_t(n) * slots + s];
-        at[s] = column < 0 ? -1 : block_at(column);
+        at[s] = column < 0 ? -1 : block_of[size_t(column)];
       }
       for (size_t i = 0; i < slots; ++i)
-        for (size_t j = 0; j < slots; ++j)  // a block in two slots meets itself twice
-          if (at[i] >= 0 && at[j] >= 0 && at[i] >= at[j])
-            keyed.push_back({at[j], at[i], {int32_t(b), int32_t(i), int32_t(j), n}});
+        for (size_t j = 0; j < slots; ++j) {  // a block in two slots meets itself twice
+          if (at[i] < 0 || at[j] < 0 || at[i] < at[j]) continue;
+          rows.push_back(at[i]), columns.push_back(at[j]);
+          sources.push_back({int32_t(b), int32_t(i), int32_t(j), n});
+        }
     }
   }
-  std::stable_sort(keyed.begin(), keyed.end(), [](const Keyed& a, const Keyed& b) {
-    return std::pair(a.column, a.row) < std::pair(b.column, b.row);
-  });
-  for (const Keyed& k : keyed) {
-    if (pattern_.rows.empty() || pattern_.rows.back() != k.row || pattern_.columns.back() != k.column) {
-      pattern_.rows.push_back(int32_t(k.row));
-      pattern_.columns.push_back(int32_t(k.column));
+  if (sources.size() > size_t(INT32_MAX))
+    throw InputError(fmt::format("{} products of blocks", sources.size()), "solve.linear",
+                     fmt::format("at most {}", INT32_MAX));
+  std::vector<int32_t> order(sources.size());
+  std::iota(order.begin(), order.end(), 0);
+  order = sorted_by(rows, pattern_.blocks(), order);
+  order = sorted_by(columns, pattern_.blocks(), order);
+  sources_.reserve(sources.size());
+  for (const int32_t k : order) {
+    const int32_t row = rows[size_t(k)], column = columns[size_t(k)];
+    if (pattern_.rows.empty() || pattern_.rows.back() != row || pattern_.columns.back() != column) {
+      pattern_.rows.push_back(row);
+      pattern_.columns.push_back(column);
       first_source_.push_back(int64_t(sources_.size()));
     }
-    sources_.push_back(k.source);
+    sources_.push_back(sources[size_t(k)]);
   }
   first_source_.push_back(int64_t(sources_.size()));
   offsets_ = pattern_.offsets();

@@ -8,14 +8,22 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "solve/linear/dense_kernels.hpp"
 
 namespace lockstep::solve {
 namespace multifrontal {  // of State, so not without a name
 
-constexpr double kTaskFlops = 2e6;      // subtrees below this run as one task
-constexpr double kParallelFlops = 2e7;  // fronts above this spread over threads
+constexpr double kTaskFlops = 2e6;          // subtrees below this run as one task
+constexpr double kParallelFlops = 2e7;      // fronts above this spread over threads
+constexpr int64_t kSmallUpdate = 8192;      // numbers of a Schur complement that is no large one
+constexpr int64_t kSmallUpdates = 1 << 20;  // numbers of all small ones, up to which each has its own memory
+
+/// Unknowns below a front's pivots that follow each other in the order and in the parent's front.
+struct RowRun {
+  int64_t first, in_parent, count;  // place in the order; place in the parent's front
+};
 
 /// Memory of large fronts, kept from one to the next: fresh pages would cost a third of a factorisation.
 class FrontMemory {
@@ -26,7 +34,7 @@ class FrontMemory {
   };
   /// At least `size` numbers with any values.
   Block take(size_t size) {
-    if (size < kKept) return {std::unique_ptr<double[]>(new double[size]), size};
+    if (size <= kSmallUpdate) return {std::unique_ptr<double[]>(new double[size]), size};
     const std::scoped_lock lock(guard_);
     const auto found = free_.lower_bound(size);
     if (found == free_.end() || found->first > 2 * size)
@@ -36,7 +44,7 @@ class FrontMemory {
     return block;
   }
   void give(Block&& block) {
-    if (block.size >= kKept) {
+    if (block.size > kSmallUpdate) {
       const std::scoped_lock lock(guard_);
       free_.emplace(block.size, std::move(block.numbers));
     }
@@ -44,7 +52,6 @@ class FrontMemory {
   }
 
  private:
-  static constexpr size_t kKept = 8192;
   std::mutex guard_;
   std::multimap<size_t, std::unique_ptr<double[]>> free_;
 };
@@ -53,25 +60,61 @@ class FrontMemory {
 using namespace multifrontal;
 
 struct SparseCholesky::State : FrontTree {
-  using FrontTree::FrontTree;
-  std::vector<double> factor;
-  std::vector<double> least;                // least pivot of each front over its diagonal element
-  std::vector<FrontMemory::Block> updates;  // fronts whose parent has yet to take them
+  explicit State(const BlockPattern& given);
+
+  std::vector<std::vector<RowRun>> runs;  // by front, of the rows below its pivots
+  std::vector<int64_t> unknown_of;        // unknown of the pattern by unknown of the order
+  std::unique_ptr<double[]> factor;
+  std::vector<double> whole;          // diagonal elements before the elimination, by unknown of the order
+  std::vector<double> least;          // least pivot of each front over its diagonal element
+  std::vector<double> small_updates;  // Schur complements where all are small
+  std::vector<int64_t> small_at;      // by front: where there; -1: not there
+  std::vector<FrontMemory::Block> updates;  // the others, until the parent has taken them
   FrontMemory memory;
 
+  double* update_of(int64_t front) {
+    const int64_t at = small_at[size_t(front)];
+    return at >= 0 ? small_updates.data() + at : updates[size_t(front)].numbers.get();
+  }
+  void take_matrix(const Front& front, int64_t index, std::span<const double> values,
+                   std::span<const double> added, double* panel);
+  void take_update(int64_t child, const double* update, const Front& front, double* panel,
+                   double* trailing) const;
   bool eliminate(int64_t front, std::span<const double> values, std::span<const double> added);
 };
 
-bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> values,
-                                      std::span<const double> added) {
-  const Front& front = fronts[size_t(index)];
+SparseCholesky::State::State(const BlockPattern& given) : FrontTree(given), runs(fronts.size()) {
+  factor.reset(new double[size_t(panels)]);  // pages are touched where they are written
+  int64_t small = 0;
+  for (size_t f = 0; f < fronts.size(); ++f) {
+    const Front& front = fronts[f];
+    unknown_of.insert(unknown_of.end(), diagonal[f].begin(), diagonal[f].end());
+    const int64_t numbers = (front.size - front.pivots) * (front.size - front.pivots);
+    small_at.push_back(numbers <= kSmallUpdate ? std::exchange(small, small + numbers) : -1);
+    for (size_t b = 0; b < front.rows.size(); ++b) {
+      const RowRun run{begins[size_t(front.rows[b])], front.in_parent[b], width(front.rows[b])};
+      RowRun* const last = runs[f].empty() ? nullptr : &runs[f].back();
+      if (last && last->first + last->count == run.first && last->in_parent + last->count == run.in_parent)
+        last->count += run.count;
+      else
+        runs[f].push_back(run);
+    }
+  }
+  whole.resize(unknown_of.size());
+  if (small > kSmallUpdates)
+    small_at.assign(fronts.size(), -1);
+  else
+    small_updates.resize(size_t(small));
+}
+
+/// The front's columns of the matrix.
+void SparseCholesky::State::take_matrix(const Front& front, int64_t index, std::span<const double> values,
+                                        std::span<const double> added, double* panel) {
   const int64_t n = front.size;
-  FrontMemory::Block matrix = memory.take(size_t(n * n));
-  double* const a = matrix.numbers.get();
-  for (int64_t j = 0; j < n; ++j) std::fill(a + j * n + j, a + (j + 1) * n, 0.0);
+  for (int64_t j = 0; j < front.pivots; ++j) std::fill(panel + j * n + j, panel + (j + 1) * n, 0.0);
   for (const PlacedBlock& block : placed[size_t(index)]) {
     const double* from = values.data() + block.values;
-    double* to = a + block.column * n + block.row;
+    double* to = panel + block.column * n + block.row;
     if (block.transposed)
       for (int32_t j = 0; j < block.width; ++j)
         for (int32_t i = 0; i < block.height; ++i) to[i * n + j] = from[j * block.height + i];
@@ -79,45 +122,59 @@ bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> val
       for (int32_t j = 0; j < block.width; ++j)
         for (int32_t i = 0; i < block.height; ++i) to[j * n + i] = from[j * block.height + i];
   }
-  std::vector<double> whole(size_t(front.pivots));
+  const int64_t first = begins[size_t(front.first)];
   for (int64_t k = 0; k < front.pivots; ++k)
-    whole[size_t(k)] = a[k * n + k] += added[size_t(diagonal[size_t(index)][size_t(k)])];
-  for (const int64_t c : front.children) {
-    const Front& child = fronts[size_t(c)];
-    const double* update = updates[size_t(c)].numbers.get();
-    for (size_t bj = 0, j0 = size_t(child.pivots); bj < child.rows.size(); ++bj) {
-      const int64_t wj = width(child.rows[bj]);
-      for (int64_t j = 0; j < wj; ++j) {
-        const double* from = update + (int64_t(j0) + j) * child.size;
-        double* to = a + (child.in_parent[bj] + j) * n;
-        for (int64_t i = j; i < wj; ++i) to[child.in_parent[bj] + i] += from[int64_t(j0) + i];
-        int64_t i0 = int64_t(j0) + wj;
-        for (size_t bi = bj + 1; bi < child.rows.size(); ++bi) {
-          const int64_t wi = width(child.rows[bi]);
-          double* target = to + child.in_parent[bi];
-          for (int64_t i = 0; i < wi; ++i) target[i] += from[i0 + i];
-          i0 += wi;
-        }
+    whole[size_t(first + k)] = panel[k * n + k] += added[size_t(unknown_of[size_t(first + k)])];
+}
+
+/// Adds a child's Schur complement.
+void SparseCholesky::State::take_update(int64_t index, const double* update, const Front& front,
+                                        double* panel, double* trailing) const {
+  const Front& child = fronts[size_t(index)];
+  const std::vector<RowRun>& rows = runs[size_t(index)];
+  const int64_t size = child.size - child.pivots, rest = front.size - front.pivots;
+  const double* from = update;  // element (j, j) of the child's
+  for (size_t b = 0; b < rows.size(); ++b)
+    for (int64_t j = 0; j < rows[b].count; ++j, from += size + 1) {
+      const int64_t column = rows[b].in_parent + j;
+      const bool own = column < front.pivots;
+      double* const to = own ? panel + column * front.size : trailing + (column - front.pivots) * rest;
+      const double* next = from;
+      int64_t row = column;
+      int64_t count = rows[b].count - j;
+      for (size_t k = b;;) {
+        double* const target = to + (own ? row : row - front.pivots);
+        for (int64_t i = 0; i < count; ++i) target[i] += next[i];
+        next += count;
+        if (++k == rows.size()) break;
+        row = rows[k].in_parent, count = rows[k].count;
       }
-      j0 += size_t(wj);
     }
-    memory.give(std::move(updates[size_t(c)]));
+}
+
+bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> values,
+                                      std::span<const double> added) {
+  const Front& front = fronts[size_t(index)];
+  const int64_t n = front.size, rest = n - front.pivots;
+  double* const panel = factor.get() + front.panel;
+  if (small_at[size_t(index)] < 0 && rest > 0) updates[size_t(index)] = memory.take(size_t(rest * rest));
+  double* const trailing = update_of(index);
+  take_matrix(front, index, values, added, panel);
+  for (int64_t j = 0; j < rest; ++j) std::fill(trailing + j * rest + j, trailing + (j + 1) * rest, 0.0);
+  for (const int64_t c : front.children) {
+    take_update(c, update_of(c), front, panel, trailing);
+    if (small_at[size_t(c)] < 0) memory.give(std::move(updates[size_t(c)]));
   }
-  if (partial_cholesky(a, n, front.pivots, front.flops > kParallelFlops) < front.pivots) return false;
+  if (partial_cholesky(panel, n, front.pivots, trailing, rest, front.flops > kParallelFlops) < front.pivots)
+    return false;
   double& ratio = least[size_t(index)] = 1;
+  const double* const diagonal = whole.data() + begins[size_t(front.first)];
   for (int64_t k = 0; k < front.pivots; ++k)
-    ratio = std::min(ratio, a[k * n + k] * a[k * n + k] / whole[size_t(k)]);
-  std::copy(a, a + n * front.pivots, factor.data() + front.panel);
-  if (front.parent >= 0)
-    updates[size_t(index)] = std::move(matrix);
-  else
-    memory.give(std::move(matrix));
+    ratio = std::min(ratio, panel[k * n + k] * panel[k * n + k] / diagonal[k]);
   return true;
 }
 
-SparseCholesky::SparseCholesky(const BlockPattern& pattern) : state_(std::make_unique<State>(pattern)) {
-  state_->factor.resize(size_t(state_->panels));
-}
+SparseCholesky::SparseCholesky(const BlockPattern& pattern) : state_(std::make_unique<State>(pattern)) {}
 SparseCholesky::~SparseCholesky() = default;
 SparseCholesky::SparseCholesky(SparseCholesky&&) noexcept = default;
 
@@ -152,35 +209,33 @@ bool SparseCholesky::factorise(std::span<const double> values, std::span<const d
 
 void SparseCholesky::solve(std::span<double> x) const {
   const State& s = *state_;
-  std::vector<double> y(x.size());
-  for (size_t k = 0; k < s.old_of.size(); ++k)
-    for (int64_t i = 0; i < s.width(int64_t(k)); ++i)
-      y[size_t(s.begins[k] + i)] = x[size_t(s.pattern.first[size_t(s.old_of[k])] + i)];
-  std::vector<double> local;
-  const auto gather = [&](const Front& front) {
+  std::vector<double> y(x.size()), local;
+  for (size_t k = 0; k < y.size(); ++k) y[k] = x[size_t(s.unknown_of[k])];
+  const auto gather = [&](size_t f) {
+    const Front& front = s.fronts[f];
     local.resize(size_t(front.size));
     std::copy_n(y.begin() + s.begins[size_t(front.first)], front.pivots, local.begin());
-    int64_t at = front.pivots;
-    for (const int32_t row : front.rows)
-      for (int64_t i = 0; i < s.width(row); ++i) local[size_t(at++)] = y[size_t(s.begins[size_t(row)] + i)];
+    auto to = local.begin() + front.pivots;
+    for (const RowRun& run : s.runs[f]) to = std::copy_n(y.begin() + run.first, run.count, to);
   };
-  for (const Front& front : s.fronts) {
-    gather(front);
-    forward_substitute(s.factor.data() + front.panel, front.size, front.pivots, local.data());
+  for (size_t f = 0; f < s.fronts.size(); ++f) {
+    const Front& front = s.fronts[f];
+    gather(f);
+    forward_substitute(s.factor.get() + front.panel, front.size, front.pivots, local.data());
     std::copy_n(local.begin(), front.pivots, y.begin() + s.begins[size_t(front.first)]);
-    int64_t at = front.pivots;
-    for (const int32_t row : front.rows)
-      for (int64_t i = 0; i < s.width(row); ++i) y[size_t(s.begins[size_t(row)] + i)] = local[size_t(at++)];
+    auto from = local.begin() + front.pivots;
+    for (const RowRun& run : s.runs[f]) {
+      std::copy_n(from, run.count, y.begin() + run.first);
+      from += run.count;
+    }
   }
   for (size_t f = s.fronts.size(); f-- > 0;) {
     const Front& front = s.fronts[f];
-    gather(front);
-    backward_substitute(s.factor.data() + front.panel, front.size, front.pivots, local.data());
+    gather(f);
+    backward_substitute(s.factor.get() + front.panel, front.size, front.pivots, local.data());
     std::copy_n(local.begin(), front.pivots, y.begin() + s.begins[size_t(front.first)]);
   }
-  for (size_t k = 0; k < s.old_of.size(); ++k)
-    for (int64_t i = 0; i < s.width(int64_t(k)); ++i)
-      x[size_t(s.pattern.first[size_t(s.old_of[k])] + i)] = y[size_t(s.begins[k] + i)];
+  for (size_t k = 0; k < y.size(); ++k) x[size_t(s.unknown_of[k])] = y[k];
 }
 
 namespace {
@@ -206,31 +261,44 @@ std::vector<double> SparseCholesky::inverse_entries() const {
   const State& s = *state_;
   std::vector<double> out(size_t(s.pattern.offsets().back()));
   std::vector<Eigen::MatrixXd> inverses(s.fronts.size());
-  std::vector<int64_t> waiting(s.fronts.size());  // children that have yet to read it
-  for (size_t f = s.fronts.size(); f-- > 0;) {
+  std::vector<std::atomic<int64_t>> waiting(s.fronts.size());  // children that have yet to read it
+  for (size_t f = 0; f < s.fronts.size(); ++f) waiting[f] = int64_t(s.fronts[f].children.size());
+  const auto invert = [&](size_t f) {
     const Front& front = s.fronts[f];
     Eigen::MatrixXd& z = inverses[f];
     z.resize(front.size, front.size);
-    waiting[f] = int64_t(front.children.size());
     if (front.parent >= 0) {
       const Eigen::MatrixXd& above = inverses[size_t(front.parent)];
-      std::vector<int64_t> at;  // place of each row below the pivots, in the parent
-      for (size_t b = 0; b < front.rows.size(); ++b)
-        for (int64_t i = 0; i < s.width(front.rows[b]); ++i) at.push_back(front.in_parent[b] + i);
-      for (size_t j = 0; j < at.size(); ++j)
-        for (size_t i = 0; i < at.size(); ++i)
-          z(front.pivots + int64_t(i), front.pivots + int64_t(j)) = above(at[i], at[j]);
+      int64_t column = front.pivots;
+      for (const RowRun& c : s.runs[f])
+        for (int64_t j = 0; j < c.count; ++j, ++column) {
+          double* to = &z(front.pivots, column);
+          for (const RowRun& r : s.runs[f])
+            to = std::copy_n(&above(r.in_parent, c.in_parent + j), r.count, to);
+        }
     }
-    invert_front(s.factor.data() + front.panel, front.size, front.pivots, z);
+    invert_front(s.factor.get() + front.panel, front.size, front.pivots, z);
     for (const PlacedBlock& block : s.placed[f])
       for (int32_t j = 0; j < block.width; ++j)
         for (int32_t i = 0; i < block.height; ++i)
           out[size_t(block.values + j * block.height + i)] =
               block.transposed ? z(block.row + j, block.column + i) : z(block.row + i, block.column + j);
-    if (waiting[f] == 0) z.resize(0, 0);
+    if (front.children.empty()) z.resize(0, 0);
     if (front.parent >= 0 && --waiting[size_t(front.parent)] == 0)
       inverses[size_t(front.parent)].resize(0, 0);
-  }
+  };
+  tbb::task_group tasks;
+  const std::function<void(size_t)> run = [&](size_t f) {
+    if (s.fronts[f].subtree <= kTaskFlops) {
+      for (size_t k = f + 1; k-- > size_t(s.fronts[f].subtree_first);) invert(k);
+      return;
+    }
+    invert(f);
+    for (const int64_t c : s.fronts[f].children) tasks.run([&run, c] { run(size_t(c)); });
+  };
+  for (size_t f = s.fronts.size(); f-- > 0;)
+    if (s.fronts[f].parent < 0) tasks.run([&run, f] { run(f); });
+  tasks.wait();
   return out;
 }
 
@@ -239,7 +307,7 @@ double SparseCholesky::least_pivot() const {
   for (const double ratio : state_->least) out = std::min(out, ratio);
   return out;
 }
-int64_t SparseCholesky::factor_elements() const { return int64_t(state_->factor.size()); }
+int64_t SparseCholesky::factor_elements() const { return state_->panels; }
 double SparseCholesky::flops() const {
   double sum = 0;
   for (const Front& front : state_->fronts) sum += front.flops;

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <thread>
+#include <utility>
 
 #include "io/fuzz_files.hpp"
 #include "io/test_data.hpp"
@@ -164,6 +167,26 @@ TEST_P(NistModel, SixDigitsFromBothStarts) {
 }
 INSTANTIATE_TEST_SUITE_P(Models, NistModel, ::testing::ValuesIn(models()),
                          [](const auto& tested) { return tested.param.name; });
+
+// Five minimisations share one clock: after it ran out in the first, no other begins an iteration.
+TEST(NistTimeLimit, IsOfTheWholeCommand) {
+  Context context(ContextOptions{.device = "cpu"});
+  const NistProblem nist = parse_nist(file_text(models()[0]), "model.dat");
+  Options options = nist_options();
+  options.max_iterations = 1;
+  int iterations = 0;
+  options.callback = [&](const Iteration&) {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(iterations++ == 0 && options.time_limit > 0 ? 1500 : 0));
+    return true;
+  };
+  solve_nist(nist, 1, context, options);
+  EXPECT_EQ(std::exchange(iterations, 0), 5);
+  options.time_limit = 1.5;  // compiled by now
+  const NistResult result = solve_nist(nist, 1, context, options);
+  EXPECT_EQ(iterations, 1);
+  EXPECT_EQ(result.summary.termination, Termination::time_limit);
+}
 
 TEST(NistReader, NamesWhatIsWrongAndItsLine) {
   const std::string good = file_text(models()[0]);

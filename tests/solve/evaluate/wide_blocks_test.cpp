@@ -125,6 +125,38 @@ TEST_P(WideBlocks, AreMinimisedByEveryLinearSolver) {
   }
 }
 
+// A polynomial of degree 13 in monomials over [0, 1]: J has condition 10^9 after scaling, so J^T J has no digit left.
+// Normal equations serve large Jacobians of good condition only.
+TEST(WideBlocks, OfPoorConditionGoByQr) {
+  constexpr int kWidth = 14, kRows = 6000;
+  std::vector<double> truth, rows;
+  for (int k = 0; k < kWidth; ++k) truth.push_back(k % 2 ? -1.5 : 1);
+  for (int i = 0; i < kRows; ++i) {
+    double power = 1, sum = 0;
+    for (int k = 0; k < kWidth; ++k, power *= double(i) / kRows)
+      rows.push_back(power), sum += truth[size_t(k)] * power;
+    rows.push_back(sum);
+  }
+  Problem problem;
+  const auto set = problem.add_blocks("coefficients", euclidean(kWidth), std::vector<double>(kWidth, 0.0));
+  problem.add_terms({"polynomial",
+                     {kWidth},
+                     kWidth + 1,
+                     [](const TermArguments& a) {
+                       Value s = a.x(0, 0) * a.data(0);
+                       for (int k = 1; k < kWidth; ++k) s = s + a.x(0, k) * a.data(k);
+                       return std::vector<Value>{s - a.data(kWidth)};
+                     }},
+                    {set}, std::vector<int32_t>(kRows, 0), rows);
+  Context context(ContextOptions{.device = "cpu"});
+  Options options;
+  options.linear = Linear::dense_qr, options.method = Method::gn;
+  const Summary summary = minimize(problem, context, options);
+  EXPECT_LT(summary.final_cost, 1e-20) << name(summary.termination);
+  const std::span<const double> found = problem.values(set);
+  expect_near({found.begin(), found.end()}, truth, 1e-4, "coefficients");
+}
+
 TEST(WideEnergies, HaveADiagonalOfTheirHessian) {
   constexpr int kWidth = 20;
   Problem problem;

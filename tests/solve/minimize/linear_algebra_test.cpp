@@ -53,6 +53,30 @@ TEST(DenseFactor, LeavesTheSchurComplement) {
   }
 }
 
+TEST(DenseFactor, OfTwoPartsHasTheBitsOfOneMatrix) {
+  for (const auto& [n, pivots] : {std::pair(10, 3), {75, 50}, {120, 60}, {300, 99}, {31, 31}}) {
+    const Eigen::MatrixXd a = random_definite(n, 9);
+    const int rest = n - pivots;
+    Eigen::MatrixXd whole = a, panel = a.leftCols(pivots), trailing = a.bottomRightCorner(rest, rest);
+    ASSERT_EQ(partial_cholesky(whole.data(), n, pivots, false), pivots);
+    ASSERT_EQ(partial_cholesky(panel.data(), n, pivots, trailing.data(), rest, n > 200), pivots);
+    for (int j = 0; j < n; ++j)
+      for (int i = j; i < n; ++i)
+        ASSERT_EQ(j < pivots ? panel(i, j) : trailing(i - pivots, j - pivots), whole(i, j)) << i << " " << j;
+  }
+}
+
+TEST(DenseFactor, GramIsTheProduct) {
+  for (const auto& [m, n] : {std::pair(1, 1), {50, 7}, {33, 8}, {200, 29}}) {
+    const Eigen::MatrixXd a = Eigen::MatrixXd::Random(m, n);
+    Eigen::MatrixXd got(n, n);
+    gram(a.data(), m, n, got.data());
+    const Eigen::MatrixXd lower = got.triangularView<Eigen::Lower>(),
+                          expected = (a.transpose() * a).triangularView<Eigen::Lower>();
+    EXPECT_LT((lower - expected).norm(), 1e-13 * m) << n;
+  }
+}
+
 TEST(DenseFactor, StopsAtAPivotThatIsNotPositive) {
   Eigen::MatrixXd a = random_definite(60, 2);
   a(55, 55) = -1;
@@ -70,6 +94,7 @@ TEST(DenseFactor, EveryVectorWidthGivesTheSameBits) {
   std::uniform_real_distribution<double> uniform(0.5, 2);
   for (double& v : l) v = uniform(random);
   for (double& v : strip) v = uniform(random);
+  const Eigen::MatrixXd a = random_definite(29, 8);
   const auto run = [&](const dense::Kernels& kernels) {
     std::vector<double> out = strip, product = c;
     kernels.solve_strips(l.data(), width, width, out.data(), 1);
@@ -77,7 +102,15 @@ TEST(DenseFactor, EveryVectorWidthGivesTheSameBits) {
     kernels.subtract_product(strip.data(), out.data(), width, product.data(), 8, 5, 3);
     kernels.add_products(strip.data(), 8, l.data(), width, 5, 7, 6, product.data(), 9);
     kernels.subtract_products(l.data(), width, strip.data(), 8, 3, 9, 4, product.data() + 1, 9);
+    for (const int64_t h : {3, 6})
+      kernels.add_products(strip.data(), 8, l.data(), width, 4, h, 5, &product[2], 9);
     out.insert(out.end(), product.begin(), product.end());
+    std::vector<double> triangle(a.data(), a.data() + a.size()), x(29, 0.7);
+    EXPECT_EQ(kernels.factor_block(triangle.data(), 29, 29), 29);
+    kernels.forward_substitute(triangle.data(), 29, 23, x.data());
+    kernels.backward_substitute(triangle.data(), 29, 22, x.data());
+    out.insert(out.end(), triangle.begin(), triangle.end());
+    out.insert(out.end(), x.begin(), x.end());
     return out;
   };
   const std::vector<double> expected = run(dense::kBaseline);
@@ -141,17 +174,30 @@ TEST(SparseCholesky, SolvesWhatEigenSolves) {
 }
 
 TEST(SparseCholesky, GivesTheSameBitsForEveryNumberOfThreads) {
-  const RandomMatrix m(14, 77);
+  const RandomMatrix m(28, 77);  // its root takes more operations than one task
   const std::vector<double> added(size_t(m.pattern.unknowns()), 0);
-  std::vector<double> first;
+  std::vector<double> first, entries;
   for (const size_t threads : {1, 2, 5}) {
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
     SparseCholesky cholesky(m.pattern);
     ASSERT_TRUE(cholesky.factorise(m.values, added));
     std::vector<double> x(size_t(m.pattern.unknowns()), 1);
     cholesky.solve(x);
-    if (first.empty()) first = x;
+    const std::vector<double> inverse = cholesky.inverse_entries();
+    if (first.empty()) first = x, entries = inverse;
     EXPECT_EQ(x, first);
+    EXPECT_EQ(inverse, entries);
+    EXPECT_GT(cholesky.flops(), 2e7);
+  }
+  // The entries beside columns of the inverse.
+  SparseCholesky cholesky(m.pattern);
+  ASSERT_TRUE(cholesky.factorise(m.values, added));
+  const std::vector<int64_t> offsets = m.pattern.offsets();
+  for (size_t e = 0; e < m.pattern.rows.size(); e += 97) {
+    std::vector<double> x(size_t(m.pattern.unknowns()), 0);
+    x[size_t(m.pattern.first[size_t(m.pattern.columns[e])])] = 1;
+    cholesky.solve(x);
+    EXPECT_NEAR(entries[size_t(offsets[e])], x[size_t(m.pattern.first[size_t(m.pattern.rows[e])])], 1e-12);
   }
 }
 
