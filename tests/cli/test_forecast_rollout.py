@@ -151,6 +151,22 @@ class ForecastRollout(ProgramTest):
         self.refuses("forecast", "rollout", "--gru", "lstm", saying="[--gru]")
 
 
+class Picture(ProgramTest):
+    def test_fan(self):
+        small = ["--hidden", "6", "--members", "3", "--features", "4", "--device", "cpu"]
+        for heads in ("classic", "two-hot"):
+            out = self.path(heads + ".png")
+            found = self.json_of("forecast", "rollout", *small, "--heads", heads, "--steps", "7", "--plot", out)
+            with open(out, "rb") as file:
+                self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+            self.assertEqual((found["plot"], len(found["sigmas"])), (out, 7))
+            self.assertAlmostEqual(found["sigmas"][-1], found["sigma"], places=12)
+            # A rollout of fewer steps ends with the sigma of its last one.
+            self.assertAlmostEqual(self.json_of("forecast", "rollout", *small, "--heads", heads, "--steps", "3")["sigma"],
+                                   found["sigmas"][2], places=12)
+        self.refuses("forecast", "rollout", *small, "--steps", "0", "--plot", self.path("no.png"), saying="--plot")
+
+
 class Observe(ProgramTest):
     def log(self):
         path = self.path("log.csv")
@@ -172,6 +188,21 @@ class Observe(ProgramTest):
         self.assertEqual(len(ahead["members"]), 2)
         again = self.json_of("forecast", "observe", self.log(), "--out", self.path("more.npz"), "--model", out, "--device", "cpu")
         self.assertNotEqual(again["error"], result["error"])
+
+    def test_two_hot_heads_are_learnt_and_rolled_out(self):
+        out, log = self.path("model.npz"), self.path("log.csv")
+        with open(log, "w") as file:
+            file.write("step,loss\n" + "".join("%d,%.6f\n" % (t, 2 * math.exp(-0.1 * t) - 1) for t in range(30)))
+        small = ["--hidden", "8", "--members", "2", "--heads", "two-hot", "--device", "cpu"]
+        result = self.json_of("forecast", "observe", log, "--out", out, *small)
+        self.assertEqual(result["error_of"], "symlog")
+        symlog = lambda t: math.copysign(math.log1p(abs(t)), t)
+        misses = [abs(symlog(p["predicted"]) - symlog(p["loss"])) for p in result["predictions"][15:]]
+        self.assertAlmostEqual(result["error"], sum(misses) / len(misses), places=12)
+        ahead = self.json_of("forecast", "rollout", out, "--steps", "3", "--heads", "two-hot", "--device", "cpu")
+        self.assertEqual(len(ahead["members"]), 2)
+        self.refuses("forecast", "observe", log, "--out", out, "--heads", "two-hot", "--objective", "squared",
+                     saying="--objective")
 
     def test_refusals(self):
         out = self.path("model.npz")

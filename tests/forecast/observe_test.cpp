@@ -17,8 +17,15 @@ namespace lockstep::forecast {
 namespace {
 
 RolloutModel small_model(GruForm form, int64_t states) {
-  RolloutModel model = random_rollout_model(
-      {.hidden = 5, .members = 2, .features = 3, .states = states, .seed = 4, .storage = Storage::f64});
+  RolloutModel model = random_rollout_model({.hidden = 5,
+                                             .members = 2,
+                                             .features = 3,
+                                             .states = states,
+                                             .seed = 4,
+                                             .storage = Storage::f64,
+                                             .categoricals = 2,
+                                             .classes = 3,
+                                             .bins = 21});
   std::vector<double> h0, rb;
   for (int k = 0; k < 10; ++k) h0.push_back(0.4 * std::cos(k)), rb.push_back(0.2 * std::sin(2.0 * k));
   model.h0 = Array::of(h0, {2, 5});
@@ -34,30 +41,45 @@ class ObserveOn : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(, ObserveOn, testing::ValuesIn(host_devices()),
                          [](const auto& each) { return test_name(each.param); });
 
+/// Six observations; predictions at each, weights at the end.
+void expect_complex_steps(const Device& device, const RolloutModel& model, ObserveOptions options,
+                          double bound) {
+  options.window = 3, options.decay = 0.7;
+  options.optimizer = {.method = optimize::Method::sgd, .schedule = {.rate = 0.2}};
+  OnlineEnsemble ensemble(device, model, options);
+  reference::OnlineProblem expected = reference::online_problem(model, options);
+  for (int t = 0; t < 6; ++t) {
+    const std::vector<double> predictions = expected.observe(features_at(t), loss_after(t));
+    const Observation seen = ensemble.observe(features_at(t), loss_after(t));
+    for (size_t m = 0; m < 2; ++m) ASSERT_NEAR(seen.members[m], predictions[m], bound) << t;
+  }
+  std::vector<double> weights;
+  for (const auto& member : expected.members)
+    weights.insert(weights.end(), member.weights.begin(), member.weights.end());
+  weights.insert(weights.end(), expected.head.begin(), expected.head.end());
+  const std::vector<double> got = device.download<double>(ensemble.parameters());
+  ASSERT_EQ(got.size(), weights.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], weights[i], bound) << i;
+}
+
 TEST_P(ObserveOn, PredictionsAndWeightsAreThoseOfComplexSteps) {
   const Device& device = test_device(GetParam());
   for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
     for (const Objective objective : {Objective::logarithmic, Objective::squared})
       for (const int64_t states : {3, 9}) {  // fewer and more than hidden units
         SCOPED_TRACE(std::string(name(form)) + " " + std::string(name(objective)));
-        ObserveOptions options{.form = form, .objective = objective, .window = 3, .decay = 0.7};
-        options.optimizer = {.method = optimize::Method::sgd, .schedule = {.rate = 0.2}};
-        const RolloutModel model = small_model(form, states);
-        OnlineEnsemble ensemble(device, model, options);
-        reference::OnlineProblem expected = reference::online_problem(model, options);
-        for (int t = 0; t < 6; ++t) {
-          const std::vector<double> predictions = expected.observe(features_at(t), loss_after(t));
-          const Observation seen = ensemble.observe(features_at(t), loss_after(t));
-          for (size_t m = 0; m < 2; ++m) ASSERT_NEAR(seen.members[m], predictions[m], 1e-13) << t;
-        }
-        std::vector<double> weights;
-        for (const auto& member : expected.members)
-          weights.insert(weights.end(), member.weights.begin(), member.weights.end());
-        weights.insert(weights.end(), expected.head.begin(), expected.head.end());
-        const std::vector<double> got = device.download<double>(ensemble.parameters());
-        ASSERT_EQ(got.size(), weights.size());
-        for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], weights[i], 1e-13) << i;
+        expect_complex_steps(device, small_model(form, states), {.form = form, .objective = objective},
+                             1e-13);
       }
+}
+
+TEST_P(ObserveOn, TwoHotHeadsLearnAsComplexStepsSay) {
+  const Device& device = test_device(GetParam());
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after}) {
+    SCOPED_TRACE(std::string(name(form)));
+    expect_complex_steps(device, small_model(form, 3), {.form = form, .heads = Heads::two_hot, .seed = 7},
+                         2e-13);
+  }
 }
 
 TEST(Observe, GoesOnAsARolloutFromItsWeightsAndStates) {
@@ -74,17 +96,22 @@ TEST(Observe, GoesOnAsARolloutFromItsWeightsAndStates) {
 
 TEST(Observe, LearnsALossThatItsFeaturesTell) {
   const Device device = Device::open("cpu");
-  const RolloutModel model = random_rollout_model({.hidden = 16, .members = 3, .features = 2, .states = 4});
-  OnlineEnsemble ensemble(device, model, {.optimizer = {.schedule = {.rate = 1e-2}, .clip_norm = 5}});
-  double before = 0, after = 0;
-  for (int t = 0; t < 300; ++t) {
-    const double phase = std::sin(0.3 * t), loss = 2 * std::exp(0.5 * phase);
-    const std::vector<double> features{1, phase};
-    const double error = std::abs(std::log(ensemble.observe(features, loss).predicted / loss));
-    (t < 50 ? before : after) += t < 50 || t >= 250 ? error / 50 : 0;
+  const RolloutModel model = random_rollout_model(
+      {.hidden = 16, .members = 3, .features = 2, .states = 4, .categoricals = 2, .classes = 4, .bins = 41});
+  for (const Heads heads : {Heads::classic, Heads::two_hot}) {
+    SCOPED_TRACE(std::string(name(heads)));
+    OnlineEnsemble ensemble(device, model,
+                            {.heads = heads, .optimizer = {.schedule = {.rate = 1e-2}, .clip_norm = 5}});
+    double before = 0, after = 0;
+    for (int t = 0; t < 300; ++t) {
+      const double phase = std::sin(0.3 * t), loss = 2 * std::exp(0.5 * phase);
+      const std::vector<double> features{1, phase};
+      const double error = std::abs(std::log(ensemble.observe(features, loss).predicted / loss));
+      (t < 50 ? before : after) += t < 50 || t >= 250 ? error / 50 : 0;
+    }
+    EXPECT_GT(before, 0.2);  // a constant misses by mean |sin| / 2 = 0.32
+    EXPECT_LT(after, 0.05);
   }
-  EXPECT_GT(before, 0.2);  // a constant misses by mean |sin| / 2 = 0.32
-  EXPECT_LT(after, 0.05);
 }
 
 TEST(Observe, ALogIsLearntFromItsStatesAndTheModelGoesOn) {
@@ -119,6 +146,9 @@ TEST(Observe, RefusesWhatCannotBeLearntFrom) {
   const RolloutModel model = small_model(GruForm::reset_before, 3);
   EXPECT_THROW(OnlineEnsemble(device, model, {.window = 0}), InputError);
   EXPECT_THROW(OnlineEnsemble(device, model, {.decay = 1.5}), InputError);
+  EXPECT_THROW(OnlineEnsemble(device, model, {.heads = Heads::two_hot, .objective = Objective::squared}),
+               InputError);
+  EXPECT_NO_THROW(OnlineEnsemble(device, model, {.heads = Heads::two_hot}).observe(features_at(0), -2));
   OnlineEnsemble ensemble(device, model, {});
   const std::vector<double> good = features_at(0), few{1, 2}, bad{1, NAN, 2};
   EXPECT_THROW(ensemble.observe(few, 1), InputError);

@@ -13,15 +13,24 @@ namespace lockstep::cli {
 namespace {
 
 struct ObserveArguments {
-  std::string log, column, out, model, precision = "f32", gru = "reset-before", objective = "logarithmic";
+  std::string log, column, out, model, precision = "f32", gru = "reset-before", heads = "classic",
+                                       objective = "logarithmic";
   int64_t history = forecast::kMostHistory, hidden = 128, members = 5, seed = 0, window = 3;
   double rate = 1e-3, decay = 1, clip_norm = 5;
 };
 
+forecast::Heads heads_of(const ObserveArguments& a) {
+  return a.heads == "two-hot" ? forecast::Heads::two_hot : forecast::Heads::classic;
+}
+
 forecast::ObserveOptions options_of(const ObserveArguments& a) {
   using forecast::GruForm, forecast::Objective;
+  if (a.heads == "two-hot" && a.objective == "squared")
+    throw InputError("squared, beside --heads two-hot", "--objective", "one of both");
   return {.form = a.gru == "reset-after" ? GruForm::reset_after : GruForm::reset_before,
+          .heads = heads_of(a),
           .objective = a.objective == "squared" ? Objective::squared : Objective::logarithmic,
+          .seed = uint64_t(a.seed),
           .window = a.window,
           .decay = a.decay,
           .optimizer = {.schedule = {.rate = a.rate}, .clip_norm = a.clip_norm}};
@@ -35,9 +44,9 @@ forecast::RolloutModel start_of(const ObserveArguments& a) {
     };
     refuse(a.hidden != usual.hidden, "--hidden");
     refuse(a.members != usual.members, "--members");
-    refuse(a.seed != usual.seed, "--seed");
+    refuse(a.seed != usual.seed && a.heads != "two-hot", "--seed");
     refuse(a.precision != usual.precision, "--precision");
-    return forecast::load_rollout_model(a.model);
+    return forecast::load_rollout_model(a.model, heads_of(a));
   }
   return forecast::random_rollout_model({.hidden = a.hidden,
                                          .members = a.members,
@@ -59,9 +68,10 @@ int observe(const CommonOptions& common, const ObserveArguments& a) {
   json["filled"] = table.filled;
   json["out"] = a.out;
   std::string text = fmt::format(
-      "{} observations; mean |log(predicted / loss)| over the later half {:.4g}, of the row before {:.4g}\n"
-      "model with states in {}; go on: lockstep forecast rollout {} --gru {}\n",
-      run.losses.size(), run.error, run.last_value_error, a.out, a.out, a.gru);
+      "{} observations; mean |{}| over the later half {:.4g}, of the row before {:.4g}\n"
+      "model with states in {}; go on: lockstep forecast rollout {} --gru {} --heads {}\n",
+      run.losses.size(), run.logarithmic ? "log(predicted / loss)" : "symlog(predicted) - symlog(loss)",
+      run.error, run.last_value_error, a.out, a.out, a.gru, a.heads);
   for (const std::string& filled : table.filled) text += "not in the log, filled: " + filled + "\n";
   session.finish(std::move(json), text);
   return 0;
@@ -80,9 +90,12 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
   add_file(app, "--model", a->model, "weights to begin with (.npz) instead of random ones");
   add_integer(app, "--hidden", a->hidden, "hidden units of random weights (128)", "H", 1, 8192);
   add_integer(app, "--members", a->members, "members of random weights (5)", "M", 1, 4096);
-  add_integer(app, "--seed", a->seed, "of random weights (0)", "S", 0, INT64_MAX);
+  add_integer(app, "--seed", a->seed, "of random weights and of the two-hot heads' draws (0)", "S", 0,
+              INT64_MAX);
   add_choice(app, "--precision", a->precision, "type of random weights (f32)", {"f32", "f64"});
   add_choice(app, "--gru", a->gru, "where the reset gate stands", {"reset-before", "reset-after"});
+  add_choice(app, "--heads", a->heads,
+             "classic: published; two-hot: sampled states, a distribution over bins", {"classic", "two-hot"});
   add_choice(app, "--objective", a->objective,
              "logarithmic: squares of log(predicted / loss); squared: of predicted - loss",
              {"logarithmic", "squared"});

@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 struct RolloutArguments {
-  std::string model, gru = "reset-before", heads = "classic", precision = "f32";
+  std::string model, gru = "reset-before", heads = "classic", precision = "f32", plot;
   int64_t hidden = 256, members = 5, features = 64, seed = 0, steps = 50, batch = 0;
 };
 
@@ -73,6 +73,8 @@ std::string summary(const forecast::RolloutRun& run) {
 }
 
 int rollout(const CommonOptions& common, const RolloutArguments& a) {
+  if (!a.plot.empty() && a.steps == 0)
+    throw InputError("a picture of no steps", "--plot", "--steps 1 or more");
   const forecast::Heads heads = a.heads == "two-hot" ? forecast::Heads::two_hot : forecast::Heads::classic;
   Session session(common);
   const forecast::RolloutModel model =
@@ -83,7 +85,18 @@ int rollout(const CommonOptions& common, const RolloutArguments& a) {
       .steps = a.steps,
       .seed = uint64_t(a.seed)};
   const forecast::RolloutRun run = forecast::run_rollout(session.context(), model, options);
-  session.finish(nlohmann::ordered_json::parse(forecast::to_json(run)), summary(run));
+  auto json = nlohmann::ordered_json::parse(forecast::to_json(run));
+  std::string text = summary(run);
+  if (!a.plot.empty()) {
+    session.host_stage("forecast.picture", [&] {
+      const Array row = model.features.packed().reshape({model.batch(), model.inputs()}).to(Storage::f64);
+      forecast::draw_rollout(a.plot, row.at<double>(0, 0), run.forecasts.front(),
+                             fmt::format("{} members, {} heads", model.members(), a.heads));
+    });
+    json["plot"] = a.plot;
+    text += a.plot + "\n";
+  }
+  session.finish(std::move(json), text);
   return 0;
 }
 
@@ -108,6 +121,8 @@ void add_forecast_rollout(CommandList& commands, CLI::App& forecast) {
              {"reset-before", "reset-after"});
   add_choice(app, "--heads", a->heads, "how loss and uncertainty are read from the state",
              {"classic", "two-hot"});
+  add_file(app, "--plot", a->plot,
+           "PNG of the members, their mean and bands of one and two sigma (first batch entry)");
   add_common(command, "lockstep forecast rollout --hidden 256 --members 5 --steps 50 --json");
   command.run = [&command, a] { return rollout(command.common, *a); };
 }

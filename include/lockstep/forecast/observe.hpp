@@ -4,8 +4,10 @@
 //   for (...) ensemble.observe(features, loss_that_followed);      // features of the state before the step, number 0 its loss
 //   forecast::Rollout ahead(device, ensemble.model(features), {.steps = 50});
 //
-// M members, D hidden, I features, S entries of the state's softmax, K observations of a window. Heads are classic
-// (rollout.hpp): activation a = w [h; s], loss exp(clip(a, -10, 10)).
+// M members, D hidden, I features, S entries of the state's softmax, K observations of a window. Heads (rollout.hpp):
+// classic, activation a = w [h; s], loss exp(clip(a, -10, 10)); two_hot, the mean of symexp(bin), trained by the
+// cross-entropy against the two bins beside the loss, weighted so that their mean is the loss. The sampled classes of the
+// state pass their gradients on to their probabilities (straight through).
 #pragma once
 
 #include <memory>
@@ -19,7 +21,7 @@
 
 namespace lockstep::forecast {
 
-/// What a member's weights are to make small, with its prediction P of the loss L that came:
+/// What a member's weights are to make small under classic heads, with its prediction P of the loss L that came:
 enum class Objective : uint8_t {
   logarithmic,  // (log P - log L)^2 / 2: the same for losses in any unit
   squared,      // (P - L)^2 / 2, the published one
@@ -28,7 +30,9 @@ std::string_view name(Objective objective);
 
 struct ObserveOptions {
   GruForm form = GruForm::reset_before;
-  Objective objective = Objective::logarithmic;
+  Heads heads = Heads::classic;
+  Objective objective = Objective::logarithmic;  // of classic heads
+  uint64_t seed = 0;                             // of the sampled classes
   /// K: errors are followed back through so many steps, from the states that the weights of that time had left.
   int64_t window = 3;
   /// Gradients that came back `n` steps count decay^n. 1 is the gradient; the published weighting is 0.7.
@@ -43,8 +47,8 @@ struct Observation {
 
 class OnlineEnsemble {
  public:
-  /// Throws InputError as check() of the model does, for windows outside of 1 … 1024, a decay outside of [0, 1], and
-  /// more than one row of features. States begin at the model's h0.
+  /// Throws InputError as check() of the model does, for windows outside of 1 … 1024, a decay outside of [0, 1],
+  /// Objective::squared of two_hot heads, and more than one row of features. States begin at the model's h0.
   OnlineEnsemble(const Device& device, const RolloutModel& model, const ObserveOptions& options);
   ~OnlineEnsemble();
   OnlineEnsemble(OnlineEnsemble&&) noexcept;
@@ -52,14 +56,14 @@ class OnlineEnsemble {
 
   /// One step of all members on `features` (I), one of the optimiser on `loss`, which followed them. Waits for the
   /// device. Throws InputError for features of another count, numbers that are not finite, and with
-  /// Objective::logarithmic for a loss that is not positive.
+  /// classic heads and Objective::logarithmic for a loss that is not positive.
   Observation observe(std::span<const double> features, double loss);
   int64_t observations() const;
 
   /// The weights as they are, with the members' present states as h0, to go on from `features` (I).
   RolloutModel model(std::span<const double> features) const;
   /// Of the last observation: M members (W (I, 3 D), U (D, 3 D), b (3 D), of reset_after rb (3 D), as GruWeights has
-  /// them) one after the other, then the head (D + S). Clipped, where clipping is asked for.
+  /// them) one after the other, then the head: w (D + S), or P, P_b, V, V_b. Clipped, where clipping is asked for.
   Buffer gradient() const;
   Buffer parameters() const;
   std::vector<Kernel> kernels() const;
@@ -72,8 +76,10 @@ class OnlineEnsemble {
 /// What an ensemble made of a finished or running training.
 struct ObserveRun {
   std::vector<double> steps, losses, predicted;  // of every row but the first; predicted from the rows before
-  /// Mean |log(predicted / loss)| over the later half of the rows, and that of the loss of the row before.
+  /// Mean |f(predicted) - f(loss)| over the later half of the rows, and that of the loss of the row before. f is the
+  /// logarithm, or symlog(t) = sign(t) log(1 + |t|) where a loss or prediction is not positive.
   double error = 0, last_value_error = 0;
+  bool logarithmic = true;
   RolloutModel model;  // what it is after the last row, with that row's features
 };
 /// Stage "forecast.observe": one observation for each row of the log after the first. Features are those of

@@ -112,8 +112,9 @@ struct Forecast {
   /// epistemic. two_hot: epistemic = population variance of the members' L_Y, aleatoric = mean variance of the head's
   /// own distribution at the last step, sigma = sqrt(epistemic + aleatoric).
   double sigma = 0, aleatoric = 0, epistemic = 0;
-  double entropy = 0;     // of the state, mean over members and steps
-  double confidence = 1;  // 1 / (1 + sigma)
+  std::vector<double> sigmas;  // the same sigma after each step, of Y = 1, 2, …
+  double entropy = 0;          // of the state, mean over members and steps
+  double confidence = 1;       // 1 / (1 + sigma)
   std::vector<MemberForecast> members;
 };
 
@@ -167,5 +168,9 @@ std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutM
                                    const RolloutOptions& options);
 /// Members of the program's JSON.
 std::string to_json(const RolloutRun& run);
+/// Draws the members, their mean, and bands of one and two sigma into a PNG file, from the loss at step 0 on. Throws
+/// InputError where there is no step.
+void draw_rollout(const std::filesystem::path& file, double loss, const Forecast& forecast,
+                  const std::string& title);
 
 }  // namespace lockstep::forecast

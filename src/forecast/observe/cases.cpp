@@ -17,6 +17,7 @@ constexpr int64_t kMostParameters = 1000;
 
 struct ObserveCase {
   GruForm form = GruForm::reset_before;
+  Heads heads = Heads::classic;
   Objective objective = Objective::logarithmic;
   Storage storage = Storage::f32;
 };
@@ -40,7 +41,8 @@ std::vector<Sample> samples(int64_t count, int64_t inputs, uint64_t seed) {
 Case observe_case(const ObserveCase& o) {
   const bool f64 = o.storage == Storage::f64;
   Case c;
-  c.name = fmt::format("forecast.observe{}{}{}", o.form == GruForm::reset_after ? ".reset_after" : "",
+  c.name = fmt::format("forecast.observe{}{}{}{}", o.heads == Heads::two_hot ? ".two_hot" : "",
+                       o.form == GruForm::reset_after ? ".reset_after" : "",
                        o.objective == Objective::squared ? ".squared" : "", f64 ? ".f64" : "");
   c.dtype = f64 ? "f64" : "f32";
   c.needs_f64 = f64;
@@ -53,9 +55,17 @@ Case observe_case(const ObserveCase& o) {
   c.make = [=](const std::string& size, uint64_t seed) {
     const std::vector<int64_t> n = parse_size(size);
     // Weights that f32 holds, for every storage.
-    const RolloutModel model = random_rollout_model(
-        {.hidden = n[1], .members = n[0], .features = n[2], .states = 4, .seed = seed, .storage = o.storage});
-    ObserveOptions options{.form = o.form, .objective = o.objective, .window = n[3], .decay = 0.7};
+    const RolloutModel model = random_rollout_model({.hidden = n[1],
+                                                     .members = n[0],
+                                                     .features = n[2],
+                                                     .states = 4,
+                                                     .seed = seed,
+                                                     .storage = o.storage,
+                                                     .categoricals = 3,
+                                                     .classes = 4,
+                                                     .bins = 41});
+    ObserveOptions options{
+        .form = o.form, .heads = o.heads, .objective = o.objective, .window = n[3], .decay = 0.7};
     options.optimizer = {.method = optimize::Method::sgd, .schedule = {.rate = 0.1}};
     const std::vector<Sample> run = samples(n[3] + 2, n[2], seed);
     const GruShape shape{o.form, 1, 1, n[2], n[1], o.storage};
@@ -68,7 +78,9 @@ Case observe_case(const ObserveCase& o) {
         RolloutModel wide = model;
         for (auto* gates : {&wide.w, &wide.u, &wide.b})
           for (Array& a : *gates) a = a.to(Storage::f64);
-        wide.head = wide.head.to(Storage::f64), wide.features = wide.features.to(Storage::f64);
+        for (Array* a : {&wide.head, &wide.features, &wide.projection, &wide.projection_bias, &wide.bins,
+                         &wide.bins_bias})
+          *a = a->to(Storage::f64);
         reference::OnlineProblem problem = reference::online_problem(wide, options);
         for (const Sample& s : run) problem.observe(s.features, s.loss);
         std::vector<double> all;
@@ -91,7 +103,8 @@ Case observe_case(const ObserveCase& o) {
   c.kernels = [=] {
     const RolloutModel model =
         random_rollout_model({.hidden = 4, .members = 1, .features = 2, .states = 2, .storage = o.storage});
-    return OnlineEnsemble(Device::open("interp"), model, {.form = o.form, .objective = o.objective})
+    return OnlineEnsemble(Device::open("interp"), model,
+                          {.form = o.form, .heads = o.heads, .objective = o.objective})
         .kernels();
   };
   return c;
@@ -104,6 +117,8 @@ void add_observe_cases(CaseRegistry& registry) {
     registry.add(observe_case({.storage = storage}));
     registry.add(observe_case({.form = GruForm::reset_after, .storage = storage}));
   }
+  for (const Storage storage : {Storage::f32, Storage::f64})
+    registry.add(observe_case({.heads = Heads::two_hot, .storage = storage}));
   registry.add(observe_case({.objective = Objective::squared, .storage = Storage::f64}));
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "forecast/observe/kernels.hpp"
+#include "forecast/observe/two_hot.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/gru.hpp"
 
@@ -49,14 +50,21 @@ struct OnlineEnsemble::State {
   Device device;
   RolloutModel model;  // its shapes; weights are on the device
   ObserveOptions options;
-  int64_t members, hidden, inputs, states, count = 0;  // count: observations
+  int64_t members, hidden, inputs, states = 0, count = 0;  // states: of classic heads; count: observations
   Buffer parameters, gradients, head, d_head;
-  Buffer starts, h, d_h, x, loss, found;  // (M, D), (M, D), (M, T, D), (T, 1, I), (1), (M, 6)
+  Buffer starts, h, d_h, x, loss, found;  // (M, D), (M, D), (M, T, D), (T, 1, I), (1), (M, kFoundCount)
+  Buffer observation;                     // (1): count, on the device
+  std::optional<TwoHotHead> two_hot;
   std::optional<nn::Optimizer> optimizer;
   std::vector<GruSequence> sequences;  // of T steps, a member each
   std::deque<std::vector<double>> rows;
   std::optional<Graph> graph;
 
+  /// Arrays of the head, in the order in which they stand in `head`.
+  std::vector<Array*> head_arrays(RolloutModel& of) const {
+    if (options.heads == Heads::classic) return {&of.head};
+    return {&of.projection, &of.projection_bias, &of.bins, &of.bins_bias};
+  }
   bool after() const { return options.form == GruForm::reset_after; }
   Storage storage() const { return model.storage(); }
   GruShape shape(int64_t steps) const { return {options.form, steps, 1, inputs, hidden, storage()}; }
@@ -80,8 +88,10 @@ struct OnlineEnsemble::State {
         to_columns<T>(rb, m, 1, all);
       }
     }
-    const std::span<const T> w = model.head.as<T>();
-    all.insert(all.end(), w.begin(), w.end());
+    for (const Array* part : head_arrays(model)) {
+      const Array whole = part->packed();
+      all.insert(all.end(), whole.as<T>().begin(), whole.as<T>().end());
+    }
     parameters = device.upload(Array::of(std::move(all)));
     starts = device.upload(model.h0.empty() ? zeros : model.h0);
   }
@@ -94,9 +104,16 @@ struct OnlineEnsemble::State {
     };
     with_type([&]<class T>(T) { upload<T>(); });
     gradients = make(parameters.shape());
-    const int64_t own = members * member_size(), rest = hidden + states;
+    const int64_t own = members * member_size(), rest = parameters.elements() - own;
     head = parameters.rows(own, rest), d_head = gradients.rows(own, rest);
     h = make({members, hidden}), loss = make({1}), found = make({members, kFoundCount});
+    if (options.heads == Heads::two_hot) {
+      observation = device.upload(Array::of(std::vector<int32_t>{0}));
+      two_hot.emplace(device,
+                      TwoHotShape{members, hidden, model.projection.size(0), model.projection.size(1),
+                                  model.bins.size(0)},
+                      head, d_head, options.seed);
+    }
     optimizer.emplace(device, parameters, options.optimizer);
   }
 
@@ -114,6 +131,14 @@ struct OnlineEnsemble::State {
   }
 
   template <class T>
+  void launch_classic(const Buffer& at_end) {
+    const ObserveKernels<T>& k = observe_kernels<T>(options.objective);
+    device.launch(k.error, {members}, h, head, loss, found, states);
+    device.launch(k.states, {members, hidden}, h, head, found, at_end, states);
+    device.launch(k.head, {hidden + states}, h, found, d_head);
+  }
+
+  template <class T>
   void launch_gradient() {
     const int64_t steps = int64_t(rows.size());
     const auto last = [&](const Buffer& all, int64_t m) { return all.rows(m, 1); };
@@ -121,12 +146,12 @@ struct OnlineEnsemble::State {
       sequences[size_t(m)].forward(x, starts.rows(m, 1));
       device.copy(sequences[size_t(m)].states().rows(steps, 1).reshape({1, hidden}), last(h, m));
     }
-    const ObserveKernels<T>& k = observe_kernels<T>(options.objective);
-    device.launch(k.error, {members}, h, head, loss, found, states);
     const Buffer at_end =
         d_h.reshape({members, steps * hidden}).window({0, (steps - 1) * hidden}, {members, hidden});
-    device.launch(k.states, {members, hidden}, h, head, found, at_end, states);
-    device.launch(k.head, {hidden + states}, h, found, d_head);
+    if (two_hot)
+      two_hot->launch(h, loss, observation, found, at_end);
+    else
+      launch_classic<T>(at_end);
     for (int64_t m = 0; m < members; ++m)
       sequences[size_t(m)].backward(d_h.rows(m, 1).reshape({steps, 1, hidden}), options.decay);
     if (steps == options.window)
@@ -149,6 +174,10 @@ struct OnlineEnsemble::State {
     for (const std::vector<double>& row : rows) all.insert(all.end(), row.begin(), row.end());
     write<T>(x, all);
     write<T>(loss, std::span(&value, 1));
+    if (two_hot) {
+      const int32_t now = int32_t(count);
+      device.write(observation, &now, int64_t(sizeof now));
+    }
     if (int64_t(rows.size()) < options.window) {
       launch_gradient<T>();
     } else {
@@ -168,17 +197,19 @@ struct OnlineEnsemble::State {
 OnlineEnsemble::OnlineEnsemble(const Device& device, const RolloutModel& model, const ObserveOptions& options)
     : state_(std::make_unique<State>()) {
   constexpr const char* kWhere = "forecast observe";
-  check(model, options.form, Heads::classic, kWhere);
+  check(model, options.form, options.heads, kWhere);
   if (model.batch() != 1) throw InputError(fmt::format("{} rows of features", model.batch()), kWhere, "one");
   if (options.window < 1 || options.window > kMostWindow)
     throw InputError(fmt::format("a window of {} steps", options.window), kWhere,
                      fmt::format("1 to {}", kMostWindow));
   if (!(options.decay >= 0 && options.decay <= 1))
     throw InputError(fmt::format("a decay of {}", options.decay), kWhere, "0 to 1");
+  if (options.heads == Heads::two_hot && options.objective != Objective::logarithmic)
+    throw InputError("a squared objective", kWhere, "none with two-hot heads, whose loss is a cross-entropy");
   State& s = *state_;
   s.device = device, s.model = model, s.options = options;
   s.members = model.members(), s.hidden = model.hidden(), s.inputs = model.inputs();
-  s.states = model.head.size(0) - s.hidden;
+  if (options.heads == Heads::classic) s.states = model.head.size(0) - s.hidden;
   if (s.states * s.hidden > INT32_MAX)
     throw InputError(fmt::format("{} states of {} hidden", s.states, s.hidden), kWhere,
                      fmt::format("a product of at most {}", INT32_MAX));
@@ -196,9 +227,10 @@ Observation OnlineEnsemble::observe(std::span<const double> features, double los
   for (size_t i = 0; i < features.size(); ++i)
     if (!std::isfinite(features[i]))
       throw InputError(fmt::format("feature {} is {}", i, features[i]), place, "finite numbers");
-  if (!std::isfinite(loss) || (s.options.objective == Objective::logarithmic && loss <= 0))
+  const bool positive = s.options.heads == Heads::classic && s.options.objective == Objective::logarithmic;
+  if (!std::isfinite(loss) || (positive && loss <= 0))
     throw InputError(fmt::format("a loss of {}", loss), place,
-                     s.options.objective == Objective::logarithmic ? "a positive number" : "a finite number");
+                     positive ? "a positive number" : "a finite number");
   return s.with_type([&]<class T>(T) { return s.observe<T>(features, loss); });
 }
 int64_t OnlineEnsemble::observations() const { return state_->count; }
@@ -221,7 +253,12 @@ RolloutModel OnlineEnsemble::model(std::span<const double> features) const {
       from = from_columns(from, m, 1, result.b);
       if (s.after()) from = from_columns(from, m, 1, result.rb);
     }
-    result.head = Array::of(std::vector<T>(from, all.data() + all.size()));
+    for (Array* part : s.head_arrays(result)) {
+      const Sizes shape = part->shape();
+      const int64_t n = part->packed().as<T>().size();
+      *part = Array::of(std::vector<T>(from, from + n), shape);
+      from += n;
+    }
   });
   result.h0 = s.device.download(s.count > 0 ? s.h : s.starts);
   result.features = Array::of(std::vector<double>(features.begin(), features.end())).to(s.storage());
@@ -234,6 +271,11 @@ Buffer OnlineEnsemble::parameters() const { return state_->parameters; }
 std::vector<Kernel> OnlineEnsemble::kernels() const {
   const State& s = *state_;
   std::vector<Kernel> all = GruSequence(s.device, s.shape(1)).kernels();
+  if (s.two_hot) {
+    const std::vector<Kernel> heads = s.two_hot->kernels();
+    all.insert(all.end(), heads.begin(), heads.end());
+    return all;
+  }
   s.with_type([&]<class T>(T) {
     const ObserveKernels<T>& k = observe_kernels<T>(s.options.objective);
     all.insert(all.end(), {k.error, k.states, k.head});

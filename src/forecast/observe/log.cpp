@@ -25,6 +25,21 @@ std::vector<std::vector<double>> feature_rows(const Device& device, const Signal
   return rows;
 }
 
+/// Errors over the later half; `loss` has the row before the first prediction too.
+void measure(ObserveRun& run, const double* loss) {
+  const size_t rows = run.losses.size(), later = (rows + 1) / 2;
+  for (size_t t = later; t < rows; ++t)
+    run.logarithmic = run.logarithmic && loss[t] > 0 && loss[t + 1] > 0 && run.predicted[t] > 0;
+  const auto scale = [&](double v) {
+    return run.logarithmic ? std::log(v) : std::copysign(std::log1p(std::abs(v)), v);
+  };
+  const double count = double(std::max<size_t>(rows - later, 1));
+  for (size_t t = later; t < rows; ++t) {
+    run.error += std::abs(scale(run.predicted[t]) - scale(loss[t + 1])) / count;
+    run.last_value_error += std::abs(scale(loss[t]) - scale(loss[t + 1])) / count;
+  }
+}
+
 }  // namespace
 
 ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutModel& start,
@@ -38,18 +53,12 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
     OnlineEnsemble ensemble(device, start, options);
     const auto rows = feature_rows(device, log, history, start.storage());
     const double* loss = log.values.data() + int64_t(Signal::loss) * log.rows();
-    const int64_t later = log.rows() / 2;
-    double misses = 0, kept = 0;
     for (int64_t t = 0; t + 1 < log.rows(); ++t) {
       run.steps.push_back(log.steps[size_t(t + 1)]);
       run.losses.push_back(loss[t + 1]);
       run.predicted.push_back(ensemble.observe(rows[size_t(t)], loss[t + 1]).predicted);
-      if (t < later) continue;
-      misses += std::abs(std::log(run.predicted.back() / loss[t + 1]));
-      kept += std::abs(std::log(loss[t] / loss[t + 1]));
     }
-    const double count = double(std::max<int64_t>(log.rows() - 1 - later, 1));
-    run.error = misses / count, run.last_value_error = kept / count;
+    measure(run, loss);
     run.model = ensemble.model(rows.back());
     return run;
   });
@@ -59,6 +68,7 @@ std::string to_json(const ObserveRun& run) {
   nlohmann::ordered_json json;
   json["observations"] = run.losses.size();
   json["error"] = run.error;
+  json["error_of"] = run.logarithmic ? "log" : "symlog";
   json["last_value_error"] = run.last_value_error;
   json["members"] = run.model.members();
   json["hidden"] = run.model.hidden();

@@ -7,7 +7,9 @@
 #include <deque>
 #include <vector>
 
+#include "core/random.hpp"
 #include "forecast/gru/reference.hpp"
+#include "forecast/observe/two_hot.hpp"
 #include "lockstep/forecast/observe.hpp"
 
 namespace lockstep::forecast::reference {
@@ -23,7 +25,10 @@ struct OnlineProblem {
   int64_t hidden = 1, inputs = 1, states = 1, window = 1;
   double decay = 1, rate = 0.1;
   std::vector<OnlineMember> members;
-  std::vector<double> head;  // (D + S)
+  std::vector<double> head;                // (D + S), or of two-hot heads P, P_b, V, V_b
+  TwoHotShape two_hot{.categoricals = 0};  // none: classic heads
+  uint64_t seed = 0;
+  int64_t count = 0;  // observations
   std::deque<std::vector<double>> rows;
 
   /// States after each step of the window. Derivatives of earlier states are weighted: their imaginary parts shrink by
@@ -66,9 +71,75 @@ struct OnlineProblem {
     return sum + weighted / total;
   }
   template <class S>
-  S error(const S& a, double loss) const {
-    const S e = objective == Objective::squared ? std::exp(a) - loss : a - std::log(loss);
-    return 0.5 * e * e;
+  static std::vector<S> softmax(std::vector<S> v) {
+    S sum = 0;
+    const S top = *std::max_element(v.begin(), v.end(), [](S a, S b) { return std::real(a) < std::real(b); });
+    for (S& x : v) sum += x = std::exp(x - std::real(top));
+    for (S& x : v) x /= sum;
+    return v;
+  }
+  static double bin(int64_t n, int64_t bins) {
+    const double place = 40.0 * double(n) / double(bins - 1) - 20;
+    return std::copysign(std::expm1(std::abs(place)), place);
+  }
+
+  /// The distribution over the bins. A sampled class is 1, and moves as its probability in the mixture does.
+  template <class S>
+  std::vector<S> bins_of(const std::vector<S>& h, const std::vector<S>& w, int64_t member) const {
+    const auto [members, d, categoricals, classes, bins] = two_hot;
+    const int64_t all = categoricals * classes;
+    std::vector<S> c = h;
+    for (int64_t g = 0; g < categoricals; ++g) {
+      std::vector<S> p;
+      for (int64_t i = g * classes; i < (g + 1) * classes; ++i) {
+        p.push_back(w[size_t(all * d + i)]);
+        for (int64_t k = 0; k < d; ++k) p.back() += w[size_t(i * d + k)] * h[size_t(k)];
+      }
+      p = softmax(p);
+      const double draw = random_unit(uint32_t(count * categoricals + g), uint32_t(member) + kLearningDraws,
+                                      random_key(seed));
+      double before = 0;
+      bool open = true;
+      for (int64_t k = 0; k < classes; ++k) {
+        const S mixed = 0.99 * p[size_t(k)] + 0.01 / double(classes);
+        before += std::real(mixed);
+        const bool chosen = open && (draw < before || k == classes - 1);
+        c.push_back(mixed - std::real(mixed) + (chosen ? 1.0 : 0.0));
+        open = open && !chosen;
+      }
+    }
+    const auto v = w.begin() + all * (d + 1), bias = v + bins * (d + all);
+    std::vector<S> logits;
+    for (int64_t n = 0; n < bins; ++n) {
+      logits.push_back(bias[n]);
+      for (int64_t k = 0; k < d + all; ++k) logits.back() += v[n * (d + all) + k] * c[size_t(k)];
+    }
+    return softmax(logits);
+  }
+
+  /// What a member's weights are to make small.
+  template <class S>
+  S error(const std::vector<S>& h, const std::vector<S>& w, int64_t member, double loss) const {
+    if (two_hot.categoricals == 0) {
+      const S a = activation(h, w),
+              e = objective == Objective::squared ? std::exp(a) - loss : a - std::log(loss);
+      return 0.5 * e * e;
+    }
+    const std::vector<S> q = bins_of(h, w, member);
+    const int64_t bins = two_hot.bins;
+    if (loss <= bin(0, bins)) return -std::log(q.front());
+    if (loss >= bin(bins - 1, bins)) return -std::log(q.back());
+    int64_t low = 0;
+    while (bin(low + 1, bins) <= loss) ++low;
+    const double upper = (loss - bin(low, bins)) / (bin(low + 1, bins) - bin(low, bins));
+    return -(1 - upper) * std::log(q[size_t(low)]) - upper * std::log(q[size_t(low + 1)]);
+  }
+  double prediction(const std::vector<double>& h, int64_t member) const {
+    if (two_hot.categoricals == 0) return std::exp(activation(h, head));
+    const std::vector<double> q = bins_of(h, head, member);
+    double mean = 0;
+    for (size_t n = 0; n < q.size(); ++n) mean += q[n] * bin(int64_t(n), two_hot.bins);
+    return mean;
   }
 
   /// Members' gradients one after the other, then the head's: of the sum of the members' objectives.
@@ -76,19 +147,20 @@ struct OnlineProblem {
     using C = std::complex<double>;
     std::vector<double> g, d_head(head.size());
     const std::vector<C> wide_head(head.begin(), head.end());
-    for (const OnlineMember& member : members) {
+    for (size_t m = 0; m < members.size(); ++m) {
+      const OnlineMember& member = members[m];
       std::vector<C> weights(member.weights.begin(), member.weights.end());
       for (C& w : weights) {
         w += C(0, 1e-30);
-        g.push_back(error(activation(states_of(weights, member.start).back(), wide_head), loss).imag() /
-                    1e-30);
+        const std::vector<C> h = states_of(weights, member.start).back();
+        g.push_back(error(h, wide_head, int64_t(m), loss).imag() / 1e-30);
         w = w.real();
       }
       const std::vector<C> h = states_of(weights, member.start).back();
       for (size_t k = 0; k < head.size(); ++k) {
         std::vector<C> moved = wide_head;
         moved[k] += C(0, 1e-30);
-        d_head[k] += error(activation(h, moved), loss).imag() / 1e-30;
+        d_head[k] += error(h, moved, int64_t(m), loss).imag() / 1e-30;
       }
     }
     g.insert(g.end(), d_head.begin(), d_head.end());
@@ -102,13 +174,15 @@ struct OnlineProblem {
     std::vector<double> predictions;
     const std::vector<double> g = gradient(loss);
     auto at = g.begin();
-    for (OnlineMember& member : members) {
+    for (size_t m = 0; m < members.size(); ++m) {
+      OnlineMember& member = members[m];
       const auto all = states_of(member.weights, member.start);
-      predictions.push_back(std::exp(activation(all.back(), head)));
+      predictions.push_back(prediction(all.back(), int64_t(m)));
       if (int64_t(rows.size()) == window) member.start = all.front();
       for (double& w : member.weights) w -= rate * *at++;
     }
     for (double& w : head) w -= rate * *at++;
+    ++count;
     return predictions;
   }
 };
@@ -119,9 +193,19 @@ inline OnlineProblem online_problem(const RolloutModel& model, const ObserveOpti
   p.form = options.form, p.objective = options.objective, p.window = options.window, p.decay = options.decay;
   p.rate = options.optimizer.schedule.rate;
   p.hidden = model.hidden(), p.inputs = model.inputs();
-  const auto head = model.head.as<double>();
-  p.head.assign(head.begin(), head.end());
-  p.states = int64_t(head.size()) - p.hidden;
+  const auto append = [&](const Array& a) {
+    const Array whole = a.packed();
+    p.head.insert(p.head.end(), whole.as<double>().begin(), whole.as<double>().end());
+  };
+  if (options.heads == Heads::two_hot) {
+    append(model.projection), append(model.projection_bias), append(model.bins), append(model.bins_bias);
+    p.two_hot = {model.members(), p.hidden, model.projection.size(0), model.projection.size(1),
+                 model.bins.size(0)};
+    p.seed = options.seed;
+  } else {
+    append(model.head);
+    p.states = int64_t(p.head.size()) - p.hidden;
+  }
   for (int64_t m = 0; m < model.members(); ++m) {
     OnlineMember member;
     const auto columns = [&](const std::array<Array, 3>& gates, int64_t width) {

@@ -37,11 +37,26 @@ std::vector<double> row_of(const Array& all, int64_t m, int64_t b) {
   return {row.as<double>().begin(), row.as<double>().end()};
 }
 
+/// Deviation of the members after step t, from 0; under two-hot heads with the mean of their own variances.
+double sigma_at(const Forecast& f, const std::vector<std::vector<double>>& variances, Heads heads, size_t t) {
+  std::vector<double> losses;
+  for (const MemberForecast& m : f.members) losses.push_back(m.trajectory[t]);
+  if (heads == Heads::classic) return std::sqrt(variance(losses)) * (1 + 0.1 * std::sqrt(double(t + 1)));
+  double own = 0;
+  for (const std::vector<double>& of_member : variances) own += of_member[t] / double(variances.size());
+  return std::sqrt(variance(losses) + own);
+}
+
 nlohmann::ordered_json json_of(const Forecast& f) {
-  nlohmann::ordered_json j{{"trajectory", f.trajectory}, {"final", f.final},
-                           {"sigma", f.sigma},           {"aleatoric", f.aleatoric},
-                           {"epistemic", f.epistemic},   {"entropy", f.entropy},
-                           {"confidence", f.confidence}, {"members", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json j{{"trajectory", f.trajectory},
+                           {"final", f.final},
+                           {"sigma", f.sigma},
+                           {"sigmas", f.sigmas},
+                           {"aleatoric", f.aleatoric},
+                           {"epistemic", f.epistemic},
+                           {"entropy", f.entropy},
+                           {"confidence", f.confidence},
+                           {"members", nlohmann::ordered_json::array()}};
   for (const MemberForecast& m : f.members)
     j["members"].push_back({{"trajectory", m.trajectory},
                             {"step_deltas", m.step_deltas},
@@ -62,6 +77,7 @@ std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutM
     Forecast& f = forecasts[size_t(b)];
     f.trajectory.assign(size_t(steps), 0);
     std::vector<double> finals, entropies, variances;
+    std::vector<std::vector<double>> own;  // variances of each member's head
     for (int64_t m = 0; m < members; ++m) {
       MemberForecast one;
       one.trajectory = row_of(raw[0], m, b);
@@ -76,7 +92,10 @@ std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutM
       one.loss_variance = variance(one.trajectory);
       one.trajectory_smoothness = smoothness(one.step_deltas);
       entropies.push_back(mean(row_of(raw[2], m, b)));
-      if (options.heads == Heads::two_hot && steps > 0) variances.push_back(row_of(raw[4], m, b).back());
+      if (options.heads == Heads::two_hot && steps > 0) {
+        own.push_back(row_of(raw[4], m, b));
+        variances.push_back(own.back().back());
+      }
       f.members.push_back(std::move(one));
     }
     f.final = mean(finals);
@@ -89,6 +108,7 @@ std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutM
       f.sigma = std::sqrt(variance(finals)) * (1 + 0.1 * std::sqrt(double(steps)));
       f.aleatoric = f.epistemic = f.sigma / 2;
     }
+    for (int64_t t = 0; t < steps; ++t) f.sigmas.push_back(sigma_at(f, own, options.heads, size_t(t)));
     f.confidence = 1 / (1 + f.sigma);
   }
   return forecasts;

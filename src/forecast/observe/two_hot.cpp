@@ -1,0 +1,201 @@
+#include "forecast/observe/two_hot.hpp"
+
+#include <fmt/format.h>
+
+#include "forecast/observe/kernels.hpp"
+#include "forecast/rollout/heads.hpp"
+
+namespace lockstep::forecast {
+
+namespace {
+
+template <class T>
+std::string two_hot_name(const std::string& what) {
+  return fmt::format("forecast.observe.two_hot.{}.{}", what, name(detail::kType<T>));
+}
+
+/// out(m, r) = bias[r] + sum over k < columns of w(r, k) c(m, k).
+template <class T>
+Kernel affine_kernel() {
+  return kernel(two_hot_name<T>("affine"),
+                [](At<2> at, Grid<T, 2> c, Grid<T, 2> w, Grid<T, 1> bias, Out<T, 2> out) {
+                  const Val<i32> m = at.y, r = at.x;
+                  Var<T> sum = bias[r];
+                  for_(0, w.size(1), [&](Val<i32> k) { sum = fma(w(r, k), c(m, k), Val<T>(sum)); });
+                  out[at] = Val<T>(sum);
+                });
+}
+
+/// Over (M, C): the softmax of each categorical, and c = [h; one sampled class of each].
+template <class T>
+Kernel sample_kernel() {
+  return kernel(two_hot_name<T>("sample"), [](At<2> at, Grid<T, 2> h, Grid<T, 2> logits,
+                                              Grid<i32, 1> observation, Out<T, 2> probability, Out<T, 2> c,
+                                              Param<u32> key) {
+    const Val<i32> m = at.y, group = at.x, hidden = h.size(1), count = logits.size(1) / at.extent(0);
+    const Val<i32> groups = at.extent(0);
+    for_(group * hidden / groups, (group + 1) * hidden / groups, [&](Val<i32> k) { c(m, k) = h(m, k); });
+    const Val<i32> first = group * count;
+    Var<T> top = logits(m, first), sum = T(0), before = T(0);
+    for_(1, count, [&](Val<i32> k) { top = max(Val<T>(top), logits(m, first + k)); });
+    for_(0, count, [&](Val<i32> k) { sum += exp(logits(m, first + k) - top); });
+    const Val<u32> bits =
+        philox<Val<u32>>(cast<u32>(observation[0] * at.extent(0) + group), cast<u32>(m) + kLearningDraws,
+                         Val<u32>(key), [](const Val<u32>& a, const Val<u32>& b) { return umulhi(a, b); });
+    const Val<T> draw = cast<T>(bits >> 8u) * T(0x1p-24), share = T(kUniformShare) / cast<T>(count);
+    Var<bool> open = draw >= T(0);
+    for_(0, count, [&](Val<i32> k) {
+      const Val<T> p = exp(logits(m, first + k) - top) / sum;
+      before += fma(p, T(1 - kUniformShare), share);
+      const Val<bool> chosen = open && (draw < before || k == count - 1);
+      probability(m, first + k) = p;
+      c(m, hidden + first + k) = select(chosen, Val<T>(T(1)), Val<T>(T(0)));
+      open = open && !chosen;
+    });
+  });
+}
+
+/// Over M: the prediction, the mean of symexp(bin), and softmax less the two bins beside the loss, weighted so that their
+/// mean is the loss.
+template <class T>
+Kernel cross_entropy_kernel(int bins) {
+  return kernel(
+      two_hot_name<T>(fmt::format("cross_entropy.{}", bins)),
+      [bins](At<1> at, Grid<T, 2> v, Grid<T, 1> loss, Out<T, 2> found, Out<T, 2> slope) {
+        const Val<i32> m = at.x;
+        Var<T> top = v(m, 0), sum = T(0), weighted = T(0);
+        for_(1, bins, [&](Val<i32> n) { top = max(Val<T>(top), v(m, n)); });
+        for_(0, bins, [&](Val<i32> n) {
+          const Val<T> e = exp(v(m, n) - top);
+          sum += e;
+          weighted = fma(e, bin_value<T>(n, bins), Val<T>(weighted));
+        });
+        found(m, kPrediction) = weighted / sum;
+        const Val<T> target = loss[0], place = copysign(log1p(abs(target)), target);
+        const Val<i32> low =
+            clamp(cast<i32>(floor((place + T(kBinLimit)) * T((bins - 1) / (2.0 * kBinLimit)))), 0, bins - 2);
+        const Val<T> below = bin_value<T>(low, bins), above = bin_value<T>(low + 1, bins);
+        const Val<T> upper = clamp((target - below) / (above - below), T(0), T(1));
+        for_(0, bins, [&](Val<i32> n) {
+          const Val<T> wanted = select(n == low, T(1) - upper, select(n == low + 1, upper, Val<T>(T(0))));
+          slope(m, n) = exp(v(m, n) - top) / sum - wanted;
+        });
+      });
+}
+
+/// Over (M, C K): the derivative by the state's entries.
+template <class T>
+Kernel entries_kernel() {
+  return kernel(two_hot_name<T>("entries"), [](At<2> at, Grid<T, 2> slope, Grid<T, 2> v, Out<T, 2> d_s) {
+    const Val<i32> hidden = v.size(1) - at.extent(0);
+    Var<T> sum = T(0);
+    for_(0, v.size(0), [&](Val<i32> n) { sum = fma(slope(at.y, n), v(n, hidden + at.x), Val<T>(sum)); });
+    d_s[at] = Val<T>(sum);
+  });
+}
+
+/// Over (M, C): through the mixture and the softmax of each categorical.
+template <class T>
+Kernel logits_kernel() {
+  return kernel(
+      two_hot_name<T>("logits"), [](At<2> at, Grid<T, 2> probability, Grid<T, 2> d_s, Out<T, 2> d_logits) {
+        const Val<i32> m = at.y, count = probability.size(1) / at.extent(0), first = at.x * count;
+        Var<T> mean = T(0);
+        for_(0, count,
+             [&](Val<i32> k) { mean = fma(probability(m, first + k), d_s(m, first + k), Val<T>(mean)); });
+        for_(0, count, [&](Val<i32> k) {
+          d_logits(m, first + k) =
+              T(1 - kUniformShare) * probability(m, first + k) * (d_s(m, first + k) - Val<T>(mean));
+        });
+      });
+}
+
+/// Over (M, D): the derivative by h, of both products.
+template <class T>
+Kernel hidden_kernel() {
+  return kernel(two_hot_name<T>("hidden"), [](At<2> at, Grid<T, 2> slope, Grid<T, 2> v, Grid<T, 2> d_logits,
+                                              Grid<T, 2> p, Out<T, 2> d_h) {
+    Var<T> sum = T(0);
+    for_(0, v.size(0), [&](Val<i32> n) { sum = fma(slope(at.y, n), v(n, at.x), Val<T>(sum)); });
+    for_(0, p.size(0), [&](Val<i32> i) { sum = fma(d_logits(at.y, i), p(i, at.x), Val<T>(sum)); });
+    d_h[at] = Val<T>(sum);
+  });
+}
+
+/// d_w(r, k) = sum over m of a(m, r) c(m, k), and d_bias[r] = sum of a(m, r).
+template <class T>
+Kernel weights_kernel() {
+  return kernel(two_hot_name<T>("weights"),
+                [](At<2> at, Grid<T, 2> a, Grid<T, 2> c, Out<T, 2> d_w, Out<T, 1> d_bias) {
+                  Var<T> sum = T(0), bias = T(0);
+                  for_(0, a.size(0), [&](Val<i32> m) {
+                    sum = fma(a(m, at.y), c(m, at.x), Val<T>(sum));
+                    bias += a(m, at.y);
+                  });
+                  d_w[at] = Val<T>(sum);
+                  if_(at.x == 0, [&] { d_bias[at.y] = Val<T>(bias); });
+                });
+}
+
+template <class T>
+struct TwoHotKernels {
+  Kernel affine = affine_kernel<T>(), sample = sample_kernel<T>(), entries = entries_kernel<T>();
+  Kernel logits = logits_kernel<T>(), hidden = hidden_kernel<T>(), weights = weights_kernel<T>();
+  static const TwoHotKernels& all() {
+    static const TwoHotKernels k;
+    return k;
+  }
+};
+
+}  // namespace
+
+TwoHotHead::TwoHotHead(const Device& device, const TwoHotShape& shape, const Buffer& head,
+                       const Buffer& d_head, uint64_t seed)
+    : device_(device), shape_(shape), key_(random_key(seed)) {
+  const int64_t m = shape.members, d = shape.hidden, ck = shape.states(), n = shape.bins, w = shape.width();
+  const auto split = [&](const Buffer& all, Buffer& p, Buffer& p_bias, Buffer& v, Buffer& v_bias) {
+    p = all.rows(0, ck * d).reshape({ck, d}), p_bias = all.rows(ck * d, ck);
+    v = all.rows(ck * (d + 1), n * w).reshape({n, w}), v_bias = all.rows(ck * (d + 1) + n * w, n);
+  };
+  split(head, p_, p_bias_, v_, v_bias_);
+  split(d_head, d_p_, d_p_bias_, d_v_, d_v_bias_);
+  const auto make = [&](int64_t columns) { return device.allocate(head.storage(), {m, columns}); };
+  logits_ = make(ck), probability_ = make(ck), c_ = make(w), bins_ = make(n), slope_ = make(n);
+  d_s_ = make(ck), d_logits_ = make(ck);
+  cross_entropy_ =
+      head.storage() == Storage::f64 ? cross_entropy_kernel<f64>(int(n)) : cross_entropy_kernel<f32>(int(n));
+}
+
+template <class T>
+void TwoHotHead::launch_as(const Buffer& h, const Buffer& loss, const Buffer& observation,
+                           const Buffer& found, const Buffer& d_h) const {
+  const TwoHotKernels<T>& k = TwoHotKernels<T>::all();
+  const int64_t m = shape_.members, ck = shape_.states(), groups = shape_.categoricals;
+  device_.launch(k.affine, {m, ck}, h, p_, p_bias_, logits_);
+  device_.launch(k.sample, {m, groups}, h, logits_, observation, probability_, c_, key_);
+  device_.launch(k.affine, {m, shape_.bins}, c_, v_, v_bias_, bins_);
+  device_.launch(cross_entropy_, {m}, bins_, loss, found, slope_);
+  device_.launch(k.entries, {m, ck}, slope_, v_, d_s_);
+  device_.launch(k.logits, {m, groups}, probability_, d_s_, d_logits_);
+  device_.launch(k.hidden, {m, shape_.hidden}, slope_, v_, d_logits_, p_, d_h);
+  device_.launch(k.weights, {ck, shape_.hidden}, d_logits_, h, d_p_, d_p_bias_);
+  device_.launch(k.weights, {shape_.bins, shape_.width()}, slope_, c_, d_v_, d_v_bias_);
+}
+
+void TwoHotHead::launch(const Buffer& h, const Buffer& loss, const Buffer& observation, const Buffer& found,
+                        const Buffer& d_h) const {
+  if (h.storage() == Storage::f64)
+    launch_as<f64>(h, loss, observation, found, d_h);
+  else
+    launch_as<f32>(h, loss, observation, found, d_h);
+}
+
+std::vector<Kernel> TwoHotHead::kernels() const {
+  const auto of = [&]<class T>(T) {
+    const TwoHotKernels<T>& k = TwoHotKernels<T>::all();
+    return std::vector{k.affine, k.sample, cross_entropy_, k.entries, k.logits, k.hidden, k.weights};
+  };
+  return p_.storage() == Storage::f64 ? of(f64()) : of(f32());
+}
+
+}  // namespace lockstep::forecast
