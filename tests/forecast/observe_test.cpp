@@ -109,8 +109,8 @@ TEST(Observe, LearnsALossThatItsFeaturesTell) {
       const double error = std::abs(std::log(ensemble.observe(features, loss).predicted / loss));
       (t < 50 ? before : after) += t < 50 || t >= 250 ? error / 50 : 0;
     }
-    EXPECT_GT(before, 0.2);  // a constant misses by mean |sin| / 2 = 0.32
-    EXPECT_LT(after, 0.05);
+    EXPECT_GT(before, 0.2);                                  // a constant misses by mean |sin| / 2 = 0.32
+    EXPECT_LT(after, heads == Heads::classic ? 0.05 : 0.1);  // a sampled state adds noise
   }
 }
 

@@ -109,7 +109,9 @@ class Painter {
     return {fixed(p.x + offset_.x), fixed(image_.height - p.y - offset_.y)};
   }
 
-  void fill(FT_Outline& outline, const Rgb& ink) {
+  void fill(FT_Outline& outline, const Rgb& ink) { check_freetype(render(outline, ink), "outline"); }
+
+  FT_Error render(FT_Outline& outline, const Rgb& ink) {
     struct Target {
       Image& image;
       Rgb ink;
@@ -129,7 +131,7 @@ class Painter {
         }
       }
     };
-    check_freetype(FT_Outline_Render(Faces::here().library(), &outline, &parameters), "outline");
+    return FT_Outline_Render(Faces::here().library(), &outline, &parameters);
   }
 
   void fill(std::span<const Point> corners, const Rgb& ink) {
@@ -151,7 +153,8 @@ class Painter {
       stroke_part(points.subspan(from, std::min(kPart + 1, points.size() - from)), width, ink);
   }
 
-  void fill_stroker(const Rgb& ink) {
+  /// False where FreeType's renderer overflows, as on some long flat corners; parts of the line then go through.
+  bool fill_stroker(const Rgb& ink) {
     FT_Stroker stroker = Faces::here().stroker();
     FT_UInt points = 0, contours = 0;
     check_freetype(FT_Stroker_GetCounts(stroker, &points, &contours), "stroke");
@@ -160,8 +163,10 @@ class Painter {
                    "stroke");
     outline.n_points = outline.n_contours = 0;
     FT_Stroker_Export(stroker, &outline);
-    fill(outline, ink);
+    const FT_Error error = render(outline, ink);
     FT_Outline_Done(Faces::here().library(), &outline);
+    if (error != FT_Err_Raster_Overflow) check_freetype(error, "outline");
+    return !error;
   }
 
   static void set_stroke(double width) {
@@ -189,7 +194,11 @@ class Painter {
       check_freetype(FT_Stroker_LineTo(stroker, &next), "stroke");
     }
     check_freetype(FT_Stroker_EndSubPath(stroker), "stroke");
-    fill_stroker(ink);
+    if (fill_stroker(ink)) return;
+    if (points.size() < 3) check_freetype(FT_Err_Raster_Overflow, "stroke");
+    const size_t half = points.size() / 2;
+    stroke_part(points.first(half + 1), width, ink);
+    stroke_part(points.subspan(half), width, ink);
   }
 
   Image& image_;
