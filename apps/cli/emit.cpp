@@ -130,7 +130,7 @@ void add_emit(CommandList& commands, CLI::App& root) {
              {"ir", "llvm", "asm", "cuda", "ptx", "cubin", "wgsl"});
   add_text(*command.app, "--arch", options->arch,
            "CUDA architecture (default sm_90), or LLVM processor (default this machine's)", "ARCH");
-  add_file(*command.app, "--out", options->out, "file, or folder with --all");
+  add_text(*command.app, "--out", options->out, "file, or folder with --all");
   add_flag(*command.app, "--list", options->list, "print the names of all kernels");
   add_flag(*command.app, "--all", options->all, "every kernel; exit code 1 if one does not compile");
   add_common(command, "lockstep emit --all --target cubin --arch sm_90 --out kernels");
@@ -140,7 +140,13 @@ void add_emit(CommandList& commands, CLI::App& root) {
       throw InputError(modes == 0 ? "no kernel" : "more than one of KERNEL, --list and --all", "emit",
                        "one of KERNEL, --list and --all");
     }
-    if (options->list) return list_kernels(command.common);
+    if (options->list) {
+      refuse_given(*command.app, {"--target", "--arch", "--out"}, "nothing uses it with --list", "no --list");
+      return list_kernels(command.common);
+    }
+    if (options->target == "ir" || options->target == "wgsl")
+      refuse_given(*command.app, {"--arch"}, "nothing uses it with --target " + options->target,
+                   "--target llvm, asm, cuda, ptx or cubin");
     return options->all ? emit_all(command.common, *options) : emit_one(command.common, *options);
   };
 }

@@ -156,7 +156,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) { refuse(e, root); }
   const CLI::App& chosen = deepest(root);
   for (const auto& command : commands) {
-    if (command->app == &chosen && command->run) return command->run();
+    if (command->app != &chosen || !command->run) continue;
+    check_files(chosen);
+    return command->run();
   }
   if (&chosen == &root && argc == 1) {
     print_result(root.help());

@@ -5,7 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <map>
 
+#include "core/output_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -43,7 +46,68 @@ CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::str
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+enum class FileUse : uint8_t { input, output_file, output_folder };
+struct NamedFile {
+  std::string option;
+  const std::string* value;
+  FileUse use;
+};
+
+std::vector<NamedFile>& files_of(const CLI::App& app) {
+  static std::map<const CLI::App*, std::vector<NamedFile>> files;
+  return files[&app];
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  return fs::equivalent(a, b, unknown) ||
+         fs::absolute(a, unknown).lexically_normal() == fs::absolute(b, unknown).lexically_normal();
+}
+
+void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
+  for (const NamedFile& other : all) {
+    if (&other == &output) break;  // of two outputs the later one is refused
+    if (other.use != FileUse::output_file || other.value->empty() || *other.value == "/dev/null") continue;
+    if (same_file(*output.value, *other.value))
+      throw InputError(fmt::format("{} is {} too", *output.value, other.option), output.option,
+                       "another file");
+  }
+  if (output.use == FileUse::output_folder) return check_output_folder(*output.value);
+  for (const NamedFile& other : all)
+    if (other.use == FileUse::input && !other.value->empty() && same_file(*output.value, *other.value) &&
+        std::filesystem::is_regular_file(*other.value))
+      throw InputError(fmt::format("{} is the input", *output.value), output.option, "another file");
+  check_output_file(*output.value);
+}
+
 }  // namespace
+
+void check_files(const CLI::App& app) {
+  const std::vector<NamedFile>& all = files_of(app);
+  for (const NamedFile& file : all)
+    if (file.use == FileUse::input && !file.value->empty()) keep_whole(*file.value);
+  for (const NamedFile& file : all)
+    if (file.use != FileUse::input && !file.value->empty()) check_output(file, all);
+}
+
+bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
+
+void refuse_given(const CLI::App& app, std::initializer_list<const char*> options, const std::string& why,
+                  const std::string& expected) {
+  for (const char* option : options)
+    if (given(app, option)) throw InputError(why, option, expected);
+}
+
+void expect_beside(const CLI::App& app, const std::string& option, const std::string& needed) {
+  if (given(app, option) && !given(app, needed))
+    throw InputError("an option without effect", option, needed + " too");
+}
+
+void refuse_both(const CLI::App& app, const std::string& one, const std::string& other) {
+  if (given(app, one) && given(app, other))
+    throw InputError(fmt::format("{} with {}", one, other), command_path(app), "one of them");
+}
 
 std::optional<double> parse_number(const std::string& text) {
   double number = 0;
@@ -84,8 +148,21 @@ void add_text(CLI::App& app, const std::string& names, std::string& value, const
   });
 }
 
-void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help) {
-  add_text(app, names, value, help, "FILE");
+void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
+              const std::string& placeholder) {
+  add_text(app, names, value, help, placeholder);
+  files_of(app).push_back({shown_name(names), &value, FileUse::input});
+}
+
+void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
+                     const std::string& placeholder) {
+  add_text(app, names, value, help, placeholder);
+  files_of(app).push_back({shown_name(names), &value, FileUse::output_file});
+}
+
+void add_output_folder(CLI::App& app, const std::string& names, std::string& value, const std::string& help) {
+  add_text(app, names, value, help, "DIR");
+  files_of(app).push_back({shown_name(names), &value, FileUse::output_folder});
 }
 
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
@@ -146,6 +223,7 @@ void add_positional(CLI::App& app, const std::string& name, std::string& value, 
          },
          help)
       ->required(required);
+  files_of(app).push_back({name, &value, FileUse::input});
 }
 void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                     const std::string& help) {
@@ -169,8 +247,8 @@ void add_common(Command& command, const std::string& example) {
   add_flag(app, "--json", common.json, "one JSON document on stdout and nothing else");
   add_flag(app, "--quiet", common.quiet, "errors and fallbacks only on stderr");
   add_file(app, "--config", common.config, "options from a TOML file; those of the command line win");
-  add_file(app, "--telemetry", common.telemetry, "JSON lines, one object per stage");
-  add_file(app, "--trace", common.trace, "Chrome trace of the run, for Perfetto");
+  add_output_file(app, "--telemetry", common.telemetry, "JSON lines, one object per stage");
+  add_output_file(app, "--trace", common.trace, "Chrome trace of the run, for Perfetto");
   for (const char* name : {"--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet",
                            "--config", "--telemetry", "--trace"}) {
     app.get_option(name)->group("Common options");

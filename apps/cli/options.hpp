@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -40,7 +41,13 @@ struct NumberRange {
 
 void add_text(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
               const std::string& placeholder = "TEXT");
-void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help);
+/// A file that is read; no command writes over it.
+void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
+              const std::string& placeholder = "FILE");
+/// A file, a folder that is written: see check_files().
+void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
+                     const std::string& placeholder = "FILE");
+void add_output_folder(CLI::App& app, const std::string& names, std::string& value, const std::string& help);
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);
 void add_number(CLI::App& app, const std::string& names, double& value, const std::string& help,
                 const std::string& placeholder, NumberRange range = {});
@@ -48,11 +55,24 @@ void add_number(CLI::App& app, const std::string& names, std::optional<double>& 
                 const std::string& help, const std::string& placeholder, NumberRange range = {});
 void add_integer(CLI::App& app, const std::string& names, int64_t& value, const std::string& help,
                  const std::string& placeholder, int64_t low, int64_t high);
-/// A positional argument; `values` takes all that follow.
+/// A positional argument, a file that is read or a name; `values` takes all that follow.
 void add_positional(CLI::App& app, const std::string& name, std::string& value, const std::string& help,
                     bool required);
 void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                     const std::string& help);
+/// Before a command runs: throws InputError for an output that cannot be written, is an input or another output.
+void check_files(const CLI::App& app);
+
+/// Whether the command line or the file of --config has it, whatever its value.
+bool given(const CLI::App& app, const std::string& option);
+/// Refuses those of `options` that are given, since nothing would use them.
+void refuse_given(const CLI::App& app, std::initializer_list<const char*> options, const std::string& why,
+                  const std::string& expected);
+/// Refuses `option` where `needed` is not beside it.
+void expect_beside(const CLI::App& app, const std::string& option, const std::string& needed);
+/// Refuses the two together.
+void refuse_both(const CLI::App& app, const std::string& one, const std::string& other);
+
 /// Without this option the command is refused.
 void require(CLI::App& app, const std::string& name);
 void set_footer(CLI::App& app, const std::string& text);

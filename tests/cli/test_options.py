@@ -1,17 +1,11 @@
 """Every option of urban's and pde's commands on grids changes something or is refused; values that contradict are refused."""
-import hashlib
-import json
-import os
-import re
-import shutil
 import unittest
 
-from program import ProgramTest, npy, run
+from options_walk import OptionsWalk
+from program import npy
 from test_pde import PLACE, frames, write_npz
 from test_urban import block
 
-COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--config", "--telemetry", "--trace"}
-TIMES = re.compile(r"seconds|_s$|_ms$|time|peak|kernels_compiled|cache_hits|^bytes|predicted")
 SUN = ["--azimuth", "200", "--altitude", "30"]
 AT = ["--at", "2024-06-21T09:30", "--utc-offset", "1", "--latitude", "50", "--longitude", "8"]
 
@@ -60,17 +54,9 @@ REFUSED = {
               ["svf", "--annuli", "solweig"], ["walls", "--dsm-heights", "above-ground"], ["walls", "--tile", "0"], ["walls", "--tile-workers", "-1"]],
     "pde": [["--boundary", "x=clamp,x=periodic"], ["--boundary", "clamp,periodic"], ["--terms", "all,viscosity:-"], ["--gradients", "t9"]],
 }
-# On a square city with one sun these two hold whatever is chosen.
-SAME = {("svf", "--tile-workers"), ("shadows", "--tile-workers"), ("walls", "--tile-workers")}
 
 
-def without_times(value):
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if not TIMES.search(k)}
-    return [without_times(v) for v in value] if isinstance(value, list) else value
-
-
-class Options(ProgramTest):
+class Options(OptionsWalk):
     def setUp(self):
         super().setUp()
         rows = block(96)
@@ -86,45 +72,6 @@ class Options(ProgramTest):
                        "{tdsm}": grid("tdsm.npy", lambda r, c: 5.0 * plant(r, c)), "{height}": grid("h.npy", lambda r, c: 6.0 * (r == 30)),
                        "{aspect}": grid("a.npy", lambda r, c: 180.0 * (r == 30)), "{other}": grid("o.npy", lambda r, c: 20.0 * (r == 30)),
                        "{out}": self.path("out")}
-        self.known = {}
-
-    def outcome(self, *arguments):
-        if arguments in self.known:
-            return self.known[arguments]
-        out = self.path("out")
-        shutil.rmtree(out, ignore_errors=True)
-        os.mkdir(out)
-        done = run(*[next((a.replace(k, v) for k, v in self.places.items() if k in a), a) for a in arguments], "--json")
-        document = json.dumps(without_times(json.loads(done.stdout))) if done.stdout else ""
-        self.known[arguments] = (done.returncode, document, self.contents_below(out), done.stderr)
-        return self.known[arguments]
-
-    def contents_below(self, folder):
-        found = {}
-        for place, _, names in os.walk(folder):
-            for name in names:
-                if name.endswith((".lock", ".json", ".jsonl")) or "resume" in place:
-                    found[name] = None
-                    continue
-                with open(os.path.join(place, name), "rb") as file:
-                    found[os.path.relpath(os.path.join(place, name), folder)] = hashlib.sha256(file.read()).hexdigest()
-        return found
-
-    def walk(self, command, base, table, leave_out=()):
-        text = run(*command, "--help").stdout
-        options = set(re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", text, re.M)) - COMMON - set(leave_out)
-        self.assertEqual(options ^ set(table), set(), "options that no one tests, and tests of none")
-        for option, (beside, value) in table.items():
-            if (command[-1], option) in SAME:
-                continue
-            with self.subTest(command=command, option=option):
-                plain = base(option, beside or [])
-                changed = self.outcome(*command, *base(option, (beside or []) + value))
-                if changed[0] == 2:
-                    self.assertIn("lockstep: error:", changed[3])
-                    continue
-                self.assertEqual(changed[0], 0, changed[3])
-                self.assertNotEqual(self.outcome(*command, *plain)[:3], changed[:3])
 
     def test_urban(self):
         for command, (needs, table) in URBAN.items():
@@ -138,7 +85,8 @@ class Options(ProgramTest):
                 given += [] if "--format" in more else ["--format", "npy"]
                 given += [] if option == "--no-pictures" else ["--no-pictures"]
                 return given + (more if option != "--no-pictures" else more)
-            self.walk(["urban", command], base, table, {"--dsm", "--out"})
+            self.walk(["urban", command], base, table, {"--dsm", "--out"},
+                      {"--tile-workers", "--no-resume"})  # where nothing was left, nothing is taken over
         for arguments in REFUSED["urban"]:
             with self.subTest(refused=arguments):
                 more = [] if "--pixel-size" in arguments else ["--pixel-size", "1"]

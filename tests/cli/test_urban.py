@@ -145,6 +145,18 @@ class Urban(ProgramTest):
                 self.assertGreater(tiles["tiles"], 1)
                 self.assertLessEqual(tiles["peak_host_bytes"], 1.1 * limit * 2**20)
 
+    def test_memory_of_large_shadows(self):
+        """Within 5 % where grids are so large that the allocator gives each its own pages back."""
+        self.json_of("urban", "sample", "--size", "3072", "--format", "npy", "--no-pictures", "--out", self.path("c"))
+        for limit in (None, 500):
+            tiles = self.json_of("urban", "shadows", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--azimuth",
+                                 "200", "--altitude", "30", "--device", "cpu", "--format", "npy", "--no-pictures", "--out", self.path("o"),
+                                 *(["--memory", "%dM" % limit] if limit else []))["tiles"]
+            self.assertAlmostEqual(tiles["peak_host_bytes"] / tiles["predicted_host_bytes"], 1, delta=0.05, msg=str(tiles))
+            if limit:
+                self.assertGreater(tiles["tiles"], 1)
+                self.assertLessEqual(tiles["peak_host_bytes"], 1.05 * limit * 2**20)
+
     def test_all_fifteen_grids_tiled_as_untiled(self):
         whole = self.json_of("urban", "svf", *self.base, "--save-patches", "--out", self.path("whole"))
         self.check_summary(whole)

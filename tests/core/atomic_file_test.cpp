@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/output_files.hpp"
 #include "core/temporary_folder.hpp"
 #include "lockstep/error.hpp"
 
@@ -33,6 +34,33 @@ TEST(AtomicFile, MakesMissingFolders) {
   TemporaryFolder folder;
   write_file(folder.path() / "x" / "y" / "b.txt", std::string_view("text"));
   EXPECT_EQ(read_text(folder.path() / "x" / "y" / "b.txt"), "text");
+}
+
+TEST(AtomicFile, NothingIsWrittenOverAnInput) {
+  TemporaryFolder folder;
+  write_text(folder / "in.txt", "input");
+  std::filesystem::create_symlink(folder / "in.txt", folder / "link.txt");
+  keep_whole(folder / "in.txt");
+  for (const char* name : {"in.txt", "link.txt"}) {
+    EXPECT_THROW(check_output_file(folder / name), InputError);
+    EXPECT_THROW(write_file(folder / name, std::string_view("output")), InputError);
+  }
+  EXPECT_EQ(read_text(folder / "in.txt"), "input");
+  write_file(folder / "out.txt", std::string_view("output"));
+}
+
+TEST(AtomicFile, WhatCannotBeWrittenIsToldBefore) {
+  TemporaryFolder folder;
+  write_text(folder / "file", "");
+  check_output_file(folder / "new" / "below" / "a.txt");
+  check_output_folder(folder / "new" / "below");
+  check_output_file("/dev/null");
+  check_output_folder(folder.path());
+  EXPECT_EQ(file_count(folder.path()), 1u) << "nothing is made";
+  for (const auto& path : {folder.path(), folder / "file" / "a.txt", folder / "file" / "b" / "a.txt"})
+    EXPECT_THROW(check_output_file(path), InputError) << path;
+  for (const auto& path : {folder / "file", folder / "file" / "a"})
+    EXPECT_THROW(check_output_folder(path), InputError) << path;
 }
 
 TEST(AtomicFile, RefusesAFolderAndAnEmptyName) {

@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "core/log.hpp"
+#include "core/output_files.hpp"
 #include "core/progress.hpp"
 #include "flow_codec.hpp"
 #include "flow_options.hpp"
@@ -59,7 +60,11 @@ int foretell_memory(const CommonOptions& common, flow::RunOptions options) {
 }
 
 int run_flow(const CommonOptions& common, const FlowArguments& arguments, bool watch, bool memory) {
+  if (watch && (memory || common.quiet))
+    throw InputError(memory ? "--watch with --memory" : "--watch with --quiet", "flow run", "one of them");
   flow::RunOptions options = flow_run_options(arguments);
+  check_output_file(options.folder /
+                    (options.format == flow::RunOptions::Format::npz ? "run.npz" : "run.nc"));
   if (memory) return foretell_memory(common, std::move(options));
   Session session(common);
   if (watch) {
@@ -114,7 +119,10 @@ void add_flow(CommandList& commands, CLI::App& root) {
   add_common(run,
              "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
              "--save-every 200 --pictures --out out");
-  run.run = [&run, arguments, watch, memory] { return run_flow(run.common, *arguments, *watch, *memory); };
+  run.run = [&run, arguments, watch, memory] {
+    check_flow_options(*run.app, *arguments);
+    return run_flow(run.common, *arguments, *watch, *memory);
+  };
 
   Command& both = add_command(commands, *flow.app, "compare", "how two saved runs differ");
   auto files = std::make_shared<std::vector<std::string>>();

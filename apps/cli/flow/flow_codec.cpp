@@ -38,26 +38,20 @@ std::string codec_summary(const flow::CodecRunResult& r) {
 }
 
 /// Options of the other codec are refused, not passed over.
-void refuse_foreign(const EncodeArguments& a) {
-  const auto refuse = [&](bool given, const char* option, const char* codec) {
-    if (given && a.codec != codec)
-      throw InputError(fmt::format("{} with --codec {}", option, a.codec), "flow encode",
-                       fmt::format("--codec {}", codec));
-  };
-  refuse(a.max_error.has_value(), "--max-error", "v2");
-  refuse(a.rank.has_value(), "--rank", "v2");
-  refuse(a.cut.has_value(), "--cut", "v2");
-  refuse(a.low.has_value(), "--low", "classic");
-  refuse(a.middle.has_value(), "--middle", "classic");
-  refuse(a.box != 11, "--box-points", "classic");
-  refuse(a.anchor_count != 128, "--anchor-count", "classic");
-  refuse(a.anchors != "published", "--anchors", "classic");
-  if (a.max_error && a.rank) throw InputError("--max-error with --rank", "flow encode", "one of them");
-  if (a.cut && a.rank) throw InputError("--cut with --rank", "flow encode", "one of them");
+void check_encode(const CLI::App& app, const EncodeArguments& a) {
+  const std::string why = "nothing uses it with --codec " + a.codec;
+  if (a.codec == "classic")
+    refuse_given(app, {"--max-error", "--rank", "--cut"}, why, "--codec v2");
+  else
+    refuse_given(app, {"--low", "--middle", "--box-points", "--anchor-count", "--anchors"}, why,
+                 "--codec classic");
+  refuse_both(app, "--max-error", "--rank");
+  refuse_both(app, "--cut", "--rank");
+  if (a.max_error)
+    refuse_given(app, {"--seed"}, "a bounded error knows no stochastic decoder", "no --max-error");
 }
 
 flow::EncodeRunOptions encode_options(const EncodeArguments& a) {
-  refuse_foreign(a);
   flow::EncodeRunOptions o;
   o.input = a.in;
   o.output = a.out;
@@ -101,7 +95,7 @@ void add_flow_codec(CommandList& commands, Command& flow) {
   auto e = std::make_shared<EncodeArguments>();
   CLI::App& app = *encode.app;
   add_positional(app, "in", e->in, "run.nc or run.npz of flow run, or fields (.npy, .mat)", true);
-  add_text(app, "--out", e->out, "the encoded file, .npz", "Z.npz");
+  add_output_file(app, "--out", e->out, "the encoded file, .npz", "Z.npz");
   require(app, "--out");
   add_choice(app, "--codec", e->codec, "v2 (default) or the published one", {"classic", "v2"});
   add_number(app, "--max-error", e->max_error,
@@ -120,18 +114,21 @@ void add_flow_codec(CommandList& commands, Command& flow) {
              {"published", "used"});
   add_integer(app, "--seed", e->seed, "of the stochastic decoder", "S", 0, INT64_MAX);
   add_common(encode, "lockstep flow encode out/run.nc --max-error 1e-3 --out z.npz");
-  encode.run = [&encode, e] { return run_encode(encode.common, *e); };
+  encode.run = [&encode, e] {
+    check_encode(*encode.app, *e);
+    return run_encode(encode.common, *e);
+  };
 
   Command& decode =
       add_command(commands, *flow.app, "decode", "encoded fields, or latents of a rollout, as fields");
   auto d = std::make_shared<DecodeArguments>();
   add_positional(*decode.app, "in", d->in, "file of flow encode", true);
-  add_text(*decode.app, "--out", d->out, "the fields, .nc or .npz", "FIELDS.nc");
+  add_output_file(*decode.app, "--out", d->out, "the fields, .nc or .npz", "FIELDS.nc");
   require(*decode.app, "--out");
   add_choice(*decode.app, "--decoder", d->decoder,
              "mean (default): least error; stochastic: with random modes of the bands that latents leave out",
              {"mean", "stochastic"});
-  add_text(*decode.app, "--original", d->original, "the run that was encoded, to tell the errors", "RUN");
+  add_file(*decode.app, "--original", d->original, "the run that was encoded, to tell the errors");
   add_common(decode, "lockstep flow decode z.npz --decoder mean --out fields.nc");
   decode.run = [&decode, d] { return run_decode(decode.common, *d); };
 }

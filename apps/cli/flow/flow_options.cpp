@@ -103,8 +103,6 @@ void take_power(const std::string& text, const char* option, double& coefficient
 }
 
 void take_steps(const FlowArguments& a, flow::RunOptions& o) {
-  if (a.dt && a.cfl) throw InputError("--dt with --cfl", "flow run", "one of them");
-  if (a.steps > 0 && a.time) throw InputError("--steps with --time", "flow run", "one of them");
   o.stepping.integrator = *named(a.integrator, flow::Integrator::etdrk4);
   if (a.dt) o.stepping.dt = *a.dt;
   if (a.cfl) {
@@ -121,7 +119,7 @@ void take_steps(const FlowArguments& a, flow::RunOptions& o) {
 
 void add_flow_options(CLI::App& app, FlowArguments& a) {
   add_text(app, "--n", a.n, "points along each axis; NYxNX for others (default 256, or the file's)", "N");
-  add_text(app, "--ic", a.initial,
+  add_file(app, "--ic", a.initial,
            "mcwilliams, vortices, noise, taylor-green, shear, or a file: .npz or .nc with omega, .npy, .mat "
            "with Omega",
            "NAME|FILE");
@@ -165,13 +163,21 @@ void add_flow_options(CLI::App& app, FlowArguments& a) {
               "steps between rows of energy, enstrophy, speeds and budgets in the result (default: none)",
               "N", 1, INT64_MAX / 2);
   add_flag(app, "--pictures", a.pictures, "a PNG of each saved field, and of the last spectra");
-  add_text(app, "--video", a.video, "a film of the saved fields", "FILE.mp4");
-  add_text(app, "--checkpoint", a.checkpoint,
-           "written with each saved field; a run that finds it goes on from there with the same bits",
-           "FILE");
+  add_output_file(app, "--video", a.video, "a film of the saved fields", "FILE.mp4");
+  add_output_file(app, "--checkpoint", a.checkpoint,
+                  "written with each saved field; a run that finds it goes on from there with the same bits");
   add_choice(app, "--format", a.format, "of the result: run.nc (default) or run.npz", {"nc", "npz"});
-  add_text(app, "--out", a.out, "folder for the results; it is made if missing", "DIR");
+  add_output_folder(app, "--out", a.out, "folder for the results; it is made if missing");
   require(app, "--out");
+}
+
+void check_flow_options(const CLI::App& app, const FlowArguments& a) {
+  refuse_both(app, "--dt", "--cfl");
+  refuse_both(app, "--steps", "--time");
+  const bool random =
+      a.initial == "mcwilliams" || a.initial == "noise" || a.forcing.starts_with("stochastic");
+  if (!random)
+    refuse_given(app, {"--seed"}, "nothing is random", "a random --ic, or --forcing stochastic:K,EPS");
 }
 
 flow::RunOptions flow_run_options(const FlowArguments& a) {

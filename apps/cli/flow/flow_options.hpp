@@ -20,6 +20,8 @@ struct FlowArguments {
 };
 
 void add_flow_options(CLI::App& app, FlowArguments& arguments);
+/// Refuses options that contradict each other or that nothing would use.
+void check_flow_options(const CLI::App& app, const FlowArguments& arguments);
 /// Throws InputError for texts that mean nothing and options that contradict each other.
 flow::RunOptions flow_run_options(const FlowArguments& arguments);
 

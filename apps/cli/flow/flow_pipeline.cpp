@@ -72,7 +72,6 @@ std::vector<int64_t> whole_numbers(const std::string& text, const char* option) 
 std::vector<PipelineVariant> variants_of(const PipelineArguments& a, const flow::RunOptions& run) {
   std::vector<flow::BoxGrid> grids{run.model.grid};
   if (!a.sizes.empty()) {
-    if (run.grid_given) throw InputError("--n with --sizes", "flow pipeline", "one of them");
     grids.clear();
     for (const int64_t n : whole_numbers(a.sizes, "--sizes")) {
       flow::BoxGrid grid = run.model.grid;
@@ -91,9 +90,6 @@ std::vector<PipelineVariant> variants_of(const PipelineArguments& a, const flow:
 flow::CodecOptions codec_options(const PipelineArguments& a) {
   flow::CodecOptions codec;
   codec.kind = a.codec == "classic" ? flow::CodecKind::classic : flow::CodecKind::v2;
-  if (codec.kind == flow::CodecKind::classic && (a.rank || a.cut))
-    throw InputError("--rank or --cut with --codec classic", "flow pipeline", "--codec v2");
-  if (a.rank && a.cut) throw InputError("--cut with --rank", "flow pipeline", "one of them");
   if (a.rank) codec.share = *a.rank;
   if (a.cut) codec.cut = *a.cut;
   return codec;
@@ -128,8 +124,19 @@ std::string pipeline_summary(const flow::PipelineResult& r) {
   return text;
 }
 
+void check_pipeline_options(const CLI::App& app, const PipelineArguments& a) {
+  check_flow_options(app, a.flow);
+  check_surrogate_options(app, a.surrogate);
+  refuse_both(app, "--n", "--sizes");
+  refuse_both(app, "--precision", "--precisions");
+  refuse_both(app, "--cut", "--rank");
+  if (a.codec == "classic")
+    refuse_given(app, {"--rank", "--cut"}, "nothing uses it with --codec classic", "--codec v2");
+  refuse_given(app, {"--format", "--history-every"}, "a pipeline keeps no files of fields",
+               "flow run for them");
+}
+
 int run_pipeline(const CommonOptions& common, const PipelineArguments& a) {
-  if (a.flow.format != "nc") throw InputError("--format", "flow pipeline", "flow run for files of fields");
   flow::PipelineOptions base;
   base.run = flow_run_options(a.flow);
   base.codec = codec_options(a);
@@ -140,16 +147,22 @@ int run_pipeline(const CommonOptions& common, const PipelineArguments& a) {
   if (variants.size() > 1 && !base.run.video.empty())
     throw InputError(fmt::format("a film of {} runs", variants.size()), "flow pipeline --video", "one run");
   Session session(common);
-  std::vector<flow::PipelineResult> results;
-  std::string text;
+  std::vector<flow::PipelineOptions> runs;
   for (const PipelineVariant& v : variants) {
-    flow::PipelineOptions o = base;
+    flow::PipelineOptions& o = runs.emplace_back(base);
     o.run.model.grid = v.grid;
     o.run.grid_given = base.run.grid_given || !a.sizes.empty();
     o.run.precision = v.precision;
     o.stride = v.stride;
     o.place = v.place;
     if (variants.size() > 1) o.run.folder /= folder_of(v);
+  }
+  // The last of several is refused before the first one runs.
+  if (runs.size() > 1)
+    for (const flow::PipelineOptions& o : runs) flow::check_pipeline(session.context(), o);
+  std::vector<flow::PipelineResult> results;
+  std::string text;
+  for (const flow::PipelineOptions& o : runs) {
     results.push_back(flow::run_pipeline(session.context(), o));
     text += pipeline_summary(results.back());
   }
@@ -185,13 +198,16 @@ void add_flow_pipeline(CommandList& commands, Command& flow) {
   add_choice(app, "--decoder", a->decoder,
              "mean (default): least error; stochastic: with random small scales", {"mean", "stochastic"});
   add_surrogate_options(app, a->surrogate);
-  add_text(app, "--log-metrics", a->log_metrics,
-           "a folder for a JSON of this run, by its time, and a summary of all", "DIR");
+  add_output_folder(app, "--log-metrics", a->log_metrics,
+                    "a folder for a JSON of this run, by its time, and a summary of all");
   add_common(
       pipeline,
       "lockstep flow pipeline --n 256 --steps 2000 --strides 10 --rank 0.9 --places cpu,device --pictures "
       "--out out");
-  pipeline.run = [&pipeline, a] { return run_pipeline(pipeline.common, *a); };
+  pipeline.run = [&pipeline, a] {
+    check_pipeline_options(*pipeline.app, *a);
+    return run_pipeline(pipeline.common, *a);
+  };
 }
 
 }  // namespace lockstep::cli

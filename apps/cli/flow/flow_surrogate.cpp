@@ -68,6 +68,12 @@ void add_surrogate_options(CLI::App& app, SurrogateArguments& a) {
              {"steps", "doubling"});
 }
 
+void check_surrogate_options(const CLI::App& app, const SurrogateArguments& a) {
+  if (a.method != "ridge")
+    refuse_given(app, {"--lambda"}, "nothing uses it with --method dmd", "--method ridge");
+  refuse_both(app, "--vectors", "--vector-share");
+}
+
 flow::SurrogateOptions surrogate_options(const SurrogateArguments& a) {
   flow::SurrogateOptions o;
   o.method = a.method == "dmd" ? flow::SurrogateMethod::dmd : flow::SurrogateMethod::ridge;
@@ -106,10 +112,13 @@ void add_flow_surrogate(CommandList& commands, Command& flow) {
   auto l = std::make_shared<FlowLearnArguments>();
   add_positional(*learn.app, "in", l->in, "file of flow encode", true);
   add_surrogate_options(*learn.app, l->surrogate);
-  add_text(*learn.app, "--out", l->out, "the model, .npz", "MODEL.npz");
+  add_output_file(*learn.app, "--out", l->out, "the model, .npz", "MODEL.npz");
   require(*learn.app, "--out");
   add_common(learn, "lockstep flow learn z.npz --method dmd --vectors 40 --delays 2 --out model.npz");
-  learn.run = [&learn, l] { return run_flow_learn(learn.common, *l); };
+  learn.run = [&learn, l] {
+    check_surrogate_options(*learn.app, l->surrogate);
+    return run_flow_learn(learn.common, *l);
+  };
 
   Command& rollout =
       add_command(commands, *flow.app, "rollout", "latents that a model foretells after its training frames");
@@ -119,7 +128,7 @@ void add_flow_surrogate(CommandList& commands, Command& flow) {
   require(*rollout.app, "--steps");
   add_choice(*rollout.app, "--rollout", r->rollout, "by single steps, or by blocks that double (default)",
              {"steps", "doubling"});
-  add_text(*rollout.app, "--out", r->out, "the latents, .npz, for flow decode", "Z.npz");
+  add_output_file(*rollout.app, "--out", r->out, "the latents, .npz, for flow decode", "Z.npz");
   require(*rollout.app, "--out");
   add_common(rollout, "lockstep flow rollout model.npz --steps 100 --out future.npz");
   rollout.run = [&rollout, r] { return run_flow_rollout(rollout.common, *r); };

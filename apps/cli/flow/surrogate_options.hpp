@@ -15,6 +15,8 @@ struct SurrogateArguments {
 };
 
 void add_surrogate_options(CLI::App& app, SurrogateArguments& arguments);
+/// Refuses options that nothing would use.
+void check_surrogate_options(const CLI::App& app, const SurrogateArguments& arguments);
 flow::SurrogateOptions surrogate_options(const SurrogateArguments& arguments);
 flow::RolloutMode rollout_mode(const SurrogateArguments& arguments);
 /// A line or two: errors beside what costs nothing, and the horizon.

@@ -48,6 +48,7 @@ forecast::RolloutModel start_of(const ObserveArguments& a) {
     refuse(a.precision != usual.precision, "--precision");
     return forecast::load_rollout_model(a.model, heads_of(a));
   }
+  if (!a.model.empty()) return forecast::load_rollout_model(a.model);
   return forecast::random_rollout_model({.hidden = a.hidden,
                                          .members = a.members,
                                          .features = forecast::kFeatures,
@@ -85,7 +86,7 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
   auto a = std::make_shared<ObserveArguments>();
   CLI::App& app = *command.app;
   add_positional(app, "log", a->log, "a log (.csv, .jsonl, tfevents)", true);
-  add_file(app, "--out", a->out, "where weights and states go (.npz), for `forecast rollout`");
+  add_output_file(app, "--out", a->out, "where weights and states go (.npz), for `forecast rollout`");
   require(app, "--out");
   add_file(app, "--model", a->model, "weights to begin with (.npz) instead of random ones");
   add_integer(app, "--hidden", a->hidden, "hidden units of random weights (128)", "H", 1, 8192);
@@ -108,7 +109,12 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
   add_integer(app, "--history", a->history, "rows that a state looks back on (1000)", "N", 1,
               forecast::kMostHistory);
   add_common(command, "lockstep forecast observe log.csv --out model.npz");
-  command.run = [&command, a] { return observe(command.common, *a); };
+  command.run = [&command, a] {
+    if (!a->model.empty())
+      refuse_given(*command.app, {"--hidden", "--members", "--seed", "--precision"},
+                   "of random weights, beside --model", "one of both");
+    return observe(command.common, *a);
+  };
 }
 
 }  // namespace lockstep::cli

@@ -124,7 +124,15 @@ void add_forecast_rollout(CommandList& commands, CLI::App& forecast) {
   add_file(app, "--plot", a->plot,
            "PNG of the members, their mean and bands of one and two sigma (first batch entry)");
   add_common(command, "lockstep forecast rollout --hidden 256 --members 5 --steps 50 --json");
-  command.run = [&command, a] { return rollout(command.common, *a); };
+  command.run = [&command, a] {
+    if (!a->model.empty()) {
+      refuse_given(*command.app, {"--hidden", "--members", "--features", "--precision"},
+                   "of random weights, beside " + a->model, "one of both");
+      if (a->heads == "classic")
+        refuse_given(*command.app, {"--seed"}, "nothing is random", "--heads two-hot, or no model");
+    }
+    return rollout(command.common, *a);
+  };
 }
 
 }  // namespace lockstep::cli

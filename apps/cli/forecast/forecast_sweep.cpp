@@ -69,7 +69,11 @@ void add_forecast_sweep(CommandList& commands, CLI::App& forecast) {
   add_integer(*command.app, "--seed", options->seed, "of the first synthetic sweep (default 1)", "S", 0,
               1'000'000'000);
   add_common(command, "lockstep forecast sweep sweep.csv");
-  command.run = [&command, options] { return run_sweep(command.common, *options); };
+  command.run = [&command, options] {
+    if (!options->log.empty())
+      refuse_given(*command.app, {"--runs", "--seed"}, "of synthetic sweeps, beside a log", "one of both");
+    return run_sweep(command.common, *options);
+  };
 }
 
 }  // namespace lockstep::cli

@@ -61,11 +61,26 @@ forecast::TrainOptions train_options(const TrainArguments& a) {
     if (!a.horizons.empty()) predict.horizons = numbers_of(a.horizons, "--horizons");
     o.policy = forecast::predictive_policy(predict);
     if (a.control != "none") o.trainer += ", control " + a.control;
-  } else if (a.control != "none" || !a.moments.empty() || !a.horizons.empty()) {
-    throw InputError(a.control != "none" ? "--control " + a.control : "options of jumps", "forecast train",
-                     "--trainer predictive beside it");
   }
   return o;
+}
+
+/// Each control reads some of the options of jumps.
+void check_train_options(const CLI::App& app, const TrainArguments& a) {
+  const bool jumps = a.control == "none" || a.control == "zero" || a.control == "random";
+  if (a.trainer != "predictive")
+    refuse_given(app,
+                 {"--control", "--moments", "--horizons", "--spacing", "--warm-up", "--correct",
+                  "--rate-factor", "--ema-decay"},
+                 "nothing uses it with --trainer plain", "--trainer predictive beside it");
+  const std::string why = "nothing uses it with --control " + a.control;
+  if (!jumps)
+    refuse_given(app, {"--moments", "--horizons", "--correct"}, why, "--control none, zero or random");
+  if (!jumps && a.control != "lawa")
+    refuse_given(app, {"--spacing"}, why, "--control none, zero, random or lawa");
+  if (a.control != "lr") refuse_given(app, {"--rate-factor"}, why, "--control lr");
+  if (a.control != "ema") refuse_given(app, {"--ema-decay"}, why, "--control ema");
+  if (a.task == "xor") refuse_given(app, {"--data"}, "xor has no data files", "mnist, charlm or FILE.toml");
 }
 
 std::string summary(const forecast::TrainResult& r) {
@@ -134,12 +149,15 @@ void add_forecast_train(CommandList& commands, CLI::App& forecast) {
   add_number(app, "--target-loss", a->target_loss, "end a run at the first evaluation at or below", "L");
   add_choice(app, "--precision", a->precision, "of parameters and sums", {"f32", "f64"});
   add_predict_options(app, *a);
-  add_file(app, "--checkpoint", a->checkpoint,
-           "written at every evaluation; a run that finds it goes on from there");
-  add_file(app, "--out", a->out, "folder for log.csv, log.jsonl and loss.png");
+  add_output_file(app, "--checkpoint", a->checkpoint,
+                  "written at every evaluation; a run that finds it goes on from there");
+  add_output_folder(app, "--out", a->out, "folder for log.csv, log.jsonl and loss.png");
   require(app, "--out");
   add_common(train, "lockstep forecast train mnist --data data --seeds 3 --out out");
-  train.run = [&train, a] { return run_train(train.common, *a); };
+  train.run = [&train, a] {
+    check_train_options(*train.app, *a);
+    return run_train(train.common, *a);
+  };
 }
 
 }  // namespace lockstep::cli

@@ -1,7 +1,6 @@
 // `lockstep pde`: loss and trajectory. The other commands have files of their own.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
@@ -17,23 +16,6 @@ namespace {
 
 using Run = pde::RunResult (*)(Context&, const pde::NamedArrays&, const pde::RunOptions&);
 
-/// Nothing may be asked for that could not be written, and no file overwritten that is another one's.
-void check_output(const PdeOptions& options) {
-  const auto same = [](const std::string& a, const std::string& b) {
-    std::error_code unknown;
-    return std::filesystem::equivalent(a, b, unknown) ||
-           std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
-  };
-  for (const auto& [option, file] :
-       {std::pair{"--out", &options.out}, std::pair{"--residuals", &options.residuals}})
-    if (!file->empty() && same(*file, options.input))
-      throw InputError(fmt::format("{} is the input", *file), option, "another file");
-  if (!options.out.empty() && !options.residuals.empty() && same(options.out, options.residuals))
-    throw InputError(fmt::format("{} is --out too", options.residuals), "--residuals", "another file");
-  if (!options.out.empty() && options.gradients == "none")
-    throw InputError("nothing to write with --gradients none", "--out", "other gradients, or no --out");
-}
-
 pde::NamedArrays read_arrays(const std::string& path) {
   const io::NpzArrays file = io::read_npz(path);
   for (const auto& [name, reason] : file.left_out)
@@ -45,7 +27,8 @@ int run(const CommonOptions& common, const PdeOptions& options, Run work) {
   Session session(common);
   pde::RunOptions wanted = parse_run(options);
   wanted.any_path = !common.no_fallback;
-  check_output(options);
+  if (!options.out.empty() && options.gradients == "none")
+    throw InputError("nothing to write with --gradients none", "--out", "other gradients, or no --out");
   const pde::NamedArrays arrays = session.host_stage("read", [&] { return read_arrays(options.input); });
   const pde::RunResult result = work(session.context(), arrays, wanted);
   if (!result.path_refused.empty()) logging::line(fmt::format("{}; two-kernel is used", result.path_refused));
@@ -73,7 +56,7 @@ void add_run(CommandList& commands, CLI::App& parent, const std::string& name, c
   auto options = std::make_shared<PdeOptions>();
   add_pde_options(*command.app, *options, kernels, gradients);
   if (name == "loss")
-    add_file(*command.app, "--residuals", options->residuals, "where the residual fields go (.npz)");
+    add_output_file(*command.app, "--residuals", options->residuals, "where the residual fields go (.npz)");
   add_common(command, example);
   command.run = [&command, options, work] { return run(command.common, *options, work); };
 }

@@ -62,7 +62,7 @@ void add_pde_example(CommandList& commands, CLI::App& pde) {
   std::string names;
   for (const std::string& name : pde::example_names()) names += (names.empty() ? "" : ", ") + name;
   add_positional(app, "NAME", options->name, names, true);
-  add_file(app, "--out", options->out, "folder for the fields (.npy) and the picture (.png)");
+  add_output_folder(app, "--out", options->out, "folder for the fields (.npy) and the picture (.png)");
   require(app, "--out");
   add_integer(app, "--cells", options->cells, "cells along each axis (default by the example)", "N", 8, 4096);
   add_text(app, "--parameters", options->parameters,

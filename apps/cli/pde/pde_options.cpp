@@ -46,7 +46,7 @@ void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string
            "LIST");
   add_choice(app, "--kernel", o.kernel, "auto (default), or one path", kernels);
   add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)", gradients);
-  add_file(app, "--out", o.out, "where the gradients go (.npz)");
+  add_output_file(app, "--out", o.out, "where the gradients go (.npz)");
 }
 
 namespace {

@@ -101,7 +101,9 @@ int run(const CommonOptions& common, const StudyCommand& command) {
     text += to_text(row);
   }
   session.note_device(result.device, device.counters().peak_bytes);
-  session.finish({{"copy_gbps", result.copy_gbps}, {"csv", command.csv}, {"results", list}}, text);
+  session.finish(
+      {{"system", command.system}, {"copy_gbps", result.copy_gbps}, {"csv", command.csv}, {"results", list}},
+      text);
   return 0;
 }
 
@@ -130,9 +132,17 @@ void add_pde_study(CommandList& commands, CLI::App& pde) {
   add_integer(app, "--levels", options->options.levels, "levels of a trajectory (default 16)", "T", 3, 1000);
   add_integer(app, "--iterations", options->options.iterations,
               "runs of each row (default: half a second, 5 to 50)", "N", 1, 10000);
-  add_file(app, "--csv", options->csv, "the table as CSV");
+  add_output_file(app, "--csv", options->csv, "the table as CSV");
   add_common(command, "lockstep pde study --sizes 64,128 --csv study.csv");
-  command.run = [&command, options] { return run(command.common, *options); };
+  command.run = [&command, options] {
+    const auto has = [&](const char* kernel) { return options->kernels.find(kernel) != std::string::npos; };
+    if (!has("trajectory"))
+      refuse_given(*command.app, {"--levels"}, "of trajectories", "--kernels with trajectory");
+    if (!has("trajectory") && !has("fused") && !has("two-sweep"))
+      refuse_given(*command.app, {"--tiles"}, "nothing has tiles",
+                   "--kernels fused, two-sweep or trajectory");
+    return run(command.common, *options);
+  };
 }
 
 }  // namespace lockstep::cli

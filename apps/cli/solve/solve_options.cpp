@@ -158,9 +158,9 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
              {.low = 0});
   add_flag(app, "--verbose", o.verbose, "all iterations in the report instead of ten");
   add_flag(app, "--require-convergence", o.require_convergence, "exit code 1 where no tolerance was reached");
-  add_file(app, "--checkpoint", o.checkpoint,
-           "keeps the state after each iteration; where it exists, the run goes on from it");
-  add_file(app, "--plot", o.plot, "cost and gradient over the iterations (.png, .svg)");
+  add_output_file(app, "--checkpoint", o.checkpoint,
+                  "keeps the state after each iteration; where it exists, the run goes on from it");
+  add_output_file(app, "--plot", o.plot, "cost and gradient over the iterations (.png, .svg)");
   const std::vector<CLI::Option*> all = app.get_options();
   for (size_t k = others; k < all.size(); ++k) all[k]->group("Minimisation");
 }
@@ -173,8 +173,6 @@ void add_graduate(CLI::App& app, SolveOptions& o) {
       "X", {.low = 0});
   app.get_option("--graduate")->group("Minimisation");
 }
-
-bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
 
 void check_solve_options(const SolveOptions& o, const CommonOptions& common) {
   const std::string& m = o.method;

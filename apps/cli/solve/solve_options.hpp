@@ -32,8 +32,6 @@ void add_solve_options(CLI::App& app, SolveOptions& options);
 /// --graduate, of commands that take robust losses and far starts.
 void add_graduate(CLI::App& app, SolveOptions& options);
 
-/// Whether an option was typed, or stood in --config.
-bool given(const CLI::App& app, const std::string& option);
 /// Refuses typed options that the method, the linear solver or the device leaves unused.
 void check_solve_options(const SolveOptions& options, const CommonOptions& common);
 

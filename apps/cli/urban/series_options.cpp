@@ -77,9 +77,19 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
   add_flag(app, "--no-pictures", a.no_pictures, "no PNG a step, and no film");
   add_flag(app, "--no-video", a.no_video, "no film of the day (day.mp4)");
   add_flag(app, "--no-resume", a.no_resume, "do not take over finished tiles of a killed run");
-  add_text(app, "--out", a.out, "folder for the results; it is made if missing", "DIR");
+  add_output_folder(app, "--out", a.out, "folder for the results; it is made if missing");
   if (required) require(app, "--out");
   add_tile_options(app, a.tiles);
+}
+
+void check_series_options(const CLI::App& app, const SeriesArguments& a) {
+  check_plants(app, a.city);
+  refuse_both(app, "--trunk-ratio", "--parameters");
+  if (!a.wall_height.empty())
+    refuse_given(app, {"--wall-limit", "--wall-filter", "--wall-ties"}, "of walls that are found",
+                 "no --wall-height");
+  if (!a.svf.empty() && a.sky == "isotropic")
+    refuse_given(app, {"--patches"}, "grids that are read and no patches", "no --svf, or --sky anisotropic");
 }
 
 urban::SeriesOptions series_options(const SeriesArguments& a) {

@@ -23,6 +23,8 @@ struct SeriesArguments {
 
 /// `required`: the DSM, the weather and the folder must be given.
 void add_series_options(CLI::App& app, SeriesArguments& arguments, bool required);
+/// Refuses options that contradict each other or that nothing would use.
+void check_series_options(const CLI::App& app, const SeriesArguments& arguments);
 urban::SeriesOptions series_options(const SeriesArguments& arguments);
 
 void add_urban_run(CommandList& commands, CLI::App& urban);

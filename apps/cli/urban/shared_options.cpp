@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -29,8 +28,6 @@ int64_t parse_bytes(const std::string& text, const std::string& option) {
   return static_cast<int64_t>(bytes);
 }
 
-bool is_given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
-
 }  // namespace
 
 void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants, bool required) {
@@ -55,14 +52,9 @@ void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants,
              {"above-ground", "absolute"});
 }
 
-void expect_beside(const CLI::App& app, const std::string& option, const std::string& needed) {
-  if (is_given(app, option) && !is_given(app, needed))
-    throw InputError("an option without effect", option, needed + " too");
-}
-
 void check_plants(const CLI::App& app, const CityArguments& arguments) {
   for (const char* option : {"--trunk-ratio", "--canopy"}) expect_beside(app, option, "--cdsm");
-  if (!arguments.tdsm.empty() && is_given(app, "--trunk-ratio"))
+  if (!arguments.tdsm.empty() && given(app, "--trunk-ratio"))
     throw InputError("trunk heights twice", "--trunk-ratio", "no --tdsm beside it");
 }
 
@@ -81,7 +73,7 @@ urban::CityFiles city_files(const CityArguments& arguments) {
 }
 
 void add_output_options(CLI::App& app, OutputArguments& arguments) {
-  add_text(app, "--out", arguments.out, "folder for the results; it is made if missing", "DIR");
+  add_output_folder(app, "--out", arguments.out, "folder for the results; it is made if missing");
   require(app, "--out");
   add_choice(app, "--format", arguments.format, "format of the grids", {"tif", "npy"});
   add_flag(app, "--no-pictures", arguments.no_pictures, "no PNG beside each grid");

@@ -20,8 +20,6 @@ struct CityArguments {
 };
 /// `with_plants` adds the canopy options; `required`: the DSM must be given.
 void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants, bool required = true);
-/// Refuses `option` where it was given and `needed`, without which it does nothing, was not.
-void expect_beside(const CLI::App& app, const std::string& option, const std::string& needed);
 /// Refuses options of plants that are not there.
 void check_plants(const CLI::App& app, const CityArguments& arguments);
 urban::CityFiles city_files(const CityArguments& arguments);

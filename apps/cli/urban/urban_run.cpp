@@ -41,6 +41,20 @@ int run_validation(const CommonOptions& common, const ValidateArguments& argumen
   return 0;
 }
 
+/// Gates write nothing, and the sample has its own city, weather and place.
+void check_gate_options(const CLI::App& app, const SeriesArguments& arguments) {
+  refuse_given(app, {"--out", "--format", "--poi", "--no-pictures", "--no-video", "--no-resume"},
+               "gates keep no results", "urban run for them");
+  if (arguments.city.dsm.empty())
+    refuse_given(app,
+                 {"--dem", "--cdsm", "--tdsm", "--pixel-size", "--band", "--dsm-heights", "--trunk-ratio",
+                  "--canopy", "--land-cover", "--wall-height", "--wall-aspect", "--svf", "--weather",
+                  "--latitude", "--longitude", "--utc-offset"},
+                 "of a city, beside the sample", "--dsm too");
+  else
+    expect_beside(app, "--dsm", "--weather");
+}
+
 int run_quirks(const CommonOptions& common, const SeriesArguments& arguments) {
   Session session(common);
   const auto effects = urban::quirk_effects(session.context(), series_options(arguments));
@@ -78,7 +92,10 @@ void add_urban_run(CommandList& commands, CLI::App& urban) {
   add_common(command,
              "lockstep urban run --dsm dsm.tif --dem dem.tif --cdsm cdsm.tif --weather met.txt --utc-offset "
              "1 --out day");
-  command.run = [&command, arguments] { return run_series(command.common, *arguments); };
+  command.run = [&command, arguments] {
+    check_series_options(*command.app, *arguments);
+    return run_series(command.common, *arguments);
+  };
 }
 
 void add_urban_validate(CommandList& commands, CLI::App& urban) {
@@ -93,7 +110,10 @@ void add_urban_validate(CommandList& commands, CLI::App& urban) {
   add_common(command,
              "lockstep urban validate --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 0 --poi "
              "site.csv --measured site_measured.csv --out day");
-  command.run = [&command, arguments] { return run_validation(command.common, *arguments); };
+  command.run = [&command, arguments] {
+    check_series_options(*command.app, arguments->series);
+    return run_validation(command.common, *arguments);
+  };
 }
 
 void add_urban_gates(CommandList& commands, CLI::App& urban) {
@@ -106,6 +126,8 @@ void add_urban_gates(CommandList& commands, CLI::App& urban) {
   add_series_options(*command.app, *arguments, false);
   add_common(command, "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1");
   command.run = [&command, arguments, quirks] {
+    check_series_options(*command.app, *arguments);
+    check_gate_options(*command.app, *arguments);
     return *quirks ? run_quirks(command.common, *arguments) : run_all_gates(command.common, *arguments);
   };
 }

@@ -49,7 +49,11 @@ int list_stages(Session& session) {
 
 int run(const CommonOptions& common, const StageCommand& arguments) {
   Session session(common);
-  if (arguments.list) return list_stages(session);
+  if (arguments.list) {
+    if (!arguments.name.empty() || !arguments.out.empty())
+      throw InputError("a stage with --list", "urban stage", "NAME IN.npz, or --list");
+    return list_stages(session);
+  }
   if (arguments.name.empty() || arguments.input.empty())
     throw InputError("no stage", "urban stage", "NAME IN.npz, or --list");
   const io::NpzArrays given = io::read_npz(arguments.input);
@@ -89,7 +93,7 @@ void add_urban_stage(CommandList& commands, CLI::App& urban) {
   CLI::App& app = *command.app;
   add_positional(app, "NAME", arguments->name, "the stage; --list tells all", false);
   add_positional(app, "IN.npz", arguments->input, "its arrays, f64; scalars without axes", false);
-  add_file(app, "--out", arguments->out, "where its results go (.npz)");
+  add_output_file(app, "--out", arguments->out, "where its results go (.npz)");
   add_flag(app, "--list", arguments->list, "each stage's arrays, their shapes and units");
   add_common(command, "lockstep urban stage tmrt fluxes.npz --out tmrt.npz");
   command.run = [&command, arguments] { return run(command.common, *arguments); };

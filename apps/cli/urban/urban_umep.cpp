@@ -63,7 +63,7 @@ void add_urban_umep(CommandList& commands, CLI::App& urban) {
              "of plants, in SkyViewFactor.tif, the total (default 0.03)", "T", {0, 1});
   add_choice(app, "--format", arguments->format, "of the grids that an svfs.zip becomes (default tif)",
              {"tif", "npy"});
-  add_file(app, "--out", arguments->out, "folder for the results; it is made if missing");
+  add_output_folder(app, "--out", arguments->out, "folder for the results; it is made if missing");
   require(app, "--out");
   add_common(command, "lockstep urban umep svf_folder --out umep");
   command.run = [&command, arguments] { return run(command.common, *arguments); };

@@ -89,6 +89,9 @@ struct PipelineResult {
 /// A stage that falls back to the CPU brings those before it with it: nothing of them was on the host. Throws
 /// InputError for bad options, dt beyond the limit and a flow that blew up.
 PipelineResult run_pipeline(Context& context, const PipelineOptions& options);
+/// Throws what run_pipeline() would of bad options, of frames that cannot be learnt from and of latents that are too
+/// long; nothing runs.
+void check_pipeline(Context& context, const PipelineOptions& options);
 
 /// The program's JSON of several runs; the report of them; and what a log of metrics gets for one.
 std::string to_json(const std::vector<PipelineResult>& runs);

@@ -398,15 +398,18 @@ std::string_view name(Place place) {
   return "?";
 }
 
+void check_pipeline(Context& context, const PipelineOptions& options) { Pipeline(context, options); }
+
 PipelineResult run_pipeline(Context& context, const PipelineOptions& options) {
   if (options.run.folder.empty()) throw InputError("no folder for the results", "flow pipeline", "a folder");
   if (!options.run.video.empty())
     if (const std::string reason = io::video_unavailable_reason(); !reason.empty())
       throw UnsupportedError(reason, "flow pipeline --video", "a build with films, or --pictures");
+  Pipeline pipeline(context, options);
   std::error_code error;
   fs::create_directories(options.run.folder, error);
   if (error) throw InputError(error.message(), options.run.folder.string(), "a folder that can be made");
-  return Pipeline(context, options).run();
+  return pipeline.run();
 }
 
 }  // namespace lockstep::flow

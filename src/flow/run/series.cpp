@@ -230,7 +230,7 @@ fs::path Series::write_result(RunOptions::Format format) const {
       io::write_netcdf(file, all, {{"Conventions", "CF-1.8"}, {"title", "two-dimensional turbulence"}});
       return file;
     }
-    logging::warning("flow run: run.npz instead of run.nc: {}", missing);
+    logging::line(fmt::format("flow run: run.npz instead of run.nc: {}", missing));  // also under --quiet
   }
   io::NpzArrays arrays;
   for (const io::NetcdfVariable& v : all) arrays.emplace_back(v.name, v.values);

@@ -120,6 +120,7 @@ ValidationResult validate(Context& context, const ValidationOptions& options) {
   ValidationResult result;
   const std::string text = io::read_text_file(options.measured, "measurements (CSV)");
   const std::string where = options.measured.string();
+  parse_measured(text, where, 0);  // what cannot be read is refused before the run
   result.series = run(context, series);
   if (result.series.points.size() != 1)
     throw InputError(fmt::format("{} points", result.series.points.size()), series.points.string(),

@@ -10,8 +10,6 @@ namespace lockstep::urban {
 namespace {
 
 constexpr uint64_t kWindowValue = sizeof(float);  // of the widest window buffer, and of what is copied to it
-/// A CPU device rounds allocations up by at most an eighth.
-constexpr double kRounding = 1.125;
 
 /// The largest core and window among the tiles of a side.
 struct Largest {
@@ -63,10 +61,10 @@ uint64_t tile_device_bytes(int64_t side, int64_t rows, int64_t cols, const Reach
 uint64_t tile_host_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach,
                          const TileBudget& budget) {
   const Largest e(side, rows, cols, reach, budget.pad);
-  const uint64_t own = e.window() * kWindowValue + e.core() * budget.cost.host_core_bytes;
-  if (!budget.device_is_host) return own;
-  const double device = static_cast<double>(tile_device_bytes(side, rows, cols, reach, budget));
-  return own + static_cast<uint64_t>(kRounding * device);
+  // A grid is put together for its upload and let go before the first page of a result is written. What a CPU device
+  // rounds its buffers up by is never touched.
+  const uint64_t own = std::max(e.window() * kWindowValue, e.core() * budget.cost.host_core_bytes);
+  return own + (budget.device_is_host ? tile_device_bytes(side, rows, cols, reach, budget) : 0);
 }
 
 int tiles_in_flight(int64_t side, int64_t rows, int64_t cols, const TileBudget& budget) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <limits>
 
 #include "problems.hpp"
@@ -164,11 +165,11 @@ TEST(ExpressionKey, SumsComparisonsSelectAndNormalizeHaveTheirDerivatives) {
   expect_gradient(problem);
 }
 
-TEST(ExpressionKey, LooseResidualsAreGroupedHoweverMany) {
-  Problem problem;
-  const int n = 20000;
+/// n residuals one by one, of five shapes; returns the processor's seconds until they are terms of the problem.
+double add_loose_residuals(Problem& problem, int n) {
   const auto x = problem.add_blocks("x", euclidean(3), random_numbers(size_t(n) * 3, 12, 0.5, 1.5));
   const auto tuples = random_tuples(n, 2, n, 4);
+  const std::clock_t begin = std::clock();
   std::vector<Value> residuals;
   for (int k = 0; k < n; ++k) {
     autodiff::Vec3 a, b;
@@ -185,10 +186,27 @@ TEST(ExpressionKey, LooseResidualsAreGroupedHoweverMany) {
     }
   }
   problem.add_residuals(residuals);
+  return double(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(ExpressionKey, LooseResidualsAreGroupedHoweverMany) {
+  Problem problem;
+  const int n = 20000;
+  add_loose_residuals(problem, n);
   EXPECT_EQ(problem.batch_count(), 5);
   EXPECT_EQ(problem.residual_count(), n);
   Evaluator evaluator(problem, Device::open("cpu"), Precision::f64);
   EXPECT_NEAR(evaluator.cost() / reference::cost<double>(problem, problem.state().values), 1, 1e-13);
+}
+
+TEST(ExpressionKey, LooseResidualsTakeLittleTimeEach) {
+  for (const auto& [n, most_s] : {std::pair{5'000, 0.5}, std::pair{100'000, 2.0}}) {
+    Problem problem;
+    const double seconds = add_loose_residuals(problem, n);
+    EXPECT_LT(seconds, most_s) << n;
+    RecordProperty("seconds_of_" + std::to_string(n), std::to_string(seconds));
+    EXPECT_EQ(problem.batch_count(), 5);
+  }
 }
 
 TEST(Manifold, PlusAtZeroIsTheBlockAndTheSetStaysItself) {

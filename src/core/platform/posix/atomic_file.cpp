@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
+#include "core/output_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -20,14 +22,54 @@ namespace {
                    "a folder that can be written and has room");
 }
 
+std::vector<fs::path>& kept_whole() {
+  static std::vector<fs::path> files;
+  return files;
+}
+
+/// What stands there already, which a file may be put over.
+fs::file_status checked_target(const fs::path& target) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(target, ignored);
+  if (target.empty() || fs::is_directory(status) || !target.has_filename())
+    throw InputError("cannot write a file here", target.string(), "the name of a file, not of a folder");
+  if (fs::is_regular_file(status))
+    for (const fs::path& input : kept_whole())
+      if (fs::equivalent(target, input, ignored))
+        throw InputError("this file is an input", target.string(), "another name, so that the input stays");
+  return status;
+}
+
+/// The nearest folder that exists on the way to `path` must let things be made in it.
+void check_parents(const fs::path& path) {
+  std::error_code error;
+  fs::path at = fs::absolute(path, error).lexically_normal();
+  while (!fs::exists(fs::status(at, error)) && at.has_relative_path()) at = at.parent_path();
+  if (!fs::is_directory(at, error)) fail("not a folder", at, ENOTDIR);
+  if (::access(at.c_str(), W_OK | X_OK) != 0) fail("cannot write here", at, errno);
+}
+
 }  // namespace
+
+void keep_whole(fs::path input) { kept_whole().push_back(std::move(input)); }
+
+void check_output_file(const fs::path& file) {
+  const fs::file_status status = checked_target(file);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return;  // a device or a pipe
+  std::error_code ignored;
+  check_parents(fs::absolute(file, ignored).parent_path());
+}
+
+void check_output_folder(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored))
+    throw InputError("a file stands in the way", folder.string(), "a folder, or a name that is free");
+  check_parents(folder);
+}
 
 AtomicPath::AtomicPath(fs::path target) : target_(std::move(target)) {
   std::error_code ignored;
-  const fs::file_status status = fs::status(target_, ignored);
-  if (target_.empty() || fs::is_directory(status) || !target_.has_filename()) {
-    throw InputError("cannot write a file here", target_.string(), "the name of a file, not of a folder");
-  }
+  const fs::file_status status = checked_target(target_);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     direct_ = true;
     temporary_ = target_;
