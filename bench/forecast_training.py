@@ -61,8 +61,11 @@ class Bench:
             if task != "xor":
                 command += ["--data", self.a.data]
             if trainer != "plain":
-                command += ["--warm-up", str(spec["warm_up"]), "--spacing", str(spec["spacing"]), "--correct", "5",
-                            "--horizons", "5,10,20,40"]
+                command += ["--warm-up", str(spec["warm_up"])]
+                if trainer not in ("control lr", "control ema"):
+                    command += ["--spacing", str(spec["spacing"])]
+                if trainer not in ("control lr", "control ema", "control lawa"):
+                    command += ["--correct", "5", "--horizons", "5,10,20,40"]
             for name, value in options.items():
                 command += [f"--{name.replace('_', '-')}", str(value)]
             before = self.cpu_seconds()
