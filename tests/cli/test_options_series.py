@@ -107,7 +107,7 @@ class SeriesOptions(OptionsWalk):
             "--cells": ([], ["--cells", "10"]), "--parameters": ([], ["--parameters", self.first_parameter("heat") + "=0.7"]),
             "--levels": ([], ["--levels", "5"]), "--windows": ([], ["--windows", "2"]), "--iterations": ([], ["--iterations", "4"])}, {"--out"})
         self.refuses_all(["pde", "example"], example, ((["--parameters", "none=1"], "unknown parameter"), (["--out", "{dsm}"], "stands in the way")))
-        self.refuses_all(["pde", "example"], ["cavity", "--out", "{out}/e"], ((["--levels", "8"], "steady"),))
+        self.refuses_all(["pde", "example"], ["cavity", "--out", "{out}/e"], ((["--levels", "8"], "no time"),))
         study = ["--sizes", "8", "--iterations", "1", "--boundaries", "periodic", "--kernels", "two-kernel", "--device", "cpu"]
         self.walk_flat(["pde", "study"], study, {
             "--sizes": ([], ["--sizes", "4"]), "--boundaries": ([], ["--boundaries", "clamp"]), "--kernels": ([], ["--kernels", "two-sweep"]),

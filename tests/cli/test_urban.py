@@ -146,7 +146,7 @@ class Urban(ProgramTest):
                 self.assertLessEqual(tiles["peak_host_bytes"], 1.1 * limit * 2**20)
 
     def test_memory_of_large_shadows(self):
-        """Within 5 % where grids are so large that the allocator gives each its own pages back."""
+        """Within 5 % where the grids are most of it."""
         self.json_of("urban", "sample", "--size", "3072", "--format", "npy", "--no-pictures", "--out", self.path("c"))
         for limit in (None, 500):
             tiles = self.json_of("urban", "shadows", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--azimuth",

@@ -55,9 +55,6 @@ ExampleResult run_example(Context& context, const ExampleOptions& options) {
     if (!example.parameters.contains(name)) throw unknown_parameter(example, name);
     example.parameters[name] = value;
   }
-  if (example.steady() && options.train.levels)
-    throw InputError(fmt::format("{} time levels", options.train.levels), "pde example " + example.name,
-                     "none: its flow is steady");
   ExampleResult result;
   result.name = example.name;
   result.description = example.description;

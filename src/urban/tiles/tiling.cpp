@@ -10,6 +10,7 @@ namespace lockstep::urban {
 namespace {
 
 constexpr uint64_t kWindowValue = sizeof(float);  // of the widest window buffer, and of what is copied to it
+constexpr uint64_t kKeptByAllocator = uint64_t{32} << 20;  // glibc maps and unmaps what is larger by itself
 
 /// The largest core and window among the tiles of a side.
 struct Largest {
@@ -61,9 +62,10 @@ uint64_t tile_device_bytes(int64_t side, int64_t rows, int64_t cols, const Reach
 uint64_t tile_host_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach,
                          const TileBudget& budget) {
   const Largest e(side, rows, cols, reach, budget.pad);
-  // A grid is put together for its upload and let go before the first page of a result is written. What a CPU device
-  // rounds its buffers up by is never touched.
-  const uint64_t own = std::max(e.window() * kWindowValue, e.core() * budget.cost.host_core_bytes);
+  // A grid is put together for its upload and let go before the first page of a result is written; the allocator may
+  // keep its memory. What a CPU device rounds its buffers up by is never touched.
+  const uint64_t grid = e.window() * kWindowValue, result = e.core() * budget.cost.host_core_bytes;
+  const uint64_t own = std::max(grid, result + std::min(grid, kKeptByAllocator));
   return own + (budget.device_is_host ? tile_device_bytes(side, rows, cols, reach, budget) : 0);
 }
 
