@@ -120,6 +120,7 @@ std::vector<std::string> names_of(const CLI::App& app, bool options) {
 }
 
 int run(int argc, char** argv) {
+  forget_files();
   CLI::App root("Scientific GPU kernels, written once: the same bits on CPU and GPU, proven and measured.",
                 "lockstep");
   root.set_version_flag("--version", std::string("lockstep ") + kVersion);

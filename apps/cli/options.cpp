@@ -53,10 +53,11 @@ struct NamedFile {
   FileUse use;
 };
 
-std::vector<NamedFile>& files_of(const CLI::App& app) {
+std::map<const CLI::App*, std::vector<NamedFile>>& all_files() {
   static std::map<const CLI::App*, std::vector<NamedFile>> files;
-  return files[&app];
+  return files;
 }
+std::vector<NamedFile>& files_of(const CLI::App& app) { return all_files()[&app]; }
 
 bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
@@ -82,6 +83,11 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
 }
 
 }  // namespace
+
+void forget_files() {
+  all_files().clear();
+  keep_nothing();
+}
 
 void check_files(const CLI::App& app) {
   const std::vector<NamedFile>& all = files_of(app);

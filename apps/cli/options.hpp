@@ -60,6 +60,8 @@ void add_positional(CLI::App& app, const std::string& name, std::string& value, 
                     bool required);
 void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                     const std::string& help);
+/// Before commands are added: of an earlier run of the program in this process nothing stays.
+void forget_files();
 /// Before a command runs: throws InputError for an output that cannot be written, is an input or another output.
 void check_files(const CLI::App& app);
 

@@ -7,6 +7,7 @@ namespace lockstep {
 
 /// From now on no AtomicPath writes over this file. For programs, before their threads start.
 void keep_whole(std::filesystem::path input);
+void keep_nothing();  ///< ends that for all
 
 /// Throws InputError where a file of this name cannot be written: a folder, one of keep_whole(), a parent that is no
 /// folder or may not be written. Makes nothing.

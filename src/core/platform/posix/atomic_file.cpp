@@ -51,6 +51,7 @@ void check_parents(const fs::path& path) {
 
 }  // namespace
 
+void keep_nothing() { kept_whole().clear(); }
 void keep_whole(fs::path input) { kept_whole().push_back(std::move(input)); }
 
 void check_output_file(const fs::path& file) {
