@@ -37,18 +37,7 @@ forecast::ObserveOptions options_of(const ObserveArguments& a) {
 }
 
 forecast::RolloutModel start_of(const ObserveArguments& a) {
-  if (!a.model.empty()) {
-    const ObserveArguments usual;
-    const auto refuse = [](bool given, const char* option) {
-      if (given) throw InputError("of random weights, beside --model", option, "one of both");
-    };
-    refuse(a.hidden != usual.hidden, "--hidden");
-    refuse(a.members != usual.members, "--members");
-    refuse(a.seed != usual.seed && a.heads != "two-hot", "--seed");
-    refuse(a.precision != usual.precision, "--precision");
-    return forecast::load_rollout_model(a.model, heads_of(a));
-  }
-  if (!a.model.empty()) return forecast::load_rollout_model(a.model);
+  if (!a.model.empty()) return forecast::load_rollout_model(a.model, heads_of(a));
   return forecast::random_rollout_model({.hidden = a.hidden,
                                          .members = a.members,
                                          .features = forecast::kFeatures,
@@ -110,9 +99,12 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
               forecast::kMostHistory);
   add_common(command, "lockstep forecast observe log.csv --out model.npz");
   command.run = [&command, a] {
-    if (!a->model.empty())
-      refuse_given(*command.app, {"--hidden", "--members", "--seed", "--precision"},
+    if (!a->model.empty()) {
+      refuse_given(*command.app, {"--hidden", "--members", "--precision"},
                    "of random weights, beside --model", "one of both");
+      if (a->heads != "two-hot")
+        refuse_given(*command.app, {"--seed"}, "of random weights, beside --model", "one of both");
+    }
     return observe(command.common, *a);
   };
 }
