@@ -50,7 +50,8 @@ int eliminable_set(const Problem& problem) {
   return -1;
 }
 
-Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device) {
+Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device,
+                     Numerics numerics) {
   if (options.linear != Linear::automatic) return options.linear;
   const Problem::State& state = problem.state();
   const int64_t unknowns = problem.variable_count();
@@ -68,8 +69,8 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
                : Linear::dense_schur;
   }
   if (unknowns <= kSparseCholesky)
-    return device.kind == DeviceKind::cuda && options.precision == Precision::f64 &&
-                   problem.residual_count() >= kResidualsOnDevice
+    return numerics == Numerics::fast && device.kind == DeviceKind::cuda &&
+                   options.precision == Precision::f64 && problem.residual_count() >= kResidualsOnDevice
                ? Linear::device_cholesky
                : Linear::cholesky;
   return Linear::pcg;

@@ -15,8 +15,10 @@ int eliminable_set(const Problem& problem);
 /// - where a set can be eliminated and there are no energies: conjugate gradients on the Schur complement
 /// from
 ///   20,000 residuals on a GPU or where more than 3,000 other unknowns are left, else the dense complement;
-/// - sparse Cholesky up to 200,000 unknowns: in f64 on a CUDA device from 20,000 residuals on, else on the host;
+/// - sparse Cholesky up to 200,000 unknowns, on the host; in fast numerics and f64 on a CUDA device from
+///   20,000 residuals on, since exact numerics owe the same bits on the CPU;
 /// - conjugate gradients.
-Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device);
+Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device,
+                     Numerics numerics = Numerics::exact);
 
 }  // namespace lockstep::solve

@@ -295,8 +295,9 @@ Summary minimize_next(Problem& problem, Context& context, const Options& options
   summary.kernels = problem.batch_count();
   const bool on_cpu = prefers_cpu(problem, context.device(), options);
   const Device& device = on_cpu ? context.cpu() : context.device();
-  summary.linear_used =
-      has_linear_solver(options.method) ? choose_linear(problem, options, device.info()) : options.linear;
+  summary.linear_used = has_linear_solver(options.method)
+                            ? choose_linear(problem, options, device.info(), device.numerics())
+                            : options.linear;
   summary.device = device.info().name;
   check_problem(problem, options, summary.linear_used);
   Loop(problem, context, options, file, summary, on_cpu).run();

@@ -45,11 +45,14 @@ TEST(ChooseLinear, FollowsSizeAndStructure) {
   EXPECT_EQ(choose_linear(large, {}, device(DeviceKind::webgpu, true)), Linear::dense_schur);
   const Problem surface = test::net(60).problem;  // 21,301 residuals, 10,092 unknowns
   EXPECT_EQ(choose_linear(surface, {}, cpu), Linear::cholesky);
-  EXPECT_EQ(choose_linear(surface, {}, gpu), Linear::device_cholesky);
+  EXPECT_EQ(choose_linear(surface, {}, gpu), Linear::cholesky);  // the bits of the CPU
+  EXPECT_EQ(choose_linear(surface, {}, gpu, Numerics::fast), Linear::device_cholesky);
+  EXPECT_EQ(choose_linear(surface, {}, cpu, Numerics::fast), Linear::cholesky);
+  EXPECT_EQ(choose_linear(surface, {}, device(DeviceKind::webgpu), Numerics::fast), Linear::cholesky);
   EXPECT_EQ(choose_linear(surface, {}, device(DeviceKind::webgpu)), Linear::cholesky);
   Options narrow;
   narrow.precision = Precision::mixed;
-  EXPECT_EQ(choose_linear(surface, narrow, gpu), Linear::cholesky);
+  EXPECT_EQ(choose_linear(surface, narrow, gpu, Numerics::fast), Linear::cholesky);
   EXPECT_EQ(eliminable_set(test::net(14).problem), -1);  // springs join points to points
   Options given;
   given.linear = Linear::pcg;
