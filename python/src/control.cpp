@@ -54,7 +54,7 @@ void close_for(const AnyVal& begin, const AnyVal& end, int64_t step, const OpenB
   const ir::Id stride = b.constant(
       counter, is_wide(counter) || counter == kIndexType ? uint64_t(step) : uint64_t(uint32_t(step)));
   ir::Instruction instruction{ir::Op::for_};
-  instruction.args = {detail::id_of(begin), detail::id_of(end), stride, ir::kNone, ir::kNone};
+  instruction.args = ir::Instruction::operands({detail::id_of(begin), detail::id_of(end), stride});
   instruction.blocks[0] = block.inner;
   b.append(instruction);
 }

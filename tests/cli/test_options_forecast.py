@@ -62,7 +62,8 @@ class ForecastOptions(OptionsWalk):
         self.walk_flat(["forecast", "rollout"], roll, {
             "--hidden": ([], ["--hidden", "4"]), "--members": ([], ["--members", "3"]), "--features": ([], ["--features", "5"]),
             "--seed": ([], ["--seed", "2"]), "--precision": ([], ["--precision", "f64"]), "--steps": ([], ["--steps", "4"]),
-            "--batch": ([], ["--batch", "2"]), "--gru": ([], ["--gru", "reset-after"]), "--heads": ([], ["--heads", "two-hot"])})
+            "--batch": ([], ["--batch", "2"]), "--gru": ([], ["--gru", "reset-after"]), "--heads": ([], ["--heads", "two-hot"]),
+            "--plot": ([], ["--plot", "{out}/fan.png"])})
         self.refuses_all(["forecast", "rollout"], ["{m}"], [([*word], word[0]) for word in (
             ("--hidden", "256"), ("--members", "5"), ("--features", "64"), ("--precision", "f32"), ("--seed", "0"))])
 

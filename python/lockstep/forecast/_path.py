@@ -9,8 +9,12 @@ from .._errors import InputError
 
 
 def copy_all(to, values):
-    if to:
-        torch._foreach_copy_(to, values)
+    if hasattr(torch, "_foreach_copy_"):  # one launch for many; from PyTorch 2.1 on
+        if to:
+            torch._foreach_copy_(to, values)
+        return
+    for target, value in zip(to, values):
+        target.copy_(value)
 
 
 def _tensors(value):

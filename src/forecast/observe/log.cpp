@@ -49,11 +49,12 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
     throw InputError(fmt::format("a model of {} features", start.inputs()), "forecast observe",
                      fmt::format("{}, as the state encoder has", kFeatures));
   const double* losses = log.values.data() + int64_t(Signal::loss) * log.rows();
-  for (int64_t t = 0; t < log.rows() && options.objective == Objective::logarithmic; ++t)
+  const bool by_logarithm = options.heads == Heads::classic && options.objective == Objective::logarithmic;
+  for (int64_t t = 0; t < log.rows() && by_logarithm; ++t)
     if (!(losses[t] > 0))
       throw InputError(
           fmt::format("the loss of row {}, step {:.12g}, is {}", t + 1, log.steps[size_t(t)], losses[t]),
-          "forecast observe", "positive numbers, or --objective squared");
+          "forecast observe", "positive numbers, --objective squared or --heads two-hot");
   return context.stage("forecast.observe", [&](const Device& device) {
     ObserveRun run;
     OnlineEnsemble ensemble(device, start, options);

@@ -122,6 +122,19 @@ TEST(CudaText, DownwardLoopsToANegatedBoundAreNotUnrolled) {
   EXPECT_TRUE(has(text, "not.b32"));
 }
 
+// ptxas 13.0 takes x for ~x where a branch follows from a comparison of ~x.
+TEST(CudaText, ComplementsOfNumbersAreHidden) {
+  const std::string text = text_of([](At<1> at, InOut<i32, 1> a, Out<u64, 1> b) {
+    const Val<i32> n = ~Val<i32>(at.x);
+    if_(n == -9, [&] { a[at] = n & 3; });
+    b[at] = ~cast<u64>(n);
+  });
+  EXPECT_TRUE(has(text, "ls_not("));
+  EXPECT_TRUE(has(text, "sub.u32 %0, -1, %1"));
+  EXPECT_TRUE(has(text, "sub.u64 %0, -1, %1"));
+  EXPECT_FALSE(has(text, "~"));
+}
+
 // ptxas 13.0 makes VIMNMX.RELU of max(min(a, b), 0), and a wrong predicate of its comparison with a or b.
 TEST(CudaText, MaximaOfZeroAndAMinimumAreNoMaxima) {
   const std::string text = text_of([](At<1> at, InOut<i32, 1> a, Param<i32> p) {
