@@ -1,5 +1,7 @@
 #include "generator.hpp"
 
+#include <algorithm>
+
 #include "frame.hpp"
 #include "lockstep/kernel/kernel.hpp"
 
@@ -162,9 +164,11 @@ class Generator : KernelFrame {
       return ops;
     }();
     const Op op = recipe_.math && random_.chance(8) ? random_.of(kMath) : random_.of(kOps);
+    const auto fits = [&](Type t) { return ir::takes(op, t) && !(op == Op::umulhi && is_signed(t)); };
+    if (std::none_of(types_.begin(), types_.end(), fits)) return;
     Type t;
     do t = random_.of(types_);
-    while (!ir::takes(op, t) || (op == Op::umulhi && is_signed(t)));
+    while (!fits(t));
     Value args[3];
     const int n = arity(op);
     bool uniform = true;
