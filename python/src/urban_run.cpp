@@ -108,26 +108,30 @@ SeriesArrays arrays_of(const nb::object& grids_or_none, const CityFiles& files, 
   return arrays;
 }
 
+/// The options and the arrays of a call.
+std::pair<SeriesOptions, SeriesArrays> series_given(const nb::dict& given, const nb::object& grids,
+                                                    const std::string& weather) {
+  Keywords k(given, "lockstep.urban.run");
+  SeriesOptions options = series_of(k);
+  k.done();
+  SeriesArrays arrays = arrays_of(grids, options.city, weather);
+  return {std::move(options), std::move(arrays)};
+}
+
 /// A run in memory: its times, and (times, outputs, rows, cols).
 nb::tuple compute_run(OpenDevice& open, const nb::dict& given, const nb::object& grids,
                       const std::string& weather) {
-  Keywords k(given, "lockstep.urban.run");
-  const SeriesOptions options = series_of(k);
-  k.done();
-  const SeriesArrays arrays = arrays_of(grids, options.city, weather);
-  SeriesGrids found = freely([&] { return compute(*open.context, options, arrays); });
-  const std::vector<size_t> shape = {found.times.size(), options.outputs.size(), size_t(found.rows),
+  const std::pair<SeriesOptions, SeriesArrays> call = series_given(given, grids, weather);
+  SeriesGrids found = freely([&] { return compute(*open.context, call.first, call.second); });
+  const std::vector<size_t> shape = {found.times.size(), call.first.outputs.size(), size_t(found.rows),
                                      size_t(found.cols)};
   return nb::make_tuple(found.times, to_numpy(std::move(found.values), shape));
 }
 
 nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& grids,
                     const std::string& weather) {
-  Keywords k(given, "lockstep.urban.run");
-  const SeriesOptions options = series_of(k);
-  k.done();
-  const SeriesArrays arrays = arrays_of(grids, options.city, weather);
-  SeriesResult result = freely([&] { return run(*open.context, options, arrays); });
+  const std::pair<SeriesOptions, SeriesArrays> call = series_given(given, grids, weather);
+  SeriesResult result = freely([&] { return run(*open.context, call.first, call.second); });
   nb::dict d = nb::cast<nb::dict>(from_json(to_json(result).dump()));
   d["times"] = nb::cast(result.times);
   nb::dict points;

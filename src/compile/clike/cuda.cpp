@@ -159,7 +159,9 @@ class CudaPrinter final : public Printer {
             c && c->imm < (is_wide(type) ? 64u : 32u) && (i.op == Op::shr || !is_signed(type)))
           return i.op == Op::shl ? "$0 << $1" : "$0 >> $1";
         break;
-      case Op::bnot: return type == Type::boolean ? "!$0" : "ls_not($0)";
+      case Op::bnot:
+        if (type == Type::boolean) return "!$0";
+        break;
       case Op::fmin:
       case Op::fmax: return min_max_template(i, type);
       default: break;

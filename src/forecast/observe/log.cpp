@@ -48,18 +48,17 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
   if (start.inputs() != kFeatures)
     throw InputError(fmt::format("a model of {} features", start.inputs()), "forecast observe",
                      fmt::format("{}, as the state encoder has", kFeatures));
-  const double* losses = log.values.data() + int64_t(Signal::loss) * log.rows();
+  const double* const loss = log.values.data() + int64_t(Signal::loss) * log.rows();
   const bool by_logarithm = options.heads == Heads::classic && options.objective == Objective::logarithmic;
   for (int64_t t = 0; t < log.rows() && by_logarithm; ++t)
-    if (!(losses[t] > 0))
+    if (!(loss[t] > 0))
       throw InputError(
-          fmt::format("the loss of row {}, step {:.12g}, is {}", t + 1, log.steps[size_t(t)], losses[t]),
+          fmt::format("the loss of row {}, step {:.12g}, is {}", t + 1, log.steps[size_t(t)], loss[t]),
           "forecast observe", "positive numbers, --objective squared or --heads two-hot");
   return context.stage("forecast.observe", [&](const Device& device) {
     ObserveRun run;
     OnlineEnsemble ensemble(device, start, options);
     const auto rows = feature_rows(device, log, history, start.storage());
-    const double* loss = log.values.data() + int64_t(Signal::loss) * log.rows();
     for (int64_t t = 0; t + 1 < log.rows(); ++t) {
       run.steps.push_back(log.steps[size_t(t + 1)]);
       run.losses.push_back(loss[t + 1]);
