@@ -101,6 +101,10 @@ function(lockstep_test name)
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} lockstep_warnings GTest::gtest GTest::gtest_main)
   # Tests spend their time in the library and in generated code: -O1 compiles them in two thirds of the time of -O3.
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # Under AddressSanitizer -O0 compiles a test in half the time of -O1; the libraries that it calls keep -O1.
+  if(LOCKSTEP_SANITIZE)
+    target_compile_options(test_${name} PRIVATE -O0)
+  endif()
   set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 4)
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 1800)
