@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "core/temporary_folder.hpp"
 #include "urban/tiles/tile_store.hpp"
@@ -110,6 +112,28 @@ TEST(RunTiles, FourWorkersCoverTheCityAndResumeWhatIsThere) {
   expect_numbers(second.whole);
   EXPECT_EQ(second.report.resumed, 12 - removed);
   EXPECT_EQ(computed, 12 + removed);
+}
+
+// A tile that is computed sooner than it is written, and one that is not.
+TEST(RunTiles, LargeTilesAreKeptWhereThatIsSoonerThanComputingThem) {
+  City city;
+  city.rows = city.cols = 2112;
+  city.dsm = Raster(city.rows, city.cols, 1.0f).values;
+  TileOptions options;
+  for (const bool slow : {false, true}) {
+    const test::TemporaryFolder folder;
+    options.resume_folder = folder.path();
+    Context context(ContextOptions{.device = "interp"});
+    TileJob job;
+    job.stage = "test.tiles";
+    job.cost = {0, 0, 0, 4};
+    job.planes = 1;
+    job.compute = [&](const Device&, const Stream&, const Tile&, const TileResult&, const Advance&) {
+      if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    };
+    run_tiles(context, city, job, options, [](const Tile&, const TileResult&) {});
+    EXPECT_EQ(std::filesystem::exists(folder.path() / "0_0.tile"), slow);
+  }
 }
 
 TEST(RunTiles, OneTileThatFailsStopsAll) {

@@ -33,6 +33,13 @@ double seconds_since(Clock::time_point start) {
 
 bool is_gpu(DeviceKind kind) { return kind == DeviceKind::cuda || kind == DeviceKind::webgpu; }
 
+/// A large tile that is computed sooner than it is hashed and written (at about this rate) is not kept.
+constexpr double kKeptBytesPerSecond = 1e9;
+constexpr size_t kKeptAnyway = size_t{16} << 20;
+bool worth_keeping(double seconds, size_t bytes) {
+  return bytes <= kKeptAnyway || seconds * kKeptBytesPerSecond > static_cast<double>(bytes);
+}
+
 /// Devices of one family give the same bits.
 std::string_view family(const Device& device) {
   const DeviceKind kind = device.info().kind;
@@ -129,7 +136,8 @@ std::string tile_key(const Context& context, const City& city, const TileJob& jo
                                  job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
                                  context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
                                  city.cols, city.pixel_size_m, job.options);
-  for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk}) text += " " + to_hex(hash128(grid->raw()));
+  for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk})
+    text += " " + to_hex(hash_in_parts(grid->raw()));
   return text;
 }
 
@@ -245,7 +253,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
       return core;
     });
     const double seconds = seconds_since(begin);
-    store.save(tile, result.bytes());
+    if (worth_keeping(seconds, result.bytes().size())) store.save(tile, result.bytes());
     deliver(tile, result);
     advance(job.parts - counted);
     const std::lock_guard lock(delivering);

@@ -1,8 +1,11 @@
 #include "urban/tiles/tile_store.hpp"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
+#include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "core/atomic_file.hpp"
 #include "lockstep/error.hpp"
@@ -12,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view kManifest = "manifest.txt";
-constexpr std::string_view kHeading = "lockstep urban tiles 2";
+constexpr std::string_view kHeading = "lockstep urban tiles 3";
 
 /// What stands before a tile's data.
 struct TileHead {
@@ -34,6 +37,15 @@ fs::path made(fs::path folder) {
 }
 
 }  // namespace
+
+Hash128 hash_in_parts(std::span<const std::byte> data) {
+  constexpr size_t kPart = size_t{1} << 20;
+  std::vector<Hash128> parts((data.size() + kPart - 1) / kPart);
+  tbb::parallel_for(size_t{0}, parts.size(), [&](size_t k) {
+    parts[k] = hash128(data.subspan(k * kPart, std::min(kPart, data.size() - k * kPart)));
+  });
+  return hash128(std::as_bytes(std::span(parts)));
+}
 
 TileStore::TileStore(fs::path folder, std::string_view key)
     : folder_(made(std::move(folder))), key_(hash128(key)) {
@@ -72,7 +84,7 @@ fs::path TileStore::file(const Tile& tile) const {
 
 void TileStore::save(const Tile& tile, std::span<const std::byte> data) const {
   if (!active()) return;
-  const TileHead head{key_, hash128(data)};
+  const TileHead head{key_, hash_in_parts(data)};
   AtomicFile out(file(tile));
   out.write(std::as_bytes(std::span(&head, 1)));
   out.write(data);
@@ -87,7 +99,7 @@ bool TileStore::load(const Tile& tile, std::span<std::byte> data) const {
   in.read(reinterpret_cast<char*>(&head), sizeof head);
   if (!in || head.key != key_) return false;
   in.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()));
-  return in && hash128(data) == head.checksum;
+  return in && hash_in_parts(data) == head.checksum;
 }
 
 }  // namespace lockstep::urban

@@ -13,6 +13,9 @@
 
 namespace lockstep::urban {
 
+/// Hash of the hashes of parts of a mebibyte, by all threads.
+Hash128 hash_in_parts(std::span<const std::byte> data);
+
 /// A folder with a manifest and one file a finished tile. Each file appears whole or not at all, and carries
 /// the key of its computation and a checksum: one that is short, damaged or of another key counts as absent.
 /// An empty folder name stores nothing.
