@@ -93,32 +93,21 @@ class CudaPrinter final : public Printer {
     return source;
   }
 
-  /// The functions that this one calls, each before its callers.
-  std::string called_functions() {
-    std::string out;
-    for (size_t k = 0; k < function().functions.size(); ++k) {
-      const ir::Function& f = function().functions[k];
-      CudaPrinter printer(f, options_);
-      const std::string name = fmt::format("{}{}", prefix, k);
-      printer.prefix = name + "_";
-      out += printer.called_functions();
-      const ir::Instruction& given = result_of(f);
-      std::string taken;
-      for (size_t p = 0; p < f.scalars.size(); ++p)
-        taken += fmt::format("{}{} {}", p ? ", " : "", cuda_type(f.scalars[p].type),
-                             printer.param(uint32_t(p)).text);
-      const std::string body = printer.print_body();
-      for (const auto& [own, text] : printer.functions_) functions_.emplace(own, text);
-      out += fmt::format("__device__ __noinline__ {} {}({}) {{  // {}\n{}}}\n\n",
-                         cuda_vector(f[given.args[0]].type, given.arg_count()), name, taken, f.name, body);
-    }
-    return out;
-  }
-
  protected:
   std::string_view brackets() const override { return "{}"; }
   std::string type_name(Type type, int lanes) const override { return cuda_vector(type, lanes); }
   Expression literal(Type type, uint64_t bits) override { return cuda_literal(type, bits); }
+  std::unique_ptr<Printer> printer_of(const ir::Function& f) const override {
+    return std::make_unique<CudaPrinter>(f, options_);
+  }
+  std::string parameter(Type type, const std::string& name) const override {
+    return fmt::format("{} {}", cuda_type(type), name);
+  }
+  std::string function_text(const std::string& name, const std::string& taken,
+                            const std::string& given) override {
+    return fmt::format("__device__ __noinline__ {} {}({}) {{  // {}\n{}}}\n\n", given, name, taken,
+                       function().name, print_body());
+  }
 
   std::string_view op_template(const Instruction& i, Type type) const override {
     const bool free =

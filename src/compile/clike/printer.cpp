@@ -223,13 +223,6 @@ Expression Printer::elementary(const Instruction& instruction, Type type,
   return expand(op_template(instruction, type), operands);
 }
 
-Expression Printer::called(uint32_t number, std::span<const Expression> values) const {
-  Expression out{fmt::format("{}{}(", prefix, number), Precedence::atom, max_depth(values) + 1};
-  for (size_t k = 0; k < values.size(); ++k) out.text += (k ? ", " : "") + values[k].text;
-  out.text += ")";
-  return out;
-}
-
 Expression Printer::extract(const Expression& value, int component) {
   return {tight(value, Precedence::atom) + "." + "xyzw"[component], Precedence::atom, value.depth};
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -100,6 +101,14 @@ class Printer {
 
   /// Text of a call of function().functions[number].
   Expression called(uint32_t number, std::span<const Expression> values) const;
+  /// The functions that this one calls, each before its callers.
+  std::string called_functions();
+  virtual std::unique_ptr<Printer> printer_of(const ir::Function& called) const = 0;
+  /// "float p0", "p0: f32"
+  virtual std::string parameter(Type type, const std::string& name) const = 0;
+  /// This function, which others call, with its parameters and the type of its result.
+  virtual std::string function_text(const std::string& name, const std::string& taken,
+                                    const std::string& given) = 0;
   /// Names of functions begin with this, and end with their numbers.
   std::string prefix = "called";
   /// Around the components of a vector: "{}" or "()".

@@ -67,7 +67,18 @@ class WgslPrinter final : public Printer {
         if (f[id].op == Op::for_ || f[id].op == Op::loop) return true;
     return false;
   }
-  std::string called_functions();
+  std::unique_ptr<Printer> printer_of(const ir::Function& f) const override {
+    return std::make_unique<WgslPrinter>(f, options_, &words_);
+  }
+  std::string parameter(Type type, const std::string& name) const override {
+    return fmt::format("{}: {}", name, wgsl_type(type));
+  }
+  std::string function_text(const std::string& name, const std::string& taken,
+                            const std::string& given) override {
+    const std::string body = print_body();
+    return fmt::format("fn {}({}) -> {} {{  // {}\n{}{}}}\n", name, taken, given, function().name, prologue_,
+                       body);
+  }
   std::string_view brackets() const override { return "()"; }
   // ── words of the argument block
   // ───────────────────────────────────────────────────────────────────────────────────
@@ -427,26 +438,6 @@ std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
                         t, s, combine);
   return text +
          fmt::format("  let result = ls_tree_{0}[0];\n  workgroupBarrier();\n  return result;\n}}\n", t);
-}
-
-/// The functions that this one calls.
-std::string WgslPrinter::called_functions() {
-  std::string out;
-  for (size_t k = 0; k < function().functions.size(); ++k) {
-    const ir::Function& f = function().functions[k];
-    WgslPrinter printer(f, options_, &words_);
-    const std::string name = fmt::format("{}{}", prefix, k);
-    printer.prefix = name + "_";
-    out += printer.called_functions();
-    const ir::Instruction& given = result_of(f);
-    std::string taken;
-    for (size_t p = 0; p < f.scalars.size(); ++p)
-      taken += fmt::format("{}p{}: {}", p ? ", " : "", p, wgsl_type(f.scalars[p].type));
-    const std::string body = printer.print_body();
-    out += fmt::format("fn {}({}) -> {} {{  // {}\n{}{}}}\n", name, taken,
-                       type_name(f[given.args[0]].type, given.arg_count()), f.name, printer.prologue_, body);
-  }
-  return out;
 }
 
 WgslSource WgslPrinter::print() {

@@ -5,11 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <tuple>
 #include <unordered_map>
 
 #include "autodiff/topology.hpp"
+#include "core/platform/threads.hpp"
 #include "lockstep/error.hpp"
 #include "solve/model/robust_loss.hpp"
 
@@ -72,9 +72,9 @@ std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, c
   Plus* const* const plain = manifold.plus.target<Plus*>();  // without state, so the same each time
   if (!plain) return trace_anew(manifold, where);
   constexpr size_t kMost = 1000;
-  static std::mutex guard;
+  static Mutex guard;
   static std::map<std::tuple<Plus*, std::string, int, int>, std::shared_ptr<const TracedManifold>> known;
-  const std::scoped_lock lock(guard);
+  const UniqueLock<Mutex> lock(guard);
   if (known.size() > kMost) known.clear();
   auto& traced = known[{*plain, manifold.name, manifold.ambient, manifold.tangent}];
   if (!traced || traced->manifold.unit_vectors != manifold.unit_vectors) traced = trace_anew(manifold, where);

@@ -4,10 +4,10 @@
 
 #include <bit>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
 #include "core/hash.hpp"
+#include "core/platform/threads.hpp"
 #include "solve/model/robust_loss.hpp"
 
 namespace lockstep::solve {
@@ -59,15 +59,15 @@ std::string TermDerivatives::key_of(const ExpressionKey& expression, std::span<c
 
 std::shared_ptr<const TermDerivatives> TermDerivatives::shared(
     const std::shared_ptr<const ExpressionKey>& expression, std::vector<ConstantUse> constants) {
-  static std::mutex guard;
+  static Mutex guard;
   static std::unordered_map<std::string, std::shared_ptr<const TermDerivatives>> known;
   const std::string key = key_of(*expression, constants);
   {
-    const std::scoped_lock lock(guard);
+    const UniqueLock<Mutex> lock(guard);
     if (const auto found = known.find(key); found != known.end()) return found->second;
   }
   const auto made = std::make_shared<const TermDerivatives>(expression, std::move(constants));
-  const std::scoped_lock lock(guard);
+  const UniqueLock<Mutex> lock(guard);
   return known.try_emplace(key, made).first->second;
 }
 
