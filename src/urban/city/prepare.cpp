@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "core/platform/parallel.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -51,24 +53,57 @@ void check(const CityInput& input) {
     throw InputError("a DSM above ground without the ground", "dem", "the height of the ground");
 }
 
+/// Calls `part(first, last)` for parts of all pixels, by all threads.
+template <class Part>
+void for_pixels(size_t count, const Part& part) {
+  constexpr size_t kPart = size_t{1} << 16;
+  platform::ThreadArena().for_parts(
+      static_cast<int64_t>((count + kPart - 1) / kPart), [&](int64_t first, int64_t last) {
+        part(static_cast<size_t>(first) * kPart, std::min(count, static_cast<size_t>(last) * kPart));
+      });
+}
+
+/// The lowest of all parts' `of(first, last)`; NaN is none.
+template <class Of>
+float lowest_of_parts(size_t count, const Of& of) {
+  std::atomic<float> lowest{std::numeric_limits<float>::infinity()};
+  for_pixels(count, [&](size_t first, size_t last) {
+    const float here = of(first, last);
+    for (float seen = lowest; here < seen && !lowest.compare_exchange_weak(seen, here);) {}
+  });
+  return lowest;
+}
+
 /// Missing pixels become NaN, heights above ground absolute.
 void make_absolute(CityInput& input) {
   const bool add = input.dsm_heights == DsmHeights::above_ground;
   const std::span<float> heights = input.dsm.pixels();
   const std::span<const float> ground = std::as_const(input.dem).pixels();
-  for (size_t p = 0; p < heights.size(); ++p) {
-    if (is_missing(input.dsm, heights[p]) || (add && is_missing(input.dem, ground[p])))
-      heights[p] = std::numeric_limits<float>::quiet_NaN();
-    else if (add)
-      heights[p] += ground[p];
-  }
+  for_pixels(heights.size(), [&](size_t first, size_t last) {
+    for (size_t p = first; p < last; ++p) {
+      if (is_missing(input.dsm, heights[p]) || (add && is_missing(input.dem, ground[p])))
+        heights[p] = std::numeric_limits<float>::quiet_NaN();
+      else if (add)
+        heights[p] += ground[p];
+    }
+  });
 }
 
 float lowest_of(std::span<const float> values) {
-  float lowest = std::numeric_limits<float>::infinity();
-  for (float value : values)
-    if (!std::isnan(value)) lowest = std::min(lowest, value);
-  return lowest;
+  return lowest_of_parts(values.size(), [&](size_t first, size_t last) {
+    float lowest = std::numeric_limits<float>::infinity();
+    for (size_t p = first; p < last; ++p)
+      if (!std::isnan(values[p])) lowest = std::min(lowest, values[p]);
+    return lowest;
+  });
+}
+
+float highest_of(std::span<const float> values) {
+  return -lowest_of_parts(values.size(), [&](size_t first, size_t last) {
+    float highest = -std::numeric_limits<float>::infinity();
+    for (size_t p = first; p < last; ++p) highest = std::max(highest, values[p]);
+    return -highest;
+  });
 }
 
 /// Absolute heights from plants given above ground or absolute; 0 where there is none.
@@ -86,21 +121,26 @@ void add_vegetation(CityInput& input, City& city) {
     const float top = value + city.shift;
     return top == ground ? 0.0f : std::max(top, 0.0f);
   };
-  bool any = false;
-  for (size_t p = 0; p < canopies.size(); ++p) {
+  std::atomic<bool> any = false;
+  const auto plant = [&](size_t p) {
     const float ground = grounds[p];
     const float canopy = std::exchange(canopies[p], 0.0f), trunk = std::exchange(trunks[p], 0.0f);
-    if (ground == kNoHeight) continue;
+    if (ground == kNoHeight) return false;
     const float top = canopies[p] = height(input.cdsm, canopy, ground);
-    if (top == 0.0f) continue;
-    any = true;
+    if (top == 0.0f) return false;
     if (trunks_given) {
       trunks[p] = std::min(height(input.tdsm, trunk, ground), top);
     } else {
       const float above = (absolute ? top - ground : canopy) * ratio;
       trunks[p] = above > 0 ? std::min(above + ground, top) : 0.0f;
     }
-  }
+    return true;
+  };
+  for_pixels(canopies.size(), [&](size_t first, size_t last) {
+    bool here = false;
+    for (size_t p = first; p < last; ++p) here |= plant(p);
+    if (here) any = true;
+  });
   if (!any) city.canopy = city.trunk = {};
 }
 
@@ -117,11 +157,18 @@ City prepare_city(CityInput input) {
   const float lowest = lowest_of(city.dsm.as<float>());
   if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");
   city.shift = lowest < 0 ? -lowest : 0.0f;
-  for (float& height : city.dsm.mutate<float>()) {
-    const bool missing = std::isnan(height);
-    height = missing ? kNoHeight : height + city.shift;
-    city.missing += missing;
-  }
+  const std::span<float> heights = city.dsm.mutate<float>();
+  std::atomic<int64_t> missing{0};
+  for_pixels(heights.size(), [&](size_t first, size_t last) {
+    int64_t here = 0;
+    for (size_t p = first; p < last; ++p) {
+      const bool none = std::isnan(heights[p]);
+      heights[p] = none ? kNoHeight : heights[p] + city.shift;
+      here += none;
+    }
+    missing += here;
+  });
+  city.missing = missing;
   city.dem = std::move(input.dem.values);
   for (float& height : city.dem.mutate<float>())
     height = is_missing(input.dem, height) ? kNoHeight : height + city.shift;
@@ -129,7 +176,7 @@ City prepare_city(CityInput input) {
   city.lowest = lowest + city.shift;
   city.highest = city.lowest;
   for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk})
-    for (const float value : grid->as<float>()) city.highest = std::max(city.highest, value);
+    city.highest = std::max(city.highest, highest_of(grid->as<float>()));
   return city;
 }
 

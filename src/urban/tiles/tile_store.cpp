@@ -1,13 +1,13 @@
 #include "urban/tiles/tile_store.hpp"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <fstream>
 #include <vector>
 
 #include "core/atomic_file.hpp"
+#include "core/platform/parallel.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -41,8 +41,9 @@ fs::path made(fs::path folder) {
 Hash128 hash_in_parts(std::span<const std::byte> data) {
   constexpr size_t kPart = size_t{1} << 20;
   std::vector<Hash128> parts((data.size() + kPart - 1) / kPart);
-  tbb::parallel_for(size_t{0}, parts.size(), [&](size_t k) {
-    parts[k] = hash128(data.subspan(k * kPart, std::min(kPart, data.size() - k * kPart)));
+  platform::ThreadArena().for_parts(static_cast<int64_t>(parts.size()), [&](int64_t first, int64_t last) {
+    for (size_t k = static_cast<size_t>(first); k < static_cast<size_t>(last); ++k)
+      parts[k] = hash128(data.subspan(k * kPart, std::min(kPart, data.size() - k * kPart)));
   });
   return hash128(std::as_bytes(std::span(parts)));
 }
