@@ -66,6 +66,36 @@ TEST(FlowSurrogate, FindsLinearSystemsAgain) {
   }
 }
 
+// On a device: the same step and subspace as on the host, the same bits on every device, singular values down to
+// rounding, systems found again.
+TEST(FlowSurrogate, LearnsOnADeviceAsOnTheHost) {
+  std::vector<double> first;
+  for (const std::string& name : host_devices())
+    for (const SurrogateMethod method : {SurrogateMethod::ridge, SurrogateMethod::dmd})
+      for (const int64_t size : {40, 1500}) {
+        const Device& device = test_device(name);
+        const Array z = rotations(40, size, kTurns);
+        const SurrogateOptions options{.method = method, .delays = 2, .lambda = 0};
+        const Buffer on_device = device.upload(z);
+        const LearntOnDevice learnt = learn(device, on_device, options);
+        EXPECT_EQ(learnt.model.rank, 7);
+        const Surrogate host = learn(z, options), same = to_host(device, learnt, on_device);
+        EXPECT_EQ(same.basis.shape(), host.basis.shape());
+        EXPECT_EQ(same.last.shape(), host.last.shape());
+        for (int64_t j = 0; j < size; ++j)
+          EXPECT_NEAR(same.climatology.at<double>(j), host.climatology.at<double>(j), 1e-13);
+        Rollout rollout(device, learnt, Storage::f64);
+        const SurrogateScores s = score(rollout, learnt.model, on_device, learnt.climatology);
+        EXPECT_LT(s.held_out.surrogate_all, 1e-8) << name << ' ' << size;
+        EXPECT_LT(s.one_step_held_out, 1e-10);
+        const std::vector<double> step(same.step.as<double>().begin(), same.step.as<double>().end());
+        if (method == SurrogateMethod::ridge && size == 1500) {
+          if (first.empty()) first = step;
+          EXPECT_EQ(step, first) << name;
+        }
+      }
+}
+
 // One number that swings is no linear function of itself, but of its last two values.
 TEST(FlowSurrogate, DelaysHoldWhatOneFrameDoesNot) {
   std::vector<double> swing;

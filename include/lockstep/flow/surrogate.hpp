@@ -56,6 +56,20 @@ struct Surrogate {
 /// latents (T, D), f32 or f64. Throws InputError for another rank, frames that are not finite, D beyond kMaxLatent,
 /// delays times rank beyond kMaxState, options out of range, and too few frames: `delays` + 1 to learn from and one held out.
 Surrogate learn(const Array& latents, const SurrogateOptions& options = {});
+/// A surrogate whose long arrays are on a device; the model on the host has no basis, climatology and last frames.
+struct LearntOnDevice {
+  Surrogate model;
+  Buffer
+      basis;  // (D, r), the columns are the rows of Surrogate::basis; f64, or f32 where the device has no f64
+  Buffer climatology;  // (1, D)
+};
+/// The same of latents (T, D) on a device. The host reads matrices of frames by frames: products over the numbers of
+/// frames are made on the device, in f64, with the same bits on every device. Singular values down to rounding come by
+/// Gram matrices of what the larger ones leave. WebGPU, which has no f64, and more than kMaxState training frames: on
+/// the host.
+LearntOnDevice learn(const Device& device, const Buffer& latents, const SurrogateOptions& options = {});
+/// As learn() of an array gives it.
+Surrogate to_host(const Device& device, const LearntOnDevice& learnt, const Buffer& latents);
 /// Of `step`, largest first; of one frame to the next.
 std::vector<std::complex<double>> eigenvalues(const Surrogate& model);
 
@@ -69,6 +83,7 @@ class Rollout {
  public:
   /// `precision`: f32 or f64. Throws UnsupportedError for f64 where the device has none.
   Rollout(const Device& device, const Surrogate& model, Storage precision = Storage::f32);
+  Rollout(const Device& device, const LearntOnDevice& learnt, Storage precision = Storage::f32);
 
   /// latents (members delays, D) in the precision: each member's last frames, oldest first. One member or more.
   void start(const Buffer& latents);
@@ -109,10 +124,11 @@ struct SurrogateScores {
   double one_step_in_sample = 0, one_step_held_out = 0, one_step_persistence = 0;  // the last: held out
   Buffer predicted_in_sample, predicted_held_out;                                  // (n, D), on the device
 };
-/// `latents` (T, D) on the rollout's device and in its precision, and the same on the host. The host reads what is
-/// predicted: 2 (T - delays) frames.
-SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Array& same,
-                      RolloutMode mode = RolloutMode::steps);
+/// `latents` (T, D) and `climatology` (1, D) on the rollout's device and in its precision. The host reads sums: in the
+/// precision over runs of kScoreChunk numbers, in f64 beyond.
+SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents,
+                      const Buffer& climatology, RolloutMode mode = RolloutMode::steps);
+inline constexpr int64_t kScoreChunk = 8192;
 /// The same of latents on the host.
 SurrogateScores score(const Device& device, const Surrogate& model, const Array& latents,
                       Storage precision = Storage::f32, RolloutMode mode = RolloutMode::steps);

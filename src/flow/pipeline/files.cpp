@@ -129,13 +129,17 @@ LearnRunResult learn_run(Context& context, const LearnRunOptions& options) {
   Array latents;
   context.run_stage("flow.learn", [&](const Device& device) {
     latents = latents_of(device, e);
-    r.model = learn(latents, options.surrogate);
+    const Buffer on_device = device.upload(latents);
+    r.model = to_host(device, learn(device, on_device, options.surrogate), on_device);
   });
   if (r.model.state_size() <= kMostEigenvalues) r.eigenvalues = eigenvalues(r.model);
   context.run_stage("flow.rollout", [&](const Device& device) {
     const Buffer on_device = device.upload(latents);
     Rollout rollout(device, r.model);
-    r.latents = score(rollout, r.model, on_device, latents, options.rollout);
+    r.latents =
+        score(rollout, r.model, on_device,
+              device.upload(r.model.climatology.reshape({1, r.model.latent_size}).to(latents.storage())),
+              options.rollout);
     r.fields = field_scores(device, e, r.model, r.latents, on_device);
     r.latents.predicted_in_sample = r.latents.predicted_held_out = {};
   });

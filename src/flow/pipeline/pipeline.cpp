@@ -11,6 +11,7 @@
 #include "flow/modes.hpp"
 #include "flow/pipeline/compare_fields.hpp"
 #include "flow/run/pictures.hpp"
+#include "flow/surrogate/kernels.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
@@ -252,17 +253,23 @@ class Pipeline {
   }
 
   void learn_operator(const Device& device) {
-    host_latents_ = device.download(latents_);
-    copied("latents", false, latents_.bytes(), "the regression is on the host");
-    model_ = learn(host_latents_, o_.surrogate);
+    const DeviceCounters was = device.counters();
+    learnt_ = learn(device, latents_, o_.surrogate);
+    const DeviceCounters is = device.counters();
+    copied("matrices of frames by frames", true, is.bytes_to_device - was.bytes_to_device, "their factors");
+    copied("products of frames", false, is.bytes_from_device - was.bytes_from_device, "their factors");
+    r_.memory.push_back(
+        {"singular vectors", "", learnt_.basis.bytes() + learnt_.climatology.bytes(), "learn, rollout"});
   }
 
   void roll_out(const Device& device) {
     auto rollout =
-        made(device, "operator", "rollout", [&] { return std::make_unique<Rollout>(device, model_); });
+        made(device, "operator", "rollout", [&] { return std::make_unique<Rollout>(device, learnt_); });
     const int64_t was = device.counters().bytes_from_device;
-    r_.latents = score(*rollout, model_, latents_, host_latents_, o_.rollout);
-    copied("predicted latents", false, device.counters().bytes_from_device - was, "their scores");
+    r_.latents = score(*rollout, learnt_.model, latents_,
+                       converted(device, learnt_.climatology, latents_.storage()), o_.rollout);
+    copied("sums over latents", false, device.counters().bytes_from_device - was, "their scores");
+    learnt_.basis = {};
     r_.memory.push_back({"predicted latents", "",
                          r_.latents.predicted_in_sample.bytes() + r_.latents.predicted_held_out.bytes(),
                          "rollout, decode"});
@@ -353,7 +360,7 @@ class Pipeline {
     r_.stride = o_.stride;
     r_.frames = frame_count_;
     r_.train_frames = train_;
-    r_.state_size = model_.state_size();
+    r_.state_size = learnt_.model.state_size();
     r_.frame_time = double(o_.stride) * o_.run.stepping.dt;
     r_.peak_bytes = on_.counters().peak_bytes;
     r_.latents.predicted_in_sample = r_.latents.predicted_held_out = {};
@@ -375,14 +382,14 @@ class Pipeline {
 
   Context& context_;
   PipelineOptions o_;
-  Array initial_, host_frames_, host_latents_;
+  Array initial_, host_frames_;
   int64_t frame_count_ = 0, train_ = 0;
   Step step_ = Step::simulate;
   bool fell_back_ = false;
   Device on_;
   Buffer frames_, latents_, decoded_;
   std::unique_ptr<Codec> codec_;
-  Surrogate model_;
+  LearntOnDevice learnt_;
   std::vector<StageRecord> before_;
   PipelineResult r_;
 };

@@ -5,23 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flow/surrogate/regression.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/flow/surrogate.hpp"
 
 namespace lockstep::flow {
 
 namespace {
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Columns = Eigen::MatrixXd;
-
-Matrix matrix_of(const Array& array) {
-  const Array packed = array.to(Storage::f64).packed();
-  return Eigen::Map<const Matrix>(packed.as<double>().data(), packed.size(0), packed.size(1));
-}
-Array array_of(const Matrix& m) {
-  return Array::of(std::vector<double>(m.data(), m.data() + m.size()), {m.rows(), m.cols()});
-}
 
 void check_options(const SurrogateOptions& o) {
   const char* where = "flow surrogate";
@@ -48,24 +37,19 @@ void check_latents(const Array& latents) {
                      "finite numbers");
 }
 
-/// Singular vectors of the rows as rows of the result.
-Matrix singular_basis(const Matrix& frames, const SurrogateOptions& o) {
-  const Eigen::BDCSVD<Columns> svd(frames.transpose(), Eigen::ComputeThinU);
-  const Eigen::VectorXd& s = svd.singularValues();
-  const double rounding = 1e-15 * double(std::max(frames.rows(), frames.cols())) * s(0);
+/// How many of the singular values, largest first, the options keep: 1 or more.
+Eigen::Index kept_rank(const Eigen::VectorXd& s, double rounding, const SurrogateOptions& o) {
   Eigen::Index above = 0;
-  while (above < s.size() && s(above) > rounding) ++above;
+  while (above < s.size() && s(above) > rounding * s(0)) ++above;
   Eigen::Index rank = std::max<Eigen::Index>(above, 1);
-  if (o.rank > 0) {
-    rank = std::min<Eigen::Index>(rank, o.rank);
-  } else if (o.share < 1) {
-    double sum = 0;
-    for (Eigen::Index k = 0; k < rank; ++k) {
-      sum += s(k) * s(k);
-      if (sum >= o.share * s.squaredNorm()) rank = k + 1;
-    }
+  if (o.rank > 0) return std::min<Eigen::Index>(rank, o.rank);
+  if (o.share == 1) return rank;
+  double sum = 0;
+  for (Eigen::Index k = 0; k < rank; ++k) {
+    sum += s(k) * s(k);
+    if (sum >= o.share * s.squaredNorm()) return k + 1;
   }
-  return svd.matrixU().leftCols(rank).transpose();
+  return rank;
 }
 
 /// W of least |X W - Y|^2 + lambda |W|^2; the shortest one where lambda is 0.
@@ -90,39 +74,83 @@ Matrix regression(const Matrix& x, const Matrix& y, double lambda) {
 
 }  // namespace
 
+Matrix matrix_of(const Array& array) {
+  const Array packed = array.to(Storage::f64).packed();
+  return Eigen::Map<const Matrix>(packed.as<double>().data(), packed.size(0), packed.size(1));
+}
+Array array_of(const Matrix& m) {
+  return Array::of(std::vector<double>(m.data(), m.data() + m.size()), {m.rows(), m.cols()});
+}
+
+Matrix singular_basis(const Matrix& rows, double rounding, const SurrogateOptions& o) {
+  const Eigen::BDCSVD<Columns> svd(rows.transpose(), Eigen::ComputeThinU);
+  return svd.matrixU().leftCols(kept_rank(svd.singularValues(), rounding, o)).transpose();
+}
+
+GramVectors gram_vectors(const Matrix& gram, double least_share, double least) {
+  const Eigen::SelfAdjointEigenSolver<Columns> eigen{Columns(gram)};
+  const Eigen::VectorXd& values = eigen.eigenvalues();  // ascending
+  GramVectors g;
+  g.largest = values(values.size() - 1);
+  least = std::max(least, least_share * g.largest);
+  Eigen::Index kept = 0;
+  while (kept < values.size() && values(values.size() - 1 - kept) > least) ++kept;
+  g.scaled = eigen.eigenvectors().rightCols(kept);
+  for (Eigen::Index k = 0; k < kept; ++k) g.scaled.col(k) /= std::sqrt(values(values.size() - kept + k));
+  return g;
+}
+
+Matrix cholesky_inverse(const Matrix& gram) {
+  const Eigen::LLT<Columns> factor{Columns(gram)};
+  // gram^-1 = L^-T L^-1, and L^-T = gram^-1 L.
+  return factor.solve(Columns(factor.matrixL()));
+}
+
+Matrix product(const Matrix& a, const Matrix& b) { return a * b; }
+
+Surrogate begun(int64_t frames, int64_t latent_size, const SurrogateOptions& options) {
+  check_options(options);
+  Surrogate model;
+  model.options = options;
+  model.latent_size = latent_size;
+  model.train_frames = int64_t(std::floor(options.train_share * double(frames) + 1e-9));
+  if (model.train_frames < options.delays + 1 || model.train_frames >= frames)
+    throw InputError(fmt::format("{} of {} frames to learn from", model.train_frames, frames),
+                     "flow surrogate", fmt::format("{} or more, and one held out", options.delays + 1));
+  return model;
+}
+
+void fit(Surrogate& model, const Matrix& coordinates) {
+  const int64_t delays = model.options.delays, r = model.rank = coordinates.cols(), size = model.state_size(),
+                pairs = model.train_frames - delays;
+  if (size > kMaxState)
+    throw InputError(fmt::format("a state of {} delays of {} numbers", delays, r), "flow surrogate",
+                     fmt::format("at most {} numbers; a smaller rank or share", kMaxState));
+  Matrix x(pairs, size);
+  for (int64_t d = 0; d < delays; ++d) x.middleCols(d * r, r) = coordinates.middleRows(d, pairs);
+  const bool dmd = model.options.method == SurrogateMethod::dmd;
+  const Matrix weights = regression(x, coordinates.bottomRows(pairs), dmd ? 0 : model.options.lambda);
+  Matrix step = Matrix::Zero(size, size);
+  // All frames but the oldest move one place; the newest comes from the weights.
+  for (int64_t k = 0; k + r < size; ++k) step(k + r, k) = 1;
+  step.rightCols(r) = weights;
+  model.step = array_of(step);
+}
+
 std::string_view name(SurrogateMethod method) { return method == SurrogateMethod::dmd ? "dmd" : "ridge"; }
 
 Surrogate learn(const Array& latents, const SurrogateOptions& options) {
   check_options(options);
   check_latents(latents);
-  Surrogate model;
-  model.options = options;
-  model.latent_size = latents.size(1);
-  const int64_t frames = latents.size(0), delays = options.delays;
-  model.train_frames = int64_t(std::floor(options.train_share * double(frames) + 1e-9));
-  if (model.train_frames < delays + 1 || model.train_frames >= frames)
-    throw InputError(fmt::format("{} of {} frames to learn from", model.train_frames, frames),
-                     "flow surrogate", fmt::format("{} or more, and one held out", delays + 1));
+  Surrogate model = begun(latents.size(0), latents.size(1), options);
   const Matrix train = matrix_of(latents.slice(0, 0, model.train_frames));
   const bool dmd = options.method == SurrogateMethod::dmd;
-  const Matrix basis = singular_basis(dmd ? Matrix(train.topRows(train.rows() - 1)) : train, options);
-  model.rank = basis.rows();
-  const int64_t r = model.rank, size = model.state_size(), pairs = model.train_frames - delays;
-  if (size > kMaxState)
-    throw InputError(fmt::format("a state of {} delays of {} numbers", delays, r), "flow surrogate",
-                     fmt::format("at most {} numbers; a smaller rank or share", kMaxState));
-  const Matrix coordinates = train * basis.transpose();
-  Matrix x(pairs, size);
-  for (int64_t d = 0; d < delays; ++d) x.middleCols(d * r, r) = coordinates.middleRows(d, pairs);
-  const Matrix weights = regression(x, coordinates.bottomRows(pairs), dmd ? 0 : options.lambda);
-  Matrix step = Matrix::Zero(size, size);
-  // All frames but the oldest move one place; the newest comes from the weights.
-  for (int64_t k = 0; k + r < size; ++k) step(k + r, k) = 1;
-  step.rightCols(r) = weights;
+  const Matrix basis = singular_basis(dmd ? Matrix(train.topRows(train.rows() - 1)) : train,
+                                      rounding_of(train.rows() - int64_t(dmd), train.cols()), options);
+  fit(model, product(train, basis.transpose()));
   model.basis = array_of(basis);
-  model.step = array_of(step);
   model.climatology = array_of(train.colwise().mean()).reshape({model.latent_size});
-  model.last = array_of(train.bottomRows(delays));
+  model.last = array_of(train.bottomRows(options.delays));
   return model;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "flow/surrogate/kernels.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/flow/surrogate.hpp"
 #include "lockstep/kernel/dynamic.hpp"
@@ -88,7 +89,11 @@ struct Rollout::State {
   }
 };
 
-Rollout::Rollout(const Device& device, const Surrogate& model, Storage precision) {
+Rollout::Rollout(const Device& device, const Surrogate& model, Storage precision)
+    : Rollout(device, LearntOnDevice{model, {}, {}}, precision) {}
+
+Rollout::Rollout(const Device& device, const LearntOnDevice& learnt, Storage precision) {
+  const Surrogate& model = learnt.model;
   if (precision != Storage::f32 && precision != Storage::f64)
     throw InputError(fmt::format("precision {}", name(precision)), "flow rollout", "f32 or f64");
   if (precision == Storage::f64 && !device.info().limits.f64)
@@ -101,9 +106,15 @@ Rollout::Rollout(const Device& device, const Surrogate& model, Storage precision
   s.rank = model.rank;
   s.delays = model.options.delays;
   s.latent = model.latent_size;
-  s.basis = device.upload(model.basis.to(precision));
-  s.basis_columns = s.made(s.latent, s.rank);
-  primitives::transpose(device, s.basis, s.basis_columns);
+  if (learnt.basis) {
+    s.basis_columns = converted(device, learnt.basis, precision);
+    s.basis = s.made(s.rank, s.latent);
+    primitives::transpose(device, s.basis_columns, s.basis);
+  } else {
+    s.basis = device.upload(model.basis.to(precision));
+    s.basis_columns = s.made(s.latent, s.rank);
+    primitives::transpose(device, s.basis, s.basis_columns);
+  }
   s.powers.push_back(device.upload(model.step.to(precision)));
 }
 

@@ -6,10 +6,13 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/flow/surrogate.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 
 namespace lockstep::flow {
 
 namespace {
+
+constexpr int kSumLanes = 128;
 
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 
@@ -32,20 +35,87 @@ struct Distance {
 
 Array in_doubles(const Array& a) { return a.to(Storage::f64).packed(); }
 
+/// sums[row, chunk] = |got - want|^2, |want|^2; one row of got for all of want, or one each.
+template <class T>
+const Kernel& distance_sums() {
+  static const Kernel made =
+      kernel(fmt::format("flow.surrogate.distance.{}", name(detail::kType<T>)),
+             [](Group<2> g, Parameters& p) {
+               const auto got = p.read<T, 2>("got"), want = p.read<T, 2>("want");
+               const auto sums = p.write<T, 3>("sums");
+               const Val<i32> row = g.id(1), chunk = g.id(0), from = min(row, got.size(0) - 1);
+               Var<T> difference = T(0), truth = T(0);
+               for_(chunk * int(kScoreChunk) + g.lane(), min((chunk + 1) * int(kScoreChunk), want.size(1)),
+                    kSumLanes, [&](Val<i32> k) {
+                      const Val<T> w = want(row, k), d = got(from, k) - w;
+                      difference = fma(d, d, Val<T>(difference));
+                      truth = fma(w, w, Val<T>(truth));
+                    });
+               const Val<T> differences = group_sum(Val<T>(difference)), truths = group_sum(Val<T>(truth));
+               if_(g.lane() == 0, [&] {
+                 sums(row, chunk, 0) = differences;
+                 sums(row, chunk, 1) = truths;
+               });
+             },
+             {{kSumLanes, 1, 1}, 0});
+  return made;
+}
+
+/// Row by row, on the device; `got` may be one row for all.
+std::vector<Distance> distances(const Device& device, const Buffer& got, const Buffer& want) {
+  const int64_t rows = want.shape()[0], chunks = (want.shape()[1] + kScoreChunk - 1) / kScoreChunk;
+  const Buffer sums = device.allocate(want.storage(), {rows, chunks, 2});
+  device.launch(want.storage() == Storage::f64 ? distance_sums<f64>() : distance_sums<f32>(), {rows, chunks},
+                Arguments().set("got", got).set("want", want).set("sums", sums));
+  const Array read = in_doubles(device.download(sums));
+  std::vector<Distance> all(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < chunks; ++c)
+      all[size_t(r)].add(Distance{read.at<double>(r, c, 0), read.at<double>(r, c, 1)});
+  return all;
+}
+
+double mean_error(const std::vector<Distance>& rows) {
+  double sum = 0;
+  for (const Distance& d : rows) sum += d.relative();
+  return sum / double(rows.size());
+}
+
+RolloutScore scored(const std::vector<Distance>& surrogate, const std::vector<Distance>& persistence,
+                    const std::vector<Distance>& climatology) {
+  RolloutScore s;
+  const auto filled = [](const std::vector<Distance>& rows, std::vector<double>& by_frame) {
+    Distance all;
+    for (const Distance& d : rows) {
+      by_frame.push_back(d.relative());
+      all.add(d);
+    }
+    return all.relative();
+  };
+  s.surrogate_all = filled(surrogate, s.surrogate);
+  s.persistence_all = filled(persistence, s.persistence);
+  s.climatology_all = filled(climatology, s.climatology);
+  while (s.lost() && s.surrogate[size_t(s.horizon)] < s.persistence[size_t(s.horizon)]) ++s.horizon;
+  return s;
+}
+
 /// Rollouts of one surrogate over parts of one series.
 class Scorer {
  public:
-  Scorer(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Array& same, RolloutMode mode)
-      : rollout_(rollout), model_(model), latents_(latents), same_(same), mode_(mode) {}
+  Scorer(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Buffer& climatology,
+         RolloutMode mode)
+      : rollout_(rollout), model_(model), latents_(latents), climatology_(climatology), mode_(mode) {}
 
   /// From the frames before `first`, `count` frames.
   RolloutScore rolled_out(int64_t first, int64_t count, Buffer& out) const {
+    const Device& device = rollout_.device();
     const int64_t delays = model_.options.delays;
     rollout_.start(latents_.rows(first - delays, delays));
-    out = rollout_.device().allocate(latents_.storage(), {count, model_.latent_size});
+    out = device.allocate(latents_.storage(), {count, model_.latent_size});
     rollout_.run(out, mode_);
-    return score_rollout(rollout_.device().download(out), same_.slice(0, first, count), same_[first - 1],
-                         model_.climatology);
+    const Buffer truth = latents_.rows(first, count);
+    return scored(distances(device, out, truth), distances(device, latents_.rows(first - 1, 1), truth),
+                  distances(device, climatology_, truth));
   }
 
   /// Mean relative error of the frames first … first + count - 1, each from the true ones before it.
@@ -58,26 +128,17 @@ class Scorer {
       device.copy(latents_.rows(first + k - delays, delays), starts.rows(k * delays, delays));
     rollout_.start(starts);
     rollout_.run(out);
-    return mean_error(in_doubles(device.download(out)), in_doubles(same_.slice(0, first, count)));
+    return mean_error(distances(device, out, latents_.rows(first, count)));
   }
   double persistence(int64_t first, int64_t count) const {
-    return mean_error(in_doubles(same_.slice(0, first - 1, count)), in_doubles(same_.slice(0, first, count)));
+    return mean_error(
+        distances(rollout_.device(), latents_.rows(first - 1, count), latents_.rows(first, count)));
   }
 
  private:
-  static double mean_error(const Array& got, const Array& want) {
-    double sum = 0;
-    for (int64_t k = 0; k < got.size(0); ++k) {
-      Distance d;
-      for (int64_t j = 0; j < got.size(1); ++j) d.add(got.at<double>(k, j), want.at<double>(k, j));
-      sum += d.relative();
-    }
-    return sum / double(got.size(0));
-  }
   Rollout& rollout_;
   const Surrogate& model_;
-  const Buffer& latents_;
-  const Array& same_;
+  const Buffer &latents_, &climatology_;
   RolloutMode mode_;
 };
 
@@ -93,8 +154,7 @@ RolloutScore score_rollout(const Array& predicted, const Array& truth, const Arr
         "flow score", "two of one shape (n, D), and two frames (D)");
   const Array got = in_doubles(predicted), want = in_doubles(truth), first = in_doubles(start),
               mean = in_doubles(climatology);
-  RolloutScore s;
-  Distance all[3];
+  std::vector<Distance> rows[3];
   for (int64_t k = 0; k < want.size(0); ++k) {
     Distance one[3];
     for (int64_t j = 0; j < want.size(1); ++j) {
@@ -103,27 +163,21 @@ RolloutScore score_rollout(const Array& predicted, const Array& truth, const Arr
       one[1].add(first.at<double>(j), w);
       one[2].add(mean.at<double>(j), w);
     }
-    for (int c = 0; c < 3; ++c) all[c].add(one[c]);
-    s.surrogate.push_back(one[0].relative());
-    s.persistence.push_back(one[1].relative());
-    s.climatology.push_back(one[2].relative());
+    for (int c = 0; c < 3; ++c) rows[c].push_back(one[c]);
   }
-  s.surrogate_all = all[0].relative();
-  s.persistence_all = all[1].relative();
-  s.climatology_all = all[2].relative();
-  while (s.lost() && s.surrogate[size_t(s.horizon)] < s.persistence[size_t(s.horizon)]) ++s.horizon;
-  return s;
+  return scored(rows[0], rows[1], rows[2]);
 }
 
-SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents, const Array& same,
-                      RolloutMode mode) {
-  if (same.rank() != 2 || same.size(1) != model.latent_size || same.size(0) <= model.train_frames ||
-      latents.shape() != same.device_shape())
-    throw InputError(fmt::format("latents of shape {}", to_string(same.shape())), "flow score",
+SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents,
+                      const Buffer& climatology, RolloutMode mode) {
+  const int64_t frames = latents.shape().rank() == 2 ? latents.shape()[0] : 0;
+  if (frames <= model.train_frames || latents.shape()[1] != model.latent_size ||
+      climatology.shape() != Shape{1, model.latent_size} || climatology.storage() != latents.storage())
+    throw InputError(fmt::format("latents of shape {}", to_string(Sizes(latents.shape()))), "flow score",
                      fmt::format("the series that was learnt from: over {} frames of {} numbers",
                                  model.train_frames, model.latent_size));
-  const Scorer scorer(rollout, model, latents, same, mode);
-  const int64_t delays = model.options.delays, train = model.train_frames, rest = same.size(0) - train;
+  const Scorer scorer(rollout, model, latents, climatology, mode);
+  const int64_t delays = model.options.delays, train = model.train_frames, rest = frames - train;
   SurrogateScores s;
   s.in_sample = scorer.rolled_out(delays, train - delays, s.predicted_in_sample);
   s.held_out = scorer.rolled_out(train, rest, s.predicted_held_out);
@@ -135,9 +189,9 @@ SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& la
 
 SurrogateScores score(const Device& device, const Surrogate& model, const Array& latents, Storage precision,
                       RolloutMode mode) {
-  const Array same = latents.to(precision).packed();
   Rollout rollout(device, model, precision);
-  return score(rollout, model, device.upload(same), same, mode);
+  const Buffer climatology = device.upload(model.climatology.reshape({1, model.latent_size}).to(precision));
+  return score(rollout, model, device.upload(latents.to(precision).packed()), climatology, mode);
 }
 
 NamedArrays to_arrays(const Surrogate& m) {
