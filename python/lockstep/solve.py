@@ -9,7 +9,6 @@
 The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals, rho the term's robust loss.
 """
 import os
-import tempfile
 
 import numpy as np
 
@@ -363,7 +362,7 @@ def mesh_energies():
 
 def mesh(shape, *, energy, fix=None, handles=None, out=None, device=None, **options):
     """An energy of a triangle mesh minimised, as `lockstep solve mesh`; gives what the program tells with "positions" (n, 3)
-    and "triangles" (m, 3) of the mesh found.
+    and "triangles" (m, 3) of the mesh found: with parameterize the flat one, (u, v, 0).
 
     shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4", "grid:20x30",
     "bar:6x36". fix: vertices that stay, by their numbers or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)},
@@ -374,29 +373,22 @@ def mesh(shape, *, energy, fix=None, handles=None, out=None, device=None, **opti
         fix = ",".join(str(int(v)) for v in fix)
     if isinstance(handles, dict):
         handles = ";".join(f"{int(v)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())
-    with tempfile.TemporaryDirectory() as folder:
-        if not isinstance(shape, (str, os.PathLike)):
-            shape = _mesh_file(*shape, os.path.join(folder, "given.obj"))
-        written = os.fspath(out) if out is not None else os.path.join(folder, "found.obj")
-        device = chosen(device)
-        given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items() if v is not None}
-        found = Summary(_core.solve_mesh(device._core, {"mesh": os.fspath(shape), "energy": energy, "fix": fix or "",
-                                                        "handles": handles or "", "out": written, **given}))
-        warn_fallbacks(device)
-        found["positions"], found["triangles"] = read_mesh(written)
-    if out is None:
-        found["files"] = {k: v for k, v in dict(found.get("files", {})).items() if k != "out"}
-    return found
+    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in {**options, "out": out}.items() if v is not None}
+    if isinstance(shape, (str, os.PathLike)):
+        given["mesh"] = os.fspath(shape)
+    else:
+        given["vertices"], given["triangles"] = _mesh_arrays(*shape)
+    device = chosen(device)
+    told, positions, triangles = _core.solve_mesh(device._core, {"energy": energy, "fix": fix or "", "handles": handles or "", **given})
+    warn_fallbacks(device)
+    return Summary(told, positions=positions, triangles=triangles)
 
 
-def _mesh_file(vertices, triangles, path):
+def _mesh_arrays(vertices, triangles):
     vertices, faces = _numbers(vertices, "mesh, vertices", 3), np.asarray(triangles)
     if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
         raise InputError(f"triangles {faces.dtype} of shape {faces.shape}", "lockstep.solve.mesh", "whole numbers (m, 3)")
-    with open(path, "w", encoding="ascii") as file:
-        file.writelines("v %r %r %r\n" % tuple(v) for v in vertices.tolist())
-        file.writelines("f %d %d %d\n" % tuple(f) for f in (faces.astype(np.int64) + 1).tolist())
-    return path
+    return vertices, faces.astype(np.int64, copy=False)
 
 
 def read_mesh(file):

@@ -288,6 +288,10 @@ nb::object mesh_run(OpenDevice& open, const nb::dict& given) {
   take_options(k, o.options);
   if (k.has("method")) o.method = o.options.method;
   if (k.has("max_iterations")) o.iterations = o.options.max_iterations;
+  if (k.has("vertices") && k.has("triangles")) {
+    o.given.emplace(array_of(given["vertices"], "lockstep.solve.mesh, vertices"),
+                    array_of(given["triangles"], "lockstep.solve.mesh, triangles"));
+  }
   k.take("mesh", o.mesh).take("energy", o.energy).take("fix", o.fix).take("handles", o.handles);
   k.take("attach", o.attach).take("stiffness", o.stiffness).take("bend", o.bend).take("gravity", o.gravity);
   k.take("rest_scale", o.rest_scale).take("seed", o.seed).take("repair", o.repair).take("out", o.out);
@@ -295,7 +299,9 @@ nb::object mesh_run(OpenDevice& open, const nb::dict& given) {
   take_loss(k, o.loss);
   take_picture(k, o.picture);
   k.done();
-  return from_json(freely([&] { return to_json(run(*open.context, o)); }));
+  const MeshRunResult found = freely([&] { return run(*open.context, o); });
+  return nb::make_tuple(from_json(to_json(found)), to_numpy(found.found.vertices),
+                        to_numpy(found.found.triangles));
 }
 
 void bind_runs(nb::module_& module) {

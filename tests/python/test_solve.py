@@ -185,3 +185,18 @@ def test_a_mesh_follows_its_handles_as_a_rigid_body():
         solve.mesh((vertices, triangles), energy="nothing", device=HOST)
     with pytest.raises(ls.InputError, match="triangles"):
         solve.mesh((vertices, [[0.5, 1, 2]]), energy="arap", device=HOST)
+    with pytest.raises(ls.InputError, match="triangle 0 has vertex 16"):
+        solve.mesh((vertices, [[0, 1, 16]]), energy="arap", device=HOST)
+    flat = solve.mesh((vertices, triangles), energy="parameterize", device=HOST)["positions"]
+    assert np.ptp(flat[:, 0]) > 1 and not flat[:, 2].any()
+
+
+def test_a_mesh_of_arrays_is_the_mesh_of_a_file(tmp_path):
+    made = solve.mesh("icosphere:1", energy="springs", rest_scale=0.9, device=HOST, out=tmp_path / "found.obj")
+    vertices, triangles = solve.read_mesh(tmp_path / "found.obj")
+    np.testing.assert_array_equal(made["positions"], vertices)
+    np.testing.assert_array_equal(made["triangles"], triangles)
+    again, same = (solve.mesh(of, energy="smooth", device=HOST)
+                   for of in ((vertices[::-1][::-1], triangles), tmp_path / "found.obj"))
+    np.testing.assert_array_equal(again["positions"], same["positions"])
+    assert again["final_cost"] == same["final_cost"] and again["mesh"] == "arrays"

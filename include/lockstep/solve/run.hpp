@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/array.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/solve.hpp"
 
@@ -144,8 +145,14 @@ struct MeshPictureRun {
   bool edges = false, smooth = false, compare = false;
 };
 
+struct MeshArrays {
+  Array vertices;   // (n, 3) f64
+  Array triangles;  // (m, 3) i32, counter-clockwise seen from outside
+};
+
 struct MeshRun : RunOptions {
-  std::string mesh;  // a file, or "icosphere:4" and the like
+  std::string mesh;                 // a file, or "icosphere:4" and the like
+  std::optional<MeshArrays> given;  // instead of `mesh`
   std::string energy;
   std::optional<Method> method;            // by the energy
   std::optional<int> iterations;           // by the energy
@@ -179,6 +186,7 @@ struct MeshRunResult : RunResult {
     int64_t turned_over = 0;
   };
   std::optional<Flat> flat;  // of parameterize
+  MeshArrays found;          // not part of the JSON
 };
 MeshRunResult run(Context& context, const MeshRun& options);
 std::string to_json(const MeshRunResult& result);

@@ -42,15 +42,31 @@ mesh::MeshOptions mesh_options(const MeshRun& wanted, const io::TriangleMesh& sh
   return options;
 }
 
-mesh::MeshProblem read_problem(const MeshRun& wanted, MeshRunResult& out) {
+template <Element E>
+std::vector<E> rows_of_three(const Array& array, const char* name) {
+  if (array.rank() != 2 || array.size(1) != 3)
+    throw InputError("shape " + to_string(array.shape()), fmt::format("mesh, {}", name), "rows of three");
+  const Array packed = array.to(kStorageOf<E>).packed();
+  return {packed.as<E>().begin(), packed.as<E>().end()};
+}
+
+io::TriangleMesh read_shape(const MeshRun& wanted) {
+  if (wanted.given)
+    return {rows_of_three<double>(wanted.given->vertices, "vertices"),
+            rows_of_three<int32_t>(wanted.given->triangles, "triangles"),
+            {}};
   std::optional<io::TriangleMesh> made = mesh::generate(wanted.mesh);
-  io::TriangleMesh shape = made ? std::move(*made) : io::read_mesh(wanted.mesh);
+  return made ? std::move(*made) : io::read_mesh(wanted.mesh);
+}
+
+mesh::MeshProblem read_problem(const MeshRun& wanted, MeshRunResult& out) {
+  io::TriangleMesh shape = read_shape(wanted);
   if (wanted.repair) {
     mesh::Repair repaired = mesh::repair(shape);
     out.repaired = {repaired.welded, repaired.dropped, repaired.turned, repaired.copied, repaired.unused};
     shape = std::move(repaired.mesh);
   }
-  mesh::Topology topology = mesh::build_topology(shape, wanted.mesh);
+  mesh::Topology topology = mesh::build_topology(shape, out.mesh);
   const mesh::MeshOptions options = mesh_options(wanted, shape, topology);
   return mesh::MeshProblem(std::move(shape), std::move(topology), options);
 }
@@ -78,6 +94,7 @@ MeshRunResult run(Context& context, const MeshRun& wanted) {
   check_output(wanted.out);
   check_picture(wanted.picture);
   MeshRunResult out;
+  out.mesh = wanted.given ? "arrays" : wanted.mesh;
   mesh::MeshProblem problem = host_stage(out.host_stages, "read", [&] { return read_problem(wanted, out); });
   const mesh::EnergyDefaults defaults = mesh::energy_defaults(wanted.energy);
   Options options = observed(wanted.options);
@@ -87,7 +104,6 @@ MeshRunResult run(Context& context, const MeshRun& wanted) {
 
   const io::TriangleMesh result = problem.result();
   const mesh::Topology& topology = problem.topology();
-  out.mesh = wanted.mesh;
   out.energy = wanted.energy;
   out.vertices = topology.vertices;
   out.edges = int64_t(topology.edges.size());
@@ -105,7 +121,9 @@ MeshRunResult run(Context& context, const MeshRun& wanted) {
     host_stage(out.host_stages, "picture", [&] { write_picture(wanted.picture, problem, result); });
     wrote(out, "picture", wanted.picture.file);
   }
-  finish(out, wanted, fmt::format("{}, {}", wanted.energy, file_name(wanted.mesh)));
+  finish(out, wanted, fmt::format("{}, {}", wanted.energy, file_name(out.mesh)));
+  const Sizes vertex_rows{result.vertex_count(), 3}, triangle_rows{result.face_count(), 3};
+  out.found = {Array::of(result.vertices, vertex_rows), Array::of(result.faces, triangle_rows)};
   return out;
 }
 
