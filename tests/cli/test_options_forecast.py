@@ -48,9 +48,12 @@ class ForecastOptions(OptionsWalk):
         self.walk_flat(["forecast", "observe"], OBSERVE, {
             "--model": ([], ["--model", "{m}"]), "--hidden": ([], ["--hidden", "4"]), "--members": ([], ["--members", "2"]),
             "--seed": ([], ["--seed", "2"]), "--precision": ([], ["--precision", "f64"]), "--gru": ([], ["--gru", "reset-after"]), "--heads": ([], ["--heads", "two-hot"]),
+            "--posterior": (["--heads", "two-hot"], ["--posterior"]),
+            "--free-nats": (["--heads", "two-hot", "--posterior", "--rate", "0.05"], ["--free-nats", "0"]),
             "--objective": ([], ["--objective", "squared"]), "--window": ([], ["--window", "2"]), "--decay": ([], ["--decay", "0.5"]),
             "--rate": ([], ["--rate", "0.01"]), "--clip-norm": ([], ["--clip-norm", "0.01"]), "--column": ([], ["--column", "val"]),
             "--history": ([], ["--history", "3"])}, {"--out"})
+        self.refuses_all(["forecast", "observe"], OBSERVE, ((["--posterior"], "--heads two-hot"), (["--heads", "two-hot", "--free-nats", "1"], "--posterior")))
         self.assertEqual(run("forecast", "observe", self.places["{log}"], *OBSERVE[1:5], *INTERP, "--out", self.places["{m}"]).returncode, 0)
         model = ["{log}", *INTERP, "--model", "{m}", "--out", "{out}/m.npz"]
         self.assertEqual(self.outcome("forecast", "observe", *model)[0], 0)

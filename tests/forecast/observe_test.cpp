@@ -82,6 +82,30 @@ TEST_P(ObserveOn, TwoHotHeadsLearnAsComplexStepsSay) {
   }
 }
 
+TEST_P(ObserveOn, PosteriorAndKlTermLearnAsComplexStepsSay) {
+  const Device& device = test_device(GetParam());
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+    for (const double free_nats : {0.0, 1e-3, 100.0}) {  // above always, crossed, below always
+      SCOPED_TRACE(fmt::format("{} {}", name(form), free_nats));
+      expect_complex_steps(
+          device, small_model(form, 3),
+          {.form = form,
+           .heads = Heads::two_hot,
+           .seed = 7,
+           .posterior = {.on = true, .free_nats = free_nats, .prior_weight = 0.8, .posterior_weight = 0.3}},
+          2e-13);
+    }
+}
+
+TEST(Observe, ThePosteriorBeginsAsThePriorAndLeavesIt) {
+  const RolloutModel model = small_model(GruForm::reset_before, 3);
+  OnlineEnsemble ensemble(
+      Device::open("cpu"), model,
+      {.heads = Heads::two_hot, .posterior = {.on = true}, .optimizer = {.schedule = {.rate = 0.1}}});
+  EXPECT_NEAR(ensemble.observe(features_at(0), loss_after(0)).divergence, 0, 1e-15);
+  EXPECT_GT(ensemble.observe(features_at(1), loss_after(1)).divergence, 1e-6);
+}
+
 TEST(Observe, GoesOnAsARolloutFromItsWeightsAndStates) {
   const Device device = Device::open("cpu");
   for (const GruForm form : {GruForm::reset_before, GruForm::reset_after}) {
@@ -148,6 +172,10 @@ TEST(Observe, RefusesWhatCannotBeLearntFrom) {
   EXPECT_THROW(OnlineEnsemble(device, model, {.decay = 1.5}), InputError);
   EXPECT_THROW(OnlineEnsemble(device, model, {.heads = Heads::two_hot, .objective = Objective::squared}),
                InputError);
+  EXPECT_THROW(OnlineEnsemble(device, model, {.posterior = {.on = true}}), InputError);
+  EXPECT_THROW(
+      OnlineEnsemble(device, model, {.heads = Heads::two_hot, .posterior = {.on = true, .free_nats = -1}}),
+      InputError);
   EXPECT_NO_THROW(OnlineEnsemble(device, model, {.heads = Heads::two_hot}).observe(features_at(0), -2));
   OnlineEnsemble ensemble(device, model, {});
   const std::vector<double> good = features_at(0), few{1, 2}, bad{1, NAN, 2};

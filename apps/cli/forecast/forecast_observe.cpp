@@ -16,7 +16,8 @@ struct ObserveArguments {
   std::string log, column, out, model, precision = "f32", gru = "reset-before", heads = "classic",
                                        objective = "logarithmic";
   int64_t history = forecast::kMostHistory, hidden = 128, members = 5, seed = 0, window = 3;
-  double rate = 1e-3, decay = 1, clip_norm = 5;
+  double rate = 1e-3, decay = 1, clip_norm = 5, free_nats = 1;
+  bool posterior = false;
 };
 
 forecast::Heads heads_of(const ObserveArguments& a) {
@@ -31,6 +32,7 @@ forecast::ObserveOptions options_of(const ObserveArguments& a) {
           .heads = heads_of(a),
           .objective = a.objective == "squared" ? Objective::squared : Objective::logarithmic,
           .seed = uint64_t(a.seed),
+          .posterior = {.on = a.posterior, .free_nats = a.free_nats},
           .window = a.window,
           .decay = a.decay,
           .optimizer = {.schedule = {.rate = a.rate}, .clip_norm = a.clip_norm}};
@@ -86,6 +88,10 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
   add_choice(app, "--gru", a->gru, "where the reset gate stands", {"reset-before", "reset-after"});
   add_choice(app, "--heads", a->heads,
              "classic: published; two-hot: sampled states, a distribution over bins", {"classic", "two-hot"});
+  add_flag(app, "--posterior", a->posterior,
+           "two-hot heads learn from states drawn with the loss that came, and a KL term");
+  add_number(app, "--free-nats", a->free_nats, "of the KL term, which counts above them (1)", "N",
+             {.low = 0});
   add_choice(app, "--objective", a->objective,
              "logarithmic: squares of log(predicted / loss); squared: of predicted - loss",
              {"logarithmic", "squared"});
@@ -99,6 +105,9 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
               forecast::kMostHistory);
   add_common(command, "lockstep forecast observe log.csv --out model.npz");
   command.run = [&command, a] {
+    if (a->posterior && a->heads != "two-hot")
+      throw InputError("a posterior of classic heads", "--posterior", "--heads two-hot");
+    if (!a->posterior) refuse_given(*command.app, {"--free-nats"}, "without a KL term", "--posterior");
     if (!a->model.empty()) {
       refuse_given(*command.app, {"--hidden", "--members", "--precision"},
                    "of random weights, beside --model", "one of both");

@@ -28,11 +28,21 @@ enum class Objective : uint8_t {
 };
 std::string_view name(Objective objective);
 
+/// A posterior of the sampled state under two-hot heads. Its logits are Q [h; symlog L] + Q_b, with the loss L that came; the
+/// cross-entropy is that of a state drawn from it, and the loss has another term: a KL(sg(q) || p) + b KL(q || sg(p)) with
+/// the prior p of h alone, sg: no gradient through it, while KL, summed over the categoricals, is above `free_nats` (as in
+/// DreamerV3). Predictions and rollouts draw from the prior. Q begins as the prior, in each ensemble anew.
+struct PosteriorTerm {
+  bool on = false;
+  double free_nats = 1, prior_weight = 1, posterior_weight = 0.1;  // a, b
+};
+
 struct ObserveOptions {
   GruForm form = GruForm::reset_before;
   Heads heads = Heads::classic;
   Objective objective = Objective::logarithmic;  // of classic heads
   uint64_t seed = 0;                             // of the sampled classes
+  PosteriorTerm posterior;
   /// K: errors are followed back through so many steps, from the states that the weights of that time had left.
   int64_t window = 3;
   /// Gradients that came back `n` steps count decay^n. 1 is the gradient; the published weighting is 0.7.
@@ -43,12 +53,13 @@ struct ObserveOptions {
 struct Observation {
   std::vector<double> members;  // each one's prediction, made before its weights saw the loss
   double predicted = 0;         // their mean
+  double divergence = 0;        // mean KL(q || p) in nats, where there is a posterior
 };
 
 class OnlineEnsemble {
  public:
   /// Throws InputError as check() of the model does, for windows outside of 1 … 1024, a decay outside of [0, 1],
-  /// Objective::squared of two_hot heads, and more than one row of features. States begin at the model's h0.
+  /// Objective::squared of two_hot heads, a posterior of classic ones, and more than one row of features. States begin at the model's h0.
   OnlineEnsemble(const Device& device, const RolloutModel& model, const ObserveOptions& options);
   ~OnlineEnsemble();
   OnlineEnsemble(OnlineEnsemble&&) noexcept;
@@ -63,7 +74,8 @@ class OnlineEnsemble {
   /// The weights as they are, with the members' present states as h0, to go on from `features` (I).
   RolloutModel model(std::span<const double> features) const;
   /// Of the last observation: M members (W (I, 3 D), U (D, 3 D), b (3 D), of reset_after rb (3 D), as GruWeights has
-  /// them) one after the other, then the head: w (D + S), or P, P_b, V, V_b. Clipped, where clipping is asked for.
+  /// them) one after the other, then the head: w (D + S), or P, P_b, V, V_b and
+  /// of a posterior Q (C K, D + 1), Q_b. Clipped, where clipping is asked for.
   Buffer gradient() const;
   Buffer parameters() const;
   std::vector<Kernel> kernels() const;
@@ -80,7 +92,8 @@ struct ObserveRun {
   /// logarithm, or symlog(t) = sign(t) log(1 + |t|) where a loss or prediction is not positive.
   double error = 0, last_value_error = 0;
   bool logarithmic = true;
-  RolloutModel model;  // what it is after the last row, with that row's features
+  double divergence = 0;  // of the last observation
+  RolloutModel model;     // what it is after the last row, with that row's features
 };
 /// Stage "forecast.observe": one observation for each row of the log after the first. Features are those of
 /// encode_states() over `history` rows, normalised, but for number 0, the loss. Throws InputError for a model of

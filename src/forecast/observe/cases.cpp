@@ -20,6 +20,7 @@ struct ObserveCase {
   Heads heads = Heads::classic;
   Objective objective = Objective::logarithmic;
   Storage storage = Storage::f32;
+  bool posterior = false;
 };
 
 struct Sample {
@@ -41,8 +42,8 @@ std::vector<Sample> samples(int64_t count, int64_t inputs, uint64_t seed) {
 Case observe_case(const ObserveCase& o) {
   const bool f64 = o.storage == Storage::f64;
   Case c;
-  c.name = fmt::format("forecast.observe{}{}{}{}", o.heads == Heads::two_hot ? ".two_hot" : "",
-                       o.form == GruForm::reset_after ? ".reset_after" : "",
+  c.name = fmt::format("forecast.observe{}{}{}{}{}", o.heads == Heads::two_hot ? ".two_hot" : "",
+                       o.posterior ? ".posterior" : "", o.form == GruForm::reset_after ? ".reset_after" : "",
                        o.objective == Objective::squared ? ".squared" : "", f64 ? ".f64" : "");
   c.dtype = f64 ? "f64" : "f32";
   c.needs_f64 = f64;
@@ -66,6 +67,7 @@ Case observe_case(const ObserveCase& o) {
                                                      .bins = 41});
     ObserveOptions options{
         .form = o.form, .heads = o.heads, .objective = o.objective, .window = n[3], .decay = 0.7};
+    options.posterior = {.on = o.posterior, .free_nats = 0};
     options.optimizer = {.method = optimize::Method::sgd, .schedule = {.rate = 0.1}};
     const std::vector<Sample> run = samples(n[3] + 2, n[2], seed);
     const GruShape shape{o.form, 1, 1, n[2], n[1], o.storage};
@@ -103,8 +105,9 @@ Case observe_case(const ObserveCase& o) {
   c.kernels = [=] {
     const RolloutModel model =
         random_rollout_model({.hidden = 4, .members = 1, .features = 2, .states = 2, .storage = o.storage});
-    return OnlineEnsemble(Device::open("interp"), model,
-                          {.form = o.form, .heads = o.heads, .objective = o.objective})
+    return OnlineEnsemble(
+               Device::open("interp"), model,
+               {.form = o.form, .heads = o.heads, .objective = o.objective, .posterior = {.on = o.posterior}})
         .kernels();
   };
   return c;
@@ -118,7 +121,8 @@ void add_observe_cases(CaseRegistry& registry) {
     registry.add(observe_case({.form = GruForm::reset_after, .storage = storage}));
   }
   for (const Storage storage : {Storage::f32, Storage::f64})
-    registry.add(observe_case({.heads = Heads::two_hot, .storage = storage}));
+    for (const bool posterior : {false, true})
+      registry.add(observe_case({.heads = Heads::two_hot, .storage = storage, .posterior = posterior}));
   registry.add(observe_case({.objective = Objective::squared, .storage = Storage::f64}));
 }
 

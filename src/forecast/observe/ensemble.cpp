@@ -92,6 +92,16 @@ struct OnlineEnsemble::State {
       const Array whole = part->packed();
       all.insert(all.end(), whole.as<T>().begin(), whole.as<T>().end());
     }
+    if (options.posterior.on) {  // Q = [P, 0], Q_b = P_b: the prior
+      const int64_t ck = model.projection_bias.elements();
+      const Array projection = model.projection.packed(), bias = model.projection_bias.packed();
+      for (int64_t i = 0; i < ck; ++i) {
+        const std::span<const T> row = projection.as<T>().subspan(size_t(i * hidden), size_t(hidden));
+        all.insert(all.end(), row.begin(), row.end());
+        all.push_back(T(0));
+      }
+      all.insert(all.end(), bias.as<T>().begin(), bias.as<T>().end());
+    }
     parameters = device.upload(Array::of(std::move(all)));
     starts = device.upload(model.h0.empty() ? zeros : model.h0);
   }
@@ -112,7 +122,7 @@ struct OnlineEnsemble::State {
       two_hot.emplace(device,
                       TwoHotShape{members, hidden, model.projection.size(0), model.projection.size(1),
                                   model.bins.size(0)},
-                      head, d_head, options.seed);
+                      head, d_head, options.seed, options.posterior);
     }
     optimizer.emplace(device, parameters, options.optimizer);
   }
@@ -189,6 +199,9 @@ struct OnlineEnsemble::State {
     Observation seen;
     const std::vector<T> got = device.download<T>(found);
     for (int64_t m = 0; m < members; ++m) seen.members.push_back(got[size_t(m * kFoundCount + kPrediction)]);
+    if (options.posterior.on)
+      for (int64_t m = 0; m < members; ++m)
+        seen.divergence += got[size_t(m * kFoundCount + kDivergence)] / double(members);
     for (const double p : seen.members) seen.predicted += p / double(members);
     return seen;
   }
@@ -206,6 +219,12 @@ OnlineEnsemble::OnlineEnsemble(const Device& device, const RolloutModel& model, 
     throw InputError(fmt::format("a decay of {}", options.decay), kWhere, "0 to 1");
   if (options.heads == Heads::two_hot && options.objective != Objective::logarithmic)
     throw InputError("a squared objective", kWhere, "none with two-hot heads, whose loss is a cross-entropy");
+  const PosteriorTerm& term = options.posterior;
+  if (term.on && options.heads != Heads::two_hot)
+    throw InputError("a posterior of classic heads", kWhere, "two-hot heads");
+  for (const double v : {term.free_nats, term.prior_weight, term.posterior_weight})
+    if (!(v >= 0 && std::isfinite(v)))
+      throw InputError(fmt::format("{} of the KL term", v), kWhere, "a finite number from 0 on");
   State& s = *state_;
   s.device = device, s.model = model, s.options = options;
   s.members = model.members(), s.hidden = model.hidden(), s.inputs = model.inputs();

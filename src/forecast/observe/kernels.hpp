@@ -8,6 +8,7 @@ namespace lockstep::forecast {
 
 /// Columns of a member's row of `found`.
 inline constexpr int kPrediction = 0, kSlope = 1, kTop = 2, kSum = 3, kStateActivation = 4, kFoundCount = 5;
+inline constexpr int kDivergence = kSlope;  // of two-hot heads with a posterior
 
 template <class T>
 struct ObserveKernels {

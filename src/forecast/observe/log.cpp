@@ -62,7 +62,9 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
     for (int64_t t = 0; t + 1 < log.rows(); ++t) {
       run.steps.push_back(log.steps[size_t(t + 1)]);
       run.losses.push_back(loss[t + 1]);
-      run.predicted.push_back(ensemble.observe(rows[size_t(t)], loss[t + 1]).predicted);
+      const Observation seen = ensemble.observe(rows[size_t(t)], loss[t + 1]);
+      run.predicted.push_back(seen.predicted);
+      run.divergence = seen.divergence;
     }
     measure(run, loss);
     run.model = ensemble.model(rows.back());
@@ -76,6 +78,7 @@ std::string to_json(const ObserveRun& run) {
   json["error"] = run.error;
   json["error_of"] = run.logarithmic ? "log" : "symlog";
   json["last_value_error"] = run.last_value_error;
+  json["divergence"] = run.divergence;
   json["members"] = run.model.members();
   json["hidden"] = run.model.hidden();
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

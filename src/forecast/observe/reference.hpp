@@ -28,6 +28,7 @@ struct OnlineProblem {
   std::vector<double> head;                // (D + S), or of two-hot heads P, P_b, V, V_b
   TwoHotShape two_hot{.categoricals = 0};  // none: classic heads
   uint64_t seed = 0;
+  PosteriorTerm posterior;
   int64_t count = 0;  // observations
   std::deque<std::vector<double>> rows;
 
@@ -83,25 +84,35 @@ struct OnlineProblem {
     return std::copysign(std::expm1(std::abs(place)), place);
   }
 
+  /// Probabilities of the classes: matrix and bias of their logits stand at `at` of w.
+  template <class S>
+  std::vector<S> mixture(const std::vector<S>& x, const std::vector<S>& w, int64_t at) const {
+    const int64_t d = int64_t(x.size()), classes = two_hot.classes, all = two_hot.states();
+    std::vector<S> mixed;
+    for (int64_t first = 0; first < all; first += classes) {
+      std::vector<S> p;
+      for (int64_t i = first; i < first + classes; ++i) {
+        p.push_back(w[size_t(at + all * d + i)]);
+        for (int64_t k = 0; k < d; ++k) p.back() += w[size_t(at + i * d + k)] * x[size_t(k)];
+      }
+      for (const S& v : softmax(p)) mixed.push_back(0.99 * v + 0.01 / double(classes));
+    }
+    return mixed;
+  }
+
   /// The distribution over the bins. A sampled class is 1, and moves as its probability in the mixture does.
   template <class S>
-  std::vector<S> bins_of(const std::vector<S>& h, const std::vector<S>& w, int64_t member) const {
+  std::vector<S> bins_of(const std::vector<S>& h, const std::vector<S>& w, const std::vector<S>& states_mixed,
+                         uint32_t stream) const {
     const auto [members, d, categoricals, classes, bins] = two_hot;
     const int64_t all = categoricals * classes;
     std::vector<S> c = h;
     for (int64_t g = 0; g < categoricals; ++g) {
-      std::vector<S> p;
-      for (int64_t i = g * classes; i < (g + 1) * classes; ++i) {
-        p.push_back(w[size_t(all * d + i)]);
-        for (int64_t k = 0; k < d; ++k) p.back() += w[size_t(i * d + k)] * h[size_t(k)];
-      }
-      p = softmax(p);
-      const double draw = random_unit(uint32_t(count * categoricals + g), uint32_t(member) + kLearningDraws,
-                                      random_key(seed));
+      const double draw = random_unit(uint32_t(count * categoricals + g), stream, random_key(seed));
       double before = 0;
       bool open = true;
       for (int64_t k = 0; k < classes; ++k) {
-        const S mixed = 0.99 * p[size_t(k)] + 0.01 / double(classes);
+        const S mixed = states_mixed[size_t(g * classes + k)];
         before += std::real(mixed);
         const bool chosen = open && (draw < before || k == classes - 1);
         c.push_back(mixed - std::real(mixed) + (chosen ? 1.0 : 0.0));
@@ -117,6 +128,18 @@ struct OnlineProblem {
     return softmax(logits);
   }
 
+  /// Each logarithm's derivative is kept where the balanced term has one.
+  template <class S>
+  S divergence_term(const std::vector<S>& q, const std::vector<S>& p) const {
+    S to_prior = 0, to_posterior = 0;
+    for (size_t i = 0; i < q.size(); ++i) {
+      to_prior += std::real(q[i]) * (std::log(std::real(q[i])) - std::log(p[i]));
+      to_posterior += q[i] * (std::log(q[i]) - std::log(std::real(p[i])));
+    }
+    if (std::real(to_prior) <= posterior.free_nats) return 0;
+    return posterior.prior_weight * to_prior + posterior.posterior_weight * to_posterior;
+  }
+
   /// What a member's weights are to make small.
   template <class S>
   S error(const std::vector<S>& h, const std::vector<S>& w, int64_t member, double loss) const {
@@ -125,7 +148,16 @@ struct OnlineProblem {
               e = objective == Objective::squared ? std::exp(a) - loss : a - std::log(loss);
       return 0.5 * e * e;
     }
-    const std::vector<S> q = bins_of(h, w, member);
+    const std::vector<S> prior = mixture(h, w, 0);
+    if (!posterior.on) return cross_entropy(bins_of(h, w, prior, uint32_t(member) + kLearningDraws), loss);
+    std::vector<S> seen = h;
+    seen.push_back(std::copysign(std::log1p(std::abs(loss)), loss));
+    const std::vector<S> known = mixture(seen, w, two_hot.head_size());
+    return cross_entropy(bins_of(h, w, known, uint32_t(member) + kPosteriorDraws), loss) +
+           divergence_term(known, prior);
+  }
+  template <class S>
+  S cross_entropy(const std::vector<S>& q, double loss) const {
     const int64_t bins = two_hot.bins;
     if (loss <= bin(0, bins)) return -std::log(q.front());
     if (loss >= bin(bins - 1, bins)) return -std::log(q.back());
@@ -136,7 +168,7 @@ struct OnlineProblem {
   }
   double prediction(const std::vector<double>& h, int64_t member) const {
     if (two_hot.categoricals == 0) return std::exp(activation(h, head));
-    const std::vector<double> q = bins_of(h, head, member);
+    const std::vector<double> q = bins_of(h, head, mixture(h, head, 0), uint32_t(member) + kLearningDraws);
     double mean = 0;
     for (size_t n = 0; n < q.size(); ++n) mean += q[n] * bin(int64_t(n), two_hot.bins);
     return mean;
@@ -201,7 +233,15 @@ inline OnlineProblem online_problem(const RolloutModel& model, const ObserveOpti
     append(model.projection), append(model.projection_bias), append(model.bins), append(model.bins_bias);
     p.two_hot = {model.members(), p.hidden, model.projection.size(0), model.projection.size(1),
                  model.bins.size(0)};
-    p.seed = options.seed;
+    p.seed = options.seed, p.posterior = options.posterior;
+    if (p.posterior.on) {  // as the prior
+      const std::vector<double> prior(p.head.begin(), p.head.begin() + p.two_hot.states() * (p.hidden + 1));
+      for (int64_t i = 0; i < p.two_hot.states() * p.hidden; ++i) {
+        p.head.push_back(prior[size_t(i)]);
+        if (i % p.hidden == p.hidden - 1) p.head.push_back(0);
+      }
+      p.head.insert(p.head.end(), prior.end() - p.two_hot.states(), prior.end());
+    }
   } else {
     append(model.head);
     p.states = int64_t(p.head.size()) - p.hidden;
