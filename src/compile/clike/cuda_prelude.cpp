@@ -88,8 +88,9 @@ constexpr Helper kCommon[] = {
     {"ls_relu", D "int ls_relu(int a) { return a & ~(a >> 31); }"},
 
     // Floats.
-    {"ls_abs",
-     D "float ls_abs(float a) { return fabsf(a); }\n" D "double ls_abs(double a) { return fabs(a); }"},
+    // f32 in integers: of abs.f32 of (c ? 1 : -0) ptxas 13.0 makes a choice between 1 and -0.
+    {"ls_abs", D "float ls_abs(float a) { return __uint_as_float(__float_as_uint(a) & 0x7fffffffu); }\n" D
+                 "double ls_abs(double a) { return fabs(a); }"},
     {"ls_floor",
      D "float ls_floor(float a) { return floorf(a); }\n" D "double ls_floor(double a) { return floor(a); }"},
     {"ls_ceil",

@@ -135,6 +135,13 @@ TEST(CudaText, ComplementsOfNumbersAreHidden) {
   EXPECT_FALSE(has(text, "~"));
 }
 
+// ptxas 13.0 drops abs.f32 of a choice between 1 and -0.
+TEST(CudaText, MagnitudesOfF32AreTakenInIntegers) {
+  const std::string text = text_of([](At<1> at, InOut<f32, 1> a) { a[at] = abs(a[at]); });
+  EXPECT_TRUE(has(text, "__float_as_uint(a) & 0x7fffffffu"));
+  EXPECT_FALSE(has(text, "fabsf"));
+}
+
 // ptxas 13.0 makes VIMNMX.RELU of max(min(a, b), 0), and a wrong predicate of its comparison with a or b.
 TEST(CudaText, MaximaOfZeroAndAMinimumAreNoMaxima) {
   const std::string text = text_of([](At<1> at, InOut<i32, 1> a, Param<i32> p) {
