@@ -16,7 +16,9 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
+  # Paths below the checkout are kept relative, so that another checkout's objects serve this one.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+    ${LOCKSTEP_CCACHE})
 endif()
 find_program(LOCKSTEP_LLD NAMES ld.lld-19 ld.lld)
 if(LOCKSTEP_LLD)
