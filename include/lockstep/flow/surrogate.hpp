@@ -137,7 +137,5 @@ SurrogateScores score(const Device& device, const Surrogate& model, const Array&
 std::vector<std::pair<std::string, Array>> to_arrays(const Surrogate& model);
 Surrogate surrogate_from(const std::vector<std::pair<std::string, Array>>& arrays, std::string_view where);
 
-/// Kernels beyond primitives::matmul.
-std::vector<Kernel> surrogate_kernels();
 
 }  // namespace lockstep::flow

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "flow/surrogate/kernels.hpp"
 #include "lockstep/flow/surrogate.hpp"
 
 namespace lockstep::flow {
@@ -15,6 +16,7 @@ struct RolloutCase {
   int64_t members;
   bool jump;
   RolloutMode mode;
+  int64_t beyond = 2;  // numbers of a latent beyond those of the state
 };
 
 std::vector<double> normal_numbers(std::mt19937_64& engine, int64_t count, double size) {
@@ -24,15 +26,15 @@ std::vector<double> normal_numbers(std::mt19937_64& engine, int64_t count, doubl
   return values;
 }
 
-/// Of `state` numbers, spectral radius about 0.95, two more numbers to a latent.
-Surrogate random_surrogate(int64_t state, uint64_t seed) {
+/// Of `state` numbers, spectral radius about 0.95.
+Surrogate random_surrogate(int64_t state, int64_t latent, uint64_t seed) {
   std::mt19937_64 engine(seed);
   Surrogate m;
   m.rank = state;
-  m.latent_size = state + 2;
+  m.latent_size = latent;
   const double size = 1 / std::sqrt(double(state));
   m.step = Array::of(normal_numbers(engine, state * state, 0.95 * size), {state, state});
-  m.basis = Array::of(normal_numbers(engine, state * m.latent_size, size), {state, m.latent_size});
+  m.basis = Array::of(normal_numbers(engine, state * latent, 1 / std::sqrt(double(latent))), {state, latent});
   return m;
 }
 
@@ -79,7 +81,7 @@ Case rollout_case(const RolloutCase& r, Storage storage) {
   c.make = [=](const std::string& size, uint64_t seed) {
     const Shape n = parse_shape(size, 2);
     const int64_t steps = n[1];
-    const auto model = std::make_shared<const Surrogate>(random_surrogate(n[0], seed));
+    const auto model = std::make_shared<const Surrogate>(random_surrogate(n[0], n[0] + r.beyond, seed));
     std::mt19937_64 engine(seed + 1);
     const Array start =
         Array::of(normal_numbers(engine, r.members * model->latent_size, 1), {r.members, model->latent_size})
@@ -101,7 +103,89 @@ Case rollout_case(const RolloutCase& r, Storage storage) {
     };
     return p;
   };
-  c.kernels = [=] { return std::vector{surrogate_kernels()[wide ? 1 : 0]}; };
+  c.kernels = [=] { return surrogate_kernels(storage); };
+  return c;
+}
+
+/// Two turns of the plane and a hundredth of noise: (frames, latent).
+Array turning_latents(int64_t frames, int64_t latent, uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  const std::vector<double> directions = normal_numbers(engine, 4 * latent, 1);
+  std::vector<double> values = normal_numbers(engine, frames * latent, 0.01);
+  for (int64_t t = 0; t < frames; ++t) {
+    const double coordinates[] = {std::cos(0.3 * double(t)), std::sin(0.3 * double(t)),
+                                  0.5 * std::cos(1.1 * double(t)), 0.5 * std::sin(1.1 * double(t))};
+    for (int64_t k = 0; k < latent; ++k)
+      for (int64_t c = 0; c < 4; ++c)
+        values[size_t(t * latent + k)] += coordinates[c] * directions[size_t(c * latent + k)];
+  }
+  return Array::of(std::move(values), {frames, latent});
+}
+
+/// Each frame's successor by the model, (frames, latent), and the errors of a rollout through the held-out frames; by
+/// plain products, so that signs and turns of the basis do not matter.
+std::vector<Array> predictions(const Surrogate& m, const Array& latents) {
+  const Array z = latents.to(Storage::f64), columns = m.basis.transposed().packed();
+  const auto next = [&](const Array& from) {
+    return plain_product(
+        plain_product(plain_product({from.as<double>().begin(), from.as<double>().end()}, columns), m.step),
+        m.basis);
+  };
+  const int64_t held = z.size(0) - m.train_frames;
+  Array at = z.slice(0, m.train_frames - 1, 1).packed();
+  std::vector<double> rolled;
+  for (int64_t t = 0; t < held; ++t) {
+    at = Array::of(next(at), {1, m.latent_size});
+    rolled.insert(rolled.end(), at.as<double>().begin(), at.as<double>().end());
+  }
+  const RolloutScore s = score_rollout(
+      Array::of(std::move(rolled), {held, m.latent_size}), z.slice(0, m.train_frames, held).packed(),
+      z.slice(0, m.train_frames - 1, 1).packed().reshape({m.latent_size}), m.climatology);
+  return {Array::of(next(z), z.shape()), Array::of(s.surrogate), Array::of(s.climatology)};
+}
+
+/// Learning and scores where the latents are, against learning on the host by singular values. Sizes are frames by numbers.
+Case learning_case(Storage storage) {
+  Case c;
+  c.name = std::string("flow.surrogate.learn") + (storage == Storage::f64 ? ".f64" : "");
+  c.dtype = storage == Storage::f64 ? "f64" : "f32";
+  c.needs_f64 = true;
+  c.small = {"12x5", "40x1100"};
+  c.full = {"90x4000"};
+  c.bench = {"200x100000"};
+  c.reference = Bound::relative(1e-9);
+  c.fast = Bound::relative(1e-9);
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const Shape n = parse_shape(size, 2);
+    const Array latents = turning_latents(n[0], n[1], seed).to(storage);
+    const SurrogateOptions options{.rank = 4, .lambda = 1e-6};
+    CaseProblem p;
+    p.operations = 1;
+    p.flops = 4.0 * double(n[0]) * double(n[0]) * double(n[1]);
+    p.bytes = double(n[0] * n[1]) * (storage == Storage::f64 ? 8 : 4);
+    p.reference = [=] { return predictions(learn(latents, options), latents); };
+    p.bind = [=](const Device& device) {
+      const Buffer on_device = device.upload(latents);
+      const auto learnt = std::make_shared<LearntOnDevice>();
+      return CaseRun{[=] { *learnt = learn(device, on_device, options); },
+                     [=] {
+                       const Surrogate model = to_host(device, *learnt, on_device);
+                       Rollout rollout(device, *learnt, Storage::f64);
+                       const SurrogateScores s =
+                           score(rollout, learnt->model, converted(device, on_device, Storage::f64),
+                                 converted(device, learnt->climatology, Storage::f64));
+                       std::vector<Array> all = predictions(model, latents);
+                       all[1] = Array::of(s.held_out.surrogate), all[2] = Array::of(s.held_out.climatology);
+                       return all;
+                     }};
+    };
+    return p;
+  };
+  c.kernels = [] {
+    std::vector<Kernel> all = learning_kernels();
+    for (const Kernel& k : scoring_kernels()) all.push_back(k);
+    return all;
+  };
   return c;
 }
 
@@ -111,8 +195,10 @@ void add_surrogate_cases(CaseRegistry& registry) {
   for (const RolloutCase& r : {RolloutCase{"steps", 1, false, RolloutMode::steps},
                                {"ensemble", 9, false, RolloutMode::steps},
                                {"doubling", 1, false, RolloutMode::doubling},
-                               {"jump", 3, true, RolloutMode::steps}})
+                               {"jump", 3, true, RolloutMode::steps},
+                               {"long_latents", 3, false, RolloutMode::steps, 2500}})
     for (const Storage storage : {Storage::f32, Storage::f64}) registry.add(rollout_case(r, storage));
+  for (const Storage storage : {Storage::f32, Storage::f64}) registry.add(learning_case(storage));
 }
 
 }  // namespace lockstep::flow

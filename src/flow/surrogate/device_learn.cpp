@@ -185,6 +185,8 @@ Surrogate to_host(const Device& device, const LearntOnDevice& learnt, const Buff
   return model;
 }
 
+std::vector<Kernel> learning_kernels() { return {widened(), narrowed(), turned()}; }
+
 Buffer converted(const Device& device, const Buffer& from, Storage storage) {
   if (from.storage() == storage) return from;
   const Buffer to = device.allocate(storage, from.shape());

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kRowLanes = 64;
 constexpr int64_t kProductMembers = 8;  // from here on matmul, below a group for each number
+constexpr int64_t kRowChunk = 1024;     // numbers of a long row that one product sums
 constexpr int64_t kLiftStates = 4096;   // states between two products with the basis
 
 /// to[m, j] = sum of from[m, k] rows[j, k]: lane l takes k = l, l + 64 … in order, then a tree over the lanes.
@@ -32,6 +33,16 @@ const Kernel& state_product() {
                                          if_(g.lane() == 0, [&] { to(m, j) = all; });
                                        },
                                        {{kRowLanes, 1, 1}, 0});
+  return kernel_;
+}
+
+/// to[c, m, k] = from[m, c K + k], K being the last extent of `to`.
+template <class T>
+const Kernel& chunks_of_rows() {
+  static const Kernel kernel_ = kernel(fmt::format("flow.surrogate.chunks.{}", name(detail::kType<T>)),
+                                       [](At<3> at, Grid<T, 2> from, Out<T, 3> to) {
+                                         to(at.z, at.y, at.x) = from(at.y, at.z * to.size(2) + at.x);
+                                       });
   return kernel_;
 }
 
@@ -76,6 +87,23 @@ struct Rollout::State {
     if (!few) return primitives::matmul(device, newest, basis, out);
     device.launch(state_product(storage), {from.shape()[0], latent},
                   Arguments().set("from", newest).set("rows", basis_columns).set("to", out));
+  }
+  /// to (m, r) = rows (m, D) . basis_columns: long rows by chunks side by side, whose products are then added in order.
+  void project(const Buffer& rows, const Buffer& to) const {
+    if (latent <= kRowChunk) return primitives::matmul(device, rows, basis_columns, to);
+    const int64_t m = rows.shape()[0], whole = latent / kRowChunk, rest = latent - whole * kRowChunk;
+    const Buffer chunks = made(whole * m, kRowChunk).reshape({whole, m, kRowChunk});
+    const Buffer parts = made(whole + (rest > 0 ? 1 : 0), m * rank), ones = made(1, parts.shape()[0]);
+    device.launch(storage == Storage::f64 ? chunks_of_rows<f64>() : chunks_of_rows<f32>(),
+                  {whole, m, kRowChunk}, rows, chunks);
+    primitives::matmul(device, chunks,
+                       basis_columns.rows(0, whole * kRowChunk).reshape({whole, kRowChunk, rank}),
+                       parts.rows(0, whole).reshape({whole, m, rank}));
+    if (rest > 0)
+      primitives::matmul(device, rows.window({0, latent - rest}, {m, rest}),
+                         basis_columns.rows(latent - rest, rest), parts.rows(whole, 1).reshape({m, rank}));
+    primitives::fill(device, ones, 1);
+    primitives::matmul(device, ones, parts, to.reshape({1, m * rank}));
   }
   void expect(const Buffer& b, int64_t rows_multiple, const char* what) const {
     if (!b || b.storage() != storage || b.shape().rank() != 2 || b.shape()[1] != latent ||
@@ -124,7 +152,7 @@ void Rollout::start(const Buffer& latents) {
   if (latents.shape()[0] == 0) throw InputError("a start of no frames", "flow rollout", "one member or more");
   s.members = latents.shape()[0] / s.delays;
   s.begin = s.made(s.members, s.size);
-  primitives::matmul(s.device, latents, s.basis_columns, s.begin.reshape({s.members * s.delays, s.rank}));
+  s.project(latents, s.begin.reshape({s.members * s.delays, s.rank}));
 }
 
 void Rollout::run(const Buffer& out, RolloutMode mode) {
@@ -183,6 +211,9 @@ int64_t Rollout::bytes() const {
   return sum;
 }
 
-std::vector<Kernel> surrogate_kernels() { return {state_product<f32>(), state_product<f64>()}; }
+std::vector<Kernel> surrogate_kernels(Storage storage) {
+  if (storage == Storage::f64) return {state_product<f64>(), chunks_of_rows<f64>()};
+  return {state_product<f32>(), chunks_of_rows<f32>()};
+}
 
 }  // namespace lockstep::flow

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flow/surrogate/kernels.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/flow/surrogate.hpp"
 #include "lockstep/kernel/dynamic.hpp"
@@ -167,6 +168,8 @@ RolloutScore score_rollout(const Array& predicted, const Array& truth, const Arr
   }
   return scored(rows[0], rows[1], rows[2]);
 }
+
+std::vector<Kernel> scoring_kernels() { return {distance_sums<f64>()}; }
 
 SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents,
                       const Buffer& climatology, RolloutMode mode) {
