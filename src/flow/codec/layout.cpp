@@ -53,14 +53,39 @@ std::vector<PlaneMode> disc_modes(const CodecOptions& o) {
   return modes;
 }
 
+/// Pairs of |k| and a value, sorted, a ring of |k| at a time: all f(pair) in that order until it says true.
+template <class Value, class F>
+void each_by_wavenumber(const std::vector<std::pair<double, Value>>& all, F f) {
+  std::vector<size_t> end;  // of each ring; first its count
+  for (const auto& [k, value] : all) {
+    if (end.size() <= size_t(k)) end.resize(size_t(k) + 1);
+    ++end[size_t(k)];
+  }
+  std::inclusive_scan(end.begin(), end.end(), end.begin());
+  std::vector<std::pair<double, Value>> rings(all.size());
+  std::vector<size_t> at = end;
+  for (const auto& one : all) rings[--at[size_t(one.first)]] = one;
+  for (size_t ring = 0; ring < end.size(); ++ring) {
+    const auto first = rings.begin() + int64_t(at[ring]), last = rings.begin() + int64_t(end[ring]);
+    std::sort(first, last);
+    if (std::any_of(first, last, f)) return;
+  }
+}
+
 std::vector<PlaneMode> half_plane_modes(const CodecOptions& o) {
-  std::vector<PlaneMode> modes;
+  std::vector<PlaneMode> inside, modes;
+  std::vector<std::pair<double, int32_t>> places;
   for (int64_t iy = -paired(o.grid.ny); iy <= paired(o.grid.ny); ++iy)
-    for (int64_t ix = 0; ix <= paired(o.grid.nx); ++ix)
-      if ((ix > 0 || iy >= 0) && plane_wavenumber(o.grid, iy, ix) <= o.cut * kRingSlack)
-        modes.push_back({iy, ix});
-  std::stable_sort(modes.begin(), modes.end(), [&](const PlaneMode& a, const PlaneMode& b) {
-    return plane_wavenumber(o.grid, a.iy, a.ix) < plane_wavenumber(o.grid, b.iy, b.ix);
+    for (int64_t ix = 0; ix <= paired(o.grid.nx); ++ix) {
+      const double k = plane_wavenumber(o.grid, iy, ix);
+      if ((ix == 0 && iy < 0) || k > o.cut * kRingSlack) continue;
+      places.emplace_back(k, int32_t(inside.size()));
+      inside.push_back({iy, ix});
+    }
+  modes.reserve(inside.size());
+  each_by_wavenumber(places, [&](const auto& place) {
+    modes.push_back(inside[size_t(place.second)]);
+    return false;
   });
   return modes;
 }
@@ -133,13 +158,13 @@ double cut_of_share(const CodecOptions& o, std::span<const float> spectrum) {
     }
     ++at;
   });
-  std::sort(modes.begin(), modes.end());
-  double sum = 0;
-  for (const auto& [k, z] : modes) {
-    sum += z;
-    if (sum >= o.share * total) return std::max(k, 1.0);
-  }
-  return std::max(modes.back().first, 1.0);
+  double sum = 0, cut = 0;
+  each_by_wavenumber(modes, [&](const auto& mode) {
+    cut = mode.first;
+    sum += mode.second;
+    return sum >= o.share * total;
+  });
+  return std::max(cut, 1.0);
 }
 
 }  // namespace
