@@ -137,5 +137,4 @@ SurrogateScores score(const Device& device, const Surrogate& model, const Array&
 std::vector<std::pair<std::string, Array>> to_arrays(const Surrogate& model);
 Surrogate surrogate_from(const std::vector<std::pair<std::string, Array>>& arrays, std::string_view where);
 
-
 }  // namespace lockstep::flow
