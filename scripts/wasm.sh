@@ -14,18 +14,19 @@ command -v node >/dev/null || skip "node is missing"
 
 cd "$root"
 sources=$(ls src/core/*.cpp src/core/platform/web/*.cpp src/ir/*.cpp src/compile/*.cpp src/compile/passes/*.cpp \
-  src/autodiff/*.cpp src/device/*.cpp src/device/interp/*.cpp src/primitives/*.cpp src/solve/model/*.cpp \
-  src/math/{expand,reference}.cpp src/verify/{compare,engine_cases,language_cases,registry,run}.cpp tests/web/*.cpp)
+  src/autodiff/*.cpp src/device/*.cpp src/device/interp/*.cpp src/primitives/*.cpp src/primitives/fft/*.cpp src/solve/model/*.cpp \
+  src/math/{expand,reference}.cpp src/verify/{compare,engine_cases,language_cases,registry,run,word_cases}.cpp tests/web/*.cpp)
 
 # Headers of the system without its C library.
 mkdir -p "$out/include"
 for name in fmt nlohmann eigen3; do ln -sfn "/usr/include/$name" "$out/include/$name"; done
 
-# Several files at once, as the native build does it: a third of the time.
+# Several files of a folder at once, as the native build does it: a third of the time.
 rm -f "$out"/unit*
-number=0
+number=0 unit=0 folder=
 for source in $sources; do
-  echo "#include \"$root/$source\"" >>"$out/unit$((number++ / 8)).cpp"
+  if [ "$folder" != "${source%/*}" ] || [ $((number++ % 8)) = 0 ]; then unit=$((unit + 1)) number=1 folder=${source%/*}; fi
+  echo "#include \"$root/$source\"" >>"$out/unit$unit.cpp"
 done
 
 flags=(--target=wasm32-wasi -std=c++20 -O1 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY

@@ -9,7 +9,7 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr int kLanes = 256;
+constexpr int kGroupLanes = 256;
 
 /// Where a group counts: in shared memory for `bins` bins at most, over a chunk large enough that writing its
 /// counts out costs little; 0 = in the result itself.
@@ -32,24 +32,24 @@ void count(const Group<2>& g, const G& from, const InOut<u32, 1>& counts, Varian
   const Val<i32> bins = counts.size(0), lane = g.lane(), row = g.id(1);
   const auto each = [&](auto add) {
     const Val<i32> begin = g.id(0) * variant.chunk;
-    for_(begin + lane, min(begin + variant.chunk, from.size(1)), kLanes, [&](Val<i32> at) {
+    for_(begin + lane, min(begin + variant.chunk, from.size(1)), kGroupLanes, [&](Val<i32> at) {
       const Val<i32> bin = bin_of(from(row, at));
       if_(bin >= 0 && bin < bins, [&] { add(bin); });
     });
   };
   if (variant.bins == 0) return each([&](Val<i32> bin) { counts.atomic_add(bin, 1u); });
   const SharedArray<u32> own(variant.bins);
-  for_(lane, bins, kLanes, [&](Val<i32> bin) { own[bin] = 0u; });
+  for_(lane, bins, kGroupLanes, [&](Val<i32> bin) { own[bin] = 0u; });
   barrier();
   each([&](Val<i32> bin) { own.atomic_add(bin, 1u); });
   barrier();
-  for_(lane, bins, kLanes, [&](Val<i32> bin) {
+  for_(lane, bins, kGroupLanes, [&](Val<i32> bin) {
     const Val<u32> n = own[bin];
     if_(n != 0u, [&] { counts.atomic_add(bin, n); });
   });
 }
 
-const KernelOptions kOptions{{kLanes, 1, 1}, 0};
+const KernelOptions kOptions{{kGroupLanes, 1, 1}, 0};
 std::string suffix(int variant) { return variant == 0 ? "" : kVariants[variant].bins ? ".large" : ".many"; }
 
 template <class T>
