@@ -357,6 +357,12 @@ class Device {
   }
 
   Stream stream() const;
+  /// What `then` is given from now on begins after what `first` was given so far; an empty Stream is the default one,
+  /// inside `on` its stream.
+  void begin_after(const Stream& first, const Stream& then) const;
+  /// What `work` gives the default stream in this thread goes to `stream` instead, replays included. Throws InputError
+  /// for a stream of another device and inside a recording.
+  void on(const Stream& stream, const std::function<void()>& work) const;
   void synchronize() const;
   void synchronize(const Stream& stream) const;
 

@@ -113,6 +113,8 @@ class Backend {
   virtual void dispatch(const Dispatch& dispatch) = 0;
 
   virtual std::shared_ptr<Queue> make_queue() = 0;
+  /// Work of `then` from now on begins after the work of `first` so far; where queues do not overlap there is nothing to do.
+  virtual void begin_after(Queue* /*first*/, Queue* /*then*/) {}
   virtual void synchronize(Queue* queue) = 0;  // null = default
   virtual void synchronize_all() = 0;
   virtual std::shared_ptr<Event> record_event(Queue* queue) = 0;
@@ -124,8 +126,7 @@ class Backend {
   virtual std::shared_ptr<RecordedGraph> end_record(Queue& queue) = 0;
   /// New scalars of a variable dispatch, numbered in the order of the recording, for replays from now on.
   virtual void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) = 0;
-  /// On the default queue.
-  virtual void replay(RecordedGraph& graph) = 0;
+  virtual void replay(RecordedGraph& graph, Queue* queue) = 0;
 };
 
 /// Devices of one kind, by number. An unavailable kind gives one status with the reason.

@@ -1,6 +1,8 @@
 // Open devices: modules compiled once, streams, recordings, counters.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "core/trace.hpp"
 #include "device/fault.hpp"
 #include "device/state.hpp"
@@ -73,7 +75,8 @@ std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
 
 namespace {
 thread_local Recording* own_recording = nullptr;
-}
+thread_local const Stream* on_stream = nullptr;  // of Device::on
+}  // namespace
 
 Recording* DeviceState::recording() const {
   return own_recording && own_recording->device == this ? own_recording : nullptr;
@@ -92,8 +95,10 @@ Queue* DeviceState::queue_for(const Stream& stream, std::string_view operation) 
     if (stream.queue_) refuse_recorded(fmt::format("{} on a stream of its own", operation));
     return own->queue.get();
   }
-  if (StageScope* scope = current_scope()) scope->uses(*this, stream.queue_);
-  return stream.queue_.get();
+  const bool redirected = !stream.queue_ && on_stream && on_stream->owner_.get() == this;
+  const std::shared_ptr<Queue>& queue = redirected ? on_stream->queue_ : stream.queue_;
+  if (StageScope* scope = current_scope()) scope->uses(*this, queue);
+  return queue.get();
 }
 
 void DeviceState::count_launch() {
@@ -158,6 +163,22 @@ Stream Device::stream() const {
   stream.owner_ = state_;
   return stream;
 }
+void Device::begin_after(const Stream& first, const Stream& then) const {
+  opened().refuse_recorded("Device::begin_after");
+  state_->check_alive();
+  device::Queue* const before = state_->queue_for(first, "Device::begin_after");
+  state_->backend->begin_after(before, state_->queue_for(then, "Device::begin_after"));
+}
+void Device::on(const Stream& stream, const std::function<void()>& work) const {
+  opened().refuse_recorded("Device::on");
+  state_->queue_for(stream, "Device::on");  // refuses another device's
+  struct Redirection {
+    explicit Redirection(const Stream& to) : outer(std::exchange(device::on_stream, &to)) {}
+    ~Redirection() { device::on_stream = outer; }
+    const Stream* outer;
+  } redirection(stream);
+  work();
+}
 void Device::synchronize() const {
   opened().refuse_recorded("Device::synchronize");
   state_->check_alive();
@@ -206,22 +227,23 @@ void Device::replay(const Graph& graph, const Arguments& values) const {
                      "Device::replay", fmt::format("a graph that {} recorded", state_->info.name));
   state_->check_alive();
   device::check_fault(DeviceFault::launch);
-  state_->queue_for({}, "Device::replay");
+  device::Queue* const queue = state_->queue_for({}, "Device::replay");
   device::GraphNumbers none;
   device::GraphNumbers& numbers = graph.numbers_ ? *graph.numbers_ : none;
   const std::lock_guard lock(numbers.mutex);
   if (!values.list_.empty()) numbers.set(values.list_, *state_->backend, *graph.recorded_);
-  state_->backend->replay(*graph.recorded_);
+  state_->backend->replay(*graph.recorded_, queue);
   state_->count_launch();
-  if (state_->graphs_report) state_->show_reports_of(*graph.recorded_);
+  if (state_->graphs_report) state_->show_reports_of(*graph.recorded_, queue);
 }
 
 double Device::seconds(const std::function<void()>& work) const {
   opened().refuse_recorded("Device::seconds");
   state_->backend->synchronize_all();
-  const auto from = state_->backend->record_event(nullptr);
+  device::Queue* const queue = state_->queue_for({}, "Device::seconds");
+  const auto from = state_->backend->record_event(queue);
   work();
-  const auto to = state_->backend->record_event(nullptr);
+  const auto to = state_->backend->record_event(queue);
   return state_->backend->elapsed(*from, *to);
 }
 

@@ -99,7 +99,7 @@ void DeviceState::keep_reports(const std::shared_ptr<RecordedGraph>& graph,
   graphs_report = true;
 }
 
-void DeviceState::show_reports_of(const RecordedGraph& graph) {
+void DeviceState::show_reports_of(const RecordedGraph& graph, Queue* queue) {
   std::vector<PendingReports> reports;
   {
     const SharedLock<SharedMutex> lock(modules_mutex);
@@ -107,7 +107,7 @@ void DeviceState::show_reports_of(const RecordedGraph& graph) {
     if (found == reporting_graphs.end() || found->second.first.expired()) return;
     reports = found->second.second;
   }
-  for (const PendingReports& one : reports) show_reports(one, nullptr);
+  for (const PendingReports& one : reports) show_reports(one, queue);
 }
 
 }  // namespace lockstep::device

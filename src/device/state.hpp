@@ -67,14 +67,14 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   void keep_reports(const std::shared_ptr<RecordedGraph>& graph, std::vector<PendingReports> reports);
   /// Waits for `queue`, prints what was to be printed and throws InputError for the first check that failed.
   void show_reports(const PendingReports& reports, Queue* queue);
-  void show_reports_of(const RecordedGraph& graph);
+  void show_reports_of(const RecordedGraph& graph, Queue* queue);
 
   /// This thread's recording on this device, or null.
   Recording* recording() const;
   /// Throws InputError where this thread records.
   void refuse_recorded(std::string_view operation) const;
-  /// The queue that a launch, copy or clear of this thread goes to: the recording's, the stream's, or null for
-  /// the default one. Throws InputError for a stream of another device and for one inside a recording.
+  /// The queue that a launch, copy or clear of this thread goes to: the recording's, the stream's, that of Device::on, or
+  /// null for the default one. Throws InputError for a stream of another device and for one inside a recording.
   Queue* queue_for(const Stream& stream, std::string_view operation);
   /// The same unasked, for events.
   static Queue* queue_of(const Stream& stream) { return stream.queue_.get(); }

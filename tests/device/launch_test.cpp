@@ -245,6 +245,26 @@ TEST_P(Launch, HandlesOfAnotherDeviceAreRefused) {
   EXPECT_THROW(device.synchronize(other.stream()), InputError);
 }
 
+TEST_P(Launch, WorkGoesToAnotherStreamAndIsFollowed) {
+  const Buffer a = device.upload(std::vector<i32>{5}), b = device.allocate<i32>({1}),
+               c = device.allocate<i32>({1});
+  const Graph graph = device.record([&] { device.launch(add_scalar(), {1}, b, c, 10); });
+  const Stream stream = device.stream();
+  device.begin_after({}, stream);
+  device.on(stream, [&] {
+    device.launch(add_scalar(), {1}, a, b, 1);
+    device.replay(graph);
+  });
+  device.begin_after(stream, {});
+  EXPECT_EQ(device.download<i32>(c), std::vector<i32>{16});
+  EXPECT_EQ(message([&] { device.record([&] { device.on(stream, [] {}); }); }),
+            "Device::on inside a recording [Device::record]: expected launches, copies and clears on the "
+            "default stream");
+  const Device other = Device::open("interp");
+  EXPECT_THROW(device.on(other.stream(), [] {}), InputError);
+  EXPECT_THROW(device.begin_after(other.stream(), stream), InputError);
+}
+
 TEST_P(Launch, ARecordingRefusesWhatItCannotHold) {
   const Buffer a = device.upload(std::vector<i32>{5}), b = device.allocate<i32>({1});
   const Stream stream = device.stream();

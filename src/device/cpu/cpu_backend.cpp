@@ -207,7 +207,7 @@ class CpuBackend : public Backend {
   void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
     set_scalars_of(graph, dispatch, scalars);
   }
-  void replay(RecordedGraph& graph) override {
+  void replay(RecordedGraph& graph, Queue*) override {
     for (const auto& step : static_cast<HostGraph&>(graph).steps) step();
   }
 

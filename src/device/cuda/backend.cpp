@@ -31,7 +31,9 @@ class CudaGraph final : public RecordedGraph {
   }
   ~CudaGraph() override {
     if (!exec || !core_->try_enter()) return;
-    core_->driver().stream_synchronize(core_->main_stream());
+    try {
+      core_->synchronize_all();
+    } catch (const DeviceError&) {}  // the device is lost, and the graph with it
     core_->driver().graph_exec_destroy(exec);
     if (graph_) core_->driver().graph_destroy(graph_);
   }
@@ -143,6 +145,9 @@ class CudaBackend final : public Backend {
   }
 
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<CudaQueue>(core_); }
+  void begin_after(Queue* first, Queue* then) override {
+    core_->begin_after(stream_of(*core_, first), stream_of(*core_, then));
+  }
   void synchronize(Queue* queue) override {
     core_->enter();
     core_->synchronize(stream_of(*core_, queue));
@@ -175,10 +180,10 @@ class CudaBackend final : public Backend {
     auto& recorded = static_cast<CudaGraph&>(graph);
     recorded.variables.at(dispatch).set(*core_, recorded.exec, scalars);
   }
-  void replay(RecordedGraph& graph) override {
+  void replay(RecordedGraph& graph, Queue* queue) override {
     const nvtx::Range range("graph");
     core_->enter();
-    core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, core_->main_stream()),
+    core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, stream_of(*core_, queue)),
                  DeviceFault::launch, "launching a graph");
   }
 

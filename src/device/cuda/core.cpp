@@ -328,6 +328,14 @@ void Core::begin_after(StreamHandle foreign) {
     check(driver_.stream_wait(queue->handle, memory_event_, 0), DeviceFault::launch, "following a stream");
 }
 
+void Core::begin_after(StreamHandle first, StreamHandle then) {
+  if (first == then) return;
+  enter();
+  std::lock_guard lock(mutex_);
+  check(driver_.event_record(memory_event_, first), DeviceFault::launch, "following a stream");
+  check(driver_.stream_wait(then, memory_event_, 0), DeviceFault::launch, "following a stream");
+}
+
 void Core::end_before(StreamHandle foreign) {
   enter();
   std::lock_guard lock(mutex_);

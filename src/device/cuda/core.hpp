@@ -75,6 +75,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Address allocate(int64_t bytes);
   /// The streams' work from now on begins after what `foreign` was given so far, and the other way round.
   void begin_after(StreamHandle foreign);
+  /// The work of `then` from now on begins after what `first` was given so far.
+  void begin_after(StreamHandle first, StreamHandle then);
   void end_before(StreamHandle foreign);
   /// Returns memory once the work that all streams have been given so far is done; `bytes` as they were asked for.
   void release(Address address, int64_t bytes) noexcept;

@@ -71,7 +71,7 @@ class WebgpuBackend final : public Backend {
   std::shared_ptr<Queue> begin_record() override;
   std::shared_ptr<RecordedGraph> end_record(Queue& queue) override;
   void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override;
-  void replay(RecordedGraph& graph) override;
+  void replay(RecordedGraph& graph, Queue*) override;
 
   /// For tests: compiles a shader without bindings.
   void compile_wgsl(const std::string& wgsl, const std::string& label);

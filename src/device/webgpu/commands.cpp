@@ -101,7 +101,7 @@ void WebgpuBackend::set_scalars(RecordedGraph& graph, size_t dispatch, std::span
   }
 }
 
-void WebgpuBackend::replay(RecordedGraph& graph) {
+void WebgpuBackend::replay(RecordedGraph& graph, Queue*) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
   const auto& recorded = static_cast<const RecordedCommands&>(graph);

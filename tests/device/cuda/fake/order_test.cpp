@@ -163,5 +163,24 @@ TEST_F(CudaOrder, WorkOfOthersIsFollowedAndPreceded) {
   destroy(foreign);
 }
 
+TEST_F(CudaOrder, StreamsOfTheDeviceFollowEachOther) {
+  const Buffer a = device_.allocate<u32>({kWords}), b = device_.allocate<u32>({kWords}),
+               c = device_.allocate<u32>({kWords});
+  const Graph graph = device_.record([&] { device_.launch(add_one(), {kWords}, b, c); });
+  const Stream first = device_.stream(), then = device_.stream();
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    defer(seed);
+    const std::vector<u32> words(size_t(kWords), u32(seed));
+    device_.write(a, words.data(), a.bytes());
+    device_.begin_after({}, first);
+    device_.on(first, [&] { device_.launch(add_one(), {kWords}, a, b); });
+    device_.begin_after(first, then);
+    device_.on(then, [&] { device_.replay(graph); });
+    device_.begin_after(then, {});
+    ASSERT_EQ(device_.download<u32>(c), std::vector<u32>(size_t(kWords), u32(seed) + 2));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
