@@ -1,7 +1,7 @@
 // An ensemble of GRUs that learns a training's next loss while it runs, by truncated backpropagation through time.
 //
 //   forecast::OnlineEnsemble ensemble(device, forecast::random_rollout_model({.hidden = 128}), {});
-//   for (...) ensemble.observe(features, loss_that_followed);      // features of the state before the step, number 0 its loss
+//   for (...) ensemble.observe(features, loss_that_followed);  // of the state before the step, number 0 its loss
 //   forecast::Rollout ahead(device, ensemble.model(features), {.steps = 50});
 //
 // M members, D hidden, I features, S entries of the state's softmax, K observations of a window. Heads (rollout.hpp):
@@ -28,10 +28,11 @@ enum class Objective : uint8_t {
 };
 std::string_view name(Objective objective);
 
-/// A posterior of the sampled state under two-hot heads. Its logits are Q [h; symlog L] + Q_b, with the loss L that came; the
-/// cross-entropy is that of a state drawn from it, and the loss has another term: a KL(sg(q) || p) + b KL(q || sg(p)) with
-/// the prior p of h alone, sg: no gradient through it, while KL, summed over the categoricals, is above `free_nats` (as in
-/// DreamerV3). Predictions and rollouts draw from the prior. Q begins as the prior, in each ensemble anew.
+/// A posterior of the sampled state under two-hot heads. Its logits are Q [h; symlog L] + Q_b, with the loss L that
+/// came; the cross-entropy is that of a state drawn from it, and the loss has another term: a KL(sg(q) || p) +
+/// b KL(q || sg(p)) with the prior p of h alone, sg: no gradient through it, while KL, summed over the categoricals, is
+/// above `free_nats` (as in DreamerV3). Predictions and rollouts draw from the prior. Q begins as the prior, in each
+/// ensemble anew.
 struct PosteriorTerm {
   bool on = false;
   double free_nats = 1, prior_weight = 1, posterior_weight = 0.1;  // a, b
@@ -59,23 +60,24 @@ struct Observation {
 class OnlineEnsemble {
  public:
   /// Throws InputError as check() of the model does, for windows outside of 1 … 1024, a decay outside of [0, 1],
-  /// Objective::squared of two_hot heads, a posterior of classic ones, and more than one row of features. States begin at the model's h0.
+  /// Objective::squared of two_hot heads, a posterior of classic ones, and more than one row of features. States begin
+  /// at the model's h0.
   OnlineEnsemble(const Device& device, const RolloutModel& model, const ObserveOptions& options);
   ~OnlineEnsemble();
   OnlineEnsemble(OnlineEnsemble&&) noexcept;
   OnlineEnsemble& operator=(OnlineEnsemble&&) noexcept;
 
   /// One step of all members on `features` (I), one of the optimiser on `loss`, which followed them. Waits for the
-  /// device. Throws InputError for features of another count, numbers that are not finite, and with
-  /// classic heads and Objective::logarithmic for a loss that is not positive.
+  /// device. Throws InputError for features of another count, numbers that are not finite, and with classic heads and
+  /// Objective::logarithmic for a loss that is not positive.
   Observation observe(std::span<const double> features, double loss);
   int64_t observations() const;
 
   /// The weights as they are, with the members' present states as h0, to go on from `features` (I).
   RolloutModel model(std::span<const double> features) const;
   /// Of the last observation: M members (W (I, 3 D), U (D, 3 D), b (3 D), of reset_after rb (3 D), as GruWeights has
-  /// them) one after the other, then the head: w (D + S), or P, P_b, V, V_b and
-  /// of a posterior Q (C K, D + 1), Q_b. Clipped, where clipping is asked for.
+  /// them) one after the other, then the head: w (D + S), or P, P_b, V, V_b and of a posterior Q (C K, D + 1), Q_b.
+  /// Clipped, where clipping is asked for.
   Buffer gradient() const;
   Buffer parameters() const;
   std::vector<Kernel> kernels() const;

@@ -224,16 +224,23 @@ TwoHotHead::TwoHotHead(const Device& device, const TwoHotShape& shape, const Buf
       head.storage() == Storage::f64 ? cross_entropy_kernel<f64>(int(n)) : cross_entropy_kernel<f32>(int(n));
 }
 
+/// A state drawn from `logits`, the bins that follow from it, and what they miss of the loss.
+template <class T>
+void TwoHotHead::launch_bins(const Buffer& h, const Buffer& logits, const Buffer& probability, uint32_t draws,
+                             const Buffer& loss, const Buffer& observation, const Buffer& found) const {
+  const TwoHotKernels<T>& k = TwoHotKernels<T>::all();
+  const int64_t m = shape_.members;
+  device_.launch(k.sample, {m, shape_.categoricals}, h, logits, observation, probability, c_, key_, draws);
+  device_.launch(k.affine, {m, shape_.bins}, c_, v_, v_bias_, bins_);
+  device_.launch(cross_entropy_, {m}, bins_, loss, found, slope_);
+}
+
 template <class T>
 void TwoHotHead::launch_prior(const Buffer& h, const Buffer& loss, const Buffer& observation,
                               const Buffer& found) const {
   const TwoHotKernels<T>& k = TwoHotKernels<T>::all();
-  const int64_t m = shape_.members;
-  device_.launch(k.affine, {m, shape_.states()}, h, p_, p_bias_, logits_);
-  device_.launch(k.sample, {m, shape_.categoricals}, h, logits_, observation, probability_, c_, key_,
-                 kLearningDraws);
-  device_.launch(k.affine, {m, shape_.bins}, c_, v_, v_bias_, bins_);
-  device_.launch(cross_entropy_, {m}, bins_, loss, found, slope_);
+  device_.launch(k.affine, {shape_.members, shape_.states()}, h, p_, p_bias_, logits_);
+  launch_bins<T>(h, logits_, probability_, kLearningDraws, loss, observation, found);
 }
 
 /// The state is drawn anew, now that the loss is known; what the bins miss then is what is learnt from.
@@ -243,10 +250,7 @@ void TwoHotHead::launch_posterior(const Buffer& h, const Buffer& loss, const Buf
   const int64_t m = shape_.members;
   device_.launch(k.evidence, {m, shape_.hidden + 1}, h, loss, evidence_);
   device_.launch(k.affine, {m, shape_.states()}, evidence_, q_, q_bias_, q_logits_);
-  device_.launch(k.sample, {m, shape_.categoricals}, h, q_logits_, observation, q_probability_, c_, key_,
-                 kPosteriorDraws);
-  device_.launch(k.affine, {m, shape_.bins}, c_, v_, v_bias_, bins_);
-  device_.launch(cross_entropy_, {m}, bins_, loss, q_found_, slope_);
+  launch_bins<T>(h, q_logits_, q_probability_, kPosteriorDraws, loss, observation, q_found_);
 }
 
 template <class T>

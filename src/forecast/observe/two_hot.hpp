@@ -29,9 +29,9 @@ class TwoHotHead {
   /// head and d_head (head_size, and posterior_size where there is one).
   TwoHotHead(const Device& device, const TwoHotShape& shape, const Buffer& head, const Buffer& d_head,
              uint64_t seed, const PosteriorTerm& posterior);
-  /// Of h (M, D), loss (1) and observation (1, i32): predictions to column kPrediction of found (M, …), the cross-entropy's
-  /// derivatives to d_h (M, D) and d_head, the KL divergence to
-  /// kDivergence where there is a posterior. Launches only.
+  /// Of h (M, D), loss (1) and observation (1, i32): predictions to column kPrediction of found (M, …), the
+  /// cross-entropy's derivatives to d_h (M, D) and d_head, the KL divergence to kDivergence where there is a posterior.
+  /// Launches only.
   void launch(const Buffer& h, const Buffer& loss, const Buffer& observation, const Buffer& found,
               const Buffer& d_h) const;
   std::vector<Kernel> kernels() const;
@@ -40,6 +40,9 @@ class TwoHotHead {
   template <class T>
   void launch_as(const Buffer& h, const Buffer& loss, const Buffer& observation, const Buffer& found,
                  const Buffer& d_h) const;
+  template <class T>
+  void launch_bins(const Buffer& h, const Buffer& logits, const Buffer& probability, uint32_t draws,
+                   const Buffer& loss, const Buffer& observation, const Buffer& found) const;
   template <class T>
   void launch_prior(const Buffer& h, const Buffer& loss, const Buffer& observation,
                     const Buffer& found) const;
