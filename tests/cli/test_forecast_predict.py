@@ -35,6 +35,11 @@ class Predictive(ProgramTest):
         last = self.log("out")[-1]
         self.assertEqual((int(last["jumps"]), int(last["accepted"])), (d["runs"][1]["jumps"], d["runs"][1]["accepted"]))
 
+    def test_the_network_for_directions(self):
+        d = self.train(*JUMPS, "--directions", "mlp")
+        self.assertTrue(d["accuracy"] == 1 and 0 < d["accepted"] <= d["jumps"])
+        self.assertNotEqual(d["val_loss"], self.train(*JUMPS)["val_loss"])
+
     def test_controls(self):
         plain = self.train("xor")
         zero = self.train(*JUMPS, "--control", "zero")
@@ -52,7 +57,7 @@ class Predictive(ProgramTest):
         self.assertEqual((short["steps"], short["jumps"]), (100, 0))
 
     def test_a_killed_run_goes_on(self):
-        more = [*JUMPS, "--steps", "3000", "--evaluate-every", "100", "--rate", "0.001", "--moments", "decay"]
+        more = [*JUMPS, "--directions", "mlp", "--steps", "3000", "--evaluate-every", "100", "--rate", "0.001", "--moments", "decay"]
         self.train(*more, out="whole")
         arguments = [PROGRAM, "forecast", "train", *more, "--device", "cpu", "--checkpoint", self.path("state.npz"), "--out",
                      self.path("cut")]

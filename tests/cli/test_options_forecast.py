@@ -79,12 +79,16 @@ class ForecastOptions(OptionsWalk):
             "--schedule": ([], ["--schedule", "cosine"]), "--target-loss": ([], ["--target-loss", "10"]),
             "--precision": ([], ["--precision", "f64"]), "--moments": (JUMPS, ["--moments", "reset"]),
             "--horizons": (JUMPS, ["--horizons", "20"]), "--spacing": (JUMPS, ["--spacing", "5"]), "--warm-up": (JUMPS, ["--warm-up", "15"]),
-            "--correct": (JUMPS, ["--correct", "6"]), "--rate-factor": (["--trainer", "predictive", "--control", "lr", "--warm-up", "5"], ["--rate-factor", "3"]),
+            "--correct": (JUMPS, ["--correct", "6"]), "--directions": (JUMPS, ["--directions", "mlp"]),
+            "--network-units": ([*JUMPS, "--directions", "mlp"], ["--network-units", "2"]),
+            "--network-samples": ([*JUMPS, "--directions", "mlp"], ["--network-samples", "8"]), "--rate-factor": (["--trainer", "predictive", "--control", "lr", "--warm-up", "5"], ["--rate-factor", "3"]),
             "--ema-decay": (["--trainer", "predictive", "--control", "ema", "--warm-up", "5"], ["--ema-decay", "0.5"]),
             "--checkpoint": ([], ["--checkpoint", "{out}/c.npz"])}, {"--out"})
         plain = "--trainer predictive"
         self.refuses_all(["forecast", "train"], TRAIN, (
             (["--spacing", "5"], plain), (["--warm-up", "0"], plain), (["--correct", "5"], plain), (["--rate-factor", "1"], plain),
+            (["--directions", "mlp"], plain), ([*JUMPS, "--network-units", "8"], "--directions mlp"),
+            (["--trainer", "predictive", "--control", "lawa", "--directions", "ridge"], "--control none, zero or random"),
             (["--ema-decay", "0.9"], plain), (["--control", "none"], plain), (["--trainer", "predictive", "--rate-factor", "2"], "--control lr"),
             (["--trainer", "predictive", "--control", "lr", "--correct", "5"], "--correct"),
             (["--trainer", "predictive", "--control", "ema", "--spacing", "5"], "--spacing"), (["--out", "{log}"], "stands in the way")))

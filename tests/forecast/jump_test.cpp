@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "device/devices.hpp"
 #include "forecast/small_models.hpp"
@@ -52,6 +53,50 @@ TEST_P(Jumps, LinearDynamicsAreExtrapolated) {
     for (size_t i = 0; i < walked.size(); ++i)
       EXPECT_NEAR(jumped[i], walked[i], storage == Storage::f64 ? 1e-5 : 3e-4) << name(storage) << " " << i;
   }
+}
+
+// Every parameter's difference follows d' = 0.5 d + 0.2 tanh(2 d): slopes from 0.9 near 0 to 0.5 far from it. Moves are
+// the recursion's own; a linear fit cannot follow both.
+TEST_P(Jumps, ASharedNetworkLearnsANonlinearRecursion) {
+  const auto after = [](double d) { return 0.5 * d + 0.2 * std::tanh(2 * d); };
+  std::map<Directions, double> misses;
+  for (const Directions directions : {Directions::ridge, Directions::mlp}) {
+    QuadraticBowl bowl(device(), Storage::f64, {150, 0, 250});
+    JumpEngine engine(
+        bowl, {.snapshots = 6, .order = 1, .ridge = 1e-8, .directions = directions, .network_samples = 300});
+    std::vector<double> x = bowl.get(), d;
+    // Both tensors have the same spread, as one network is to serve them.
+    for (size_t i = 0; i < x.size(); ++i) d.push_back(1.5 * std::sin(1 + 2.4 * double(i)));
+    for (int k = 0; k < 6; ++k) {
+      if (k > 0)
+        for (size_t i = 0; i < x.size(); ++i) x[i] += d[i], d[i] = after(d[i]);
+      bowl.set(x);
+      engine.push();
+    }
+    double explained = 0;
+    for (uint32_t draw = 0; draw < 8; ++draw) explained = engine.fit(draw, 1).explained;
+    EXPECT_GT(explained, 0.98);
+    int calls = 0;
+    const auto second = [&](const Buffer& l) {
+      const double value = calls++ == 2 ? 0 : 1;  // tau = 1 is the best
+      device().write(l, &value, 8);
+    };
+    const SearchResult result = engine.search(3, Direction::path, 0, 0, second, accept_all);
+    EXPECT_EQ(result.tau, 1);
+    EXPECT_EQ(result.work > 0, directions == Directions::mlp);
+    EXPECT_EQ(engine.network_work() > 0, directions == Directions::mlp);
+    const std::vector<double> jumped = bowl.get();
+    double miss = 0, most = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      double exact = 0;
+      for (int k = 0; k < 3; ++k) exact += d[i], d[i] = after(d[i]);
+      miss = std::max(miss, std::abs(jumped[i] - x[i] - exact));
+      most = std::max(most, std::abs(exact));
+    }
+    misses[directions] = miss / most;
+  }
+  EXPECT_LT(misses[Directions::mlp], 0.005);
+  EXPECT_GT(misses[Directions::ridge], 0.005);
 }
 
 TEST_P(Jumps, RefusedMovesLeaveEveryBit) {
@@ -188,6 +233,7 @@ TEST_P(Jumps, Refusals) {
   EXPECT_THROW(JumpEngine(bowl, {.bf16_snapshots = true}), InputError);
   EXPECT_THROW(JumpEngine(bowl, {.order = 0}), InputError);
   EXPECT_THROW(JumpEngine(bowl, {.ridge = -1}), InputError);
+  EXPECT_THROW(JumpEngine(bowl, {.snapshots = 2, .directions = Directions::mlp}), InputError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Jumps, testing::ValuesIn(host_devices()),

@@ -38,8 +38,8 @@ class BowlRun : public Trainee {
     if (step == poison_at) bowl.write(std::vector<double>(42, NAN), bowl.parameters());
   }
   void launch_held_out(const Buffer& loss) override { bowl.launch_loss({}, loss); }
-  int64_t held_out_examples() const override { return 16; }
-  int64_t batch_examples() const override { return 32; }
+  int64_t held_out_examples() const override { return batch / 2; }
+  int64_t batch_examples() const override { return batch; }
   std::vector<Buffer> moments() const override { return {velocity_}; }
   std::vector<double> numbers() const override { return {double(steps_)}; }
   void restore_numbers(std::span<const double> n) override { steps_ = int64_t(n[0]); }
@@ -52,6 +52,7 @@ class BowlRun : public Trainee {
   }
 
   QuadraticBowl bowl;
+  int64_t batch = 32;
   uint64_t explode_at = ~0ull, poison_at = ~0ull;
 
  private:
@@ -99,6 +100,22 @@ TEST_P(Predict, GainsStepsOnAQuadratic) {
   EXPECT_EQ(totals.rollbacks, 0);
   EXPECT_EQ(totals.steps, uint64_t(jumped));
   EXPECT_GT(totals.overhead_seconds, 0);
+}
+
+TEST_P(Predict, GainsStepsByTheNetwork) {
+  BowlRun plain(device()), jumping(device());
+  PredictOptions none = quick(), network = quick();
+  none.warm_up = 100000;
+  network.directions = Directions::mlp;
+  network.network_units = 2;
+  jumping.batch = 1024;  // beside which the multiplications of so small a network are few
+  PredictiveTrainer walk(plain, none), jump(jumping, network);
+  const int walked = steps_to(plain, walk, 1e-3), jumped = steps_to(jumping, jump, 1e-3);
+  const Totals& totals = jump.totals();
+  EXPECT_GT(totals.accepted, 0);
+  EXPECT_GT(totals.gain_steps, totals.overhead_steps);
+  EXPECT_LT(jumped + totals.overhead_steps, 0.8 * walked)
+      << walked << " steps without jumps, " << jumped << " with";
 }
 
 // The published trainer's jumps changed no parameter, and its success was the share of skipped backward passes.
@@ -258,9 +275,15 @@ TEST_P(Predict, RefusedJumpsLeaveTheRunAsItWas) {
 }
 
 TEST_P(Predict, ResumedIsUninterruptedToTheBit) {
-  for (const Control control : {Control::none, Control::random, Control::ema, Control::lawa}) {
+  struct Kind {
+    Control control;
+    Directions directions = Directions::ridge;
+  };
+  for (const auto [control, directions] : {Kind{Control::none}, Kind{Control::none, Directions::mlp},
+                                           Kind{Control::random}, Kind{Control::ema}, Kind{Control::lawa}}) {
     const bool wide = control == Control::random;
     PredictOptions options = quick();
+    options.directions = directions;
     options.control = control;
     options.bf16_snapshots = !wide;
     const Storage storage = wide ? Storage::f64 : Storage::f32;
@@ -325,6 +348,11 @@ TEST_P(Predict, OptionsOutOfRangeAreNamed) {
   refused([](auto& o) { o.horizons = {-1}; });
   refused([](auto& o) { o.rate_factor = 0; });
   refused([](auto& o) { o.ema_decay = 1; });
+  refused([](auto& o) { o.directions = Directions::mlp, o.snapshots = 2; });
+  refused([](auto& o) { o.directions = Directions::mlp, o.network_units = 0; });
+  refused([](auto& o) { o.directions = Directions::mlp, o.network_samples = 7; });
+  EXPECT_EQ(name(parse_directions("mlp")), "mlp");
+  EXPECT_THROW(parse_directions("up"), InputError);
   EXPECT_EQ(parse_control("lawa"), Control::lawa);
   EXPECT_EQ(name(parse_control("lr")), "lr");
   EXPECT_THROW(parse_control("more"), InputError);

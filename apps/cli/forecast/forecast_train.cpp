@@ -16,7 +16,7 @@ namespace {
 
 struct TrainArguments {
   std::string task, model, data, out, checkpoint, trainer = "plain", control = "none", precision = "f32";
-  std::string schedule, moments, horizons;
+  std::string schedule, moments, horizons, directions = "ridge";
   forecast::PredictOptions predict;
   int64_t seeds = 1, seed = 1, steps = 0, batch = 0, evaluate_every = 0;
   std::optional<double> rate, target_loss;
@@ -58,6 +58,7 @@ forecast::TrainOptions train_options(const TrainArguments& a) {
     forecast::PredictOptions predict = a.predict;
     predict.control = forecast::parse_control(a.control);
     if (!a.moments.empty()) predict.moments = forecast::parse_moments(a.moments);
+    predict.directions = forecast::parse_directions(a.directions);
     if (!a.horizons.empty()) predict.horizons = numbers_of(a.horizons, "--horizons");
     o.policy = forecast::predictive_policy(predict);
     if (a.control != "none") o.trainer += ", control " + a.control;
@@ -71,11 +72,16 @@ void check_train_options(const CLI::App& app, const TrainArguments& a) {
   if (a.trainer != "predictive")
     refuse_given(app,
                  {"--control", "--moments", "--horizons", "--spacing", "--warm-up", "--correct",
-                  "--rate-factor", "--ema-decay"},
+                  "--directions", "--network-units", "--network-samples", "--rate-factor", "--ema-decay"},
                  "nothing uses it with --trainer plain", "--trainer predictive beside it");
   const std::string why = "nothing uses it with --control " + a.control;
   if (!jumps)
-    refuse_given(app, {"--moments", "--horizons", "--correct"}, why, "--control none, zero or random");
+    refuse_given(
+        app, {"--moments", "--horizons", "--correct", "--directions", "--network-units", "--network-samples"},
+        why, "--control none, zero or random");
+  if (a.directions != "mlp")
+    refuse_given(app, {"--network-units", "--network-samples"}, "nothing uses it with --directions ridge",
+                 "--directions mlp beside it");
   if (!jumps && a.control != "lawa")
     refuse_given(app, {"--spacing"}, why, "--control none, zero, random or lawa");
   if (a.control != "lr") refuse_given(app, {"--rate-factor"}, why, "--control lr");
@@ -119,6 +125,10 @@ void add_predict_options(CLI::App& app, TrainArguments& a) {
   add_integer(app, "--spacing", p.spacing, "steps between snapshots", "P", 1, int64_t(1) << 20);
   add_integer(app, "--warm-up", p.warm_up, "steps before the first snapshot", "N", 0, int64_t(1) << 40);
   add_integer(app, "--correct", p.correct, "steps until a jump is judged", "N", 1, int64_t(1) << 20);
+  add_choice(app, "--directions", a.directions, "what foretells the next differences", {"ridge", "mlp"});
+  add_integer(app, "--network-units", p.network_units, "of --directions mlp", "N", 1, 64);
+  add_integer(app, "--network-samples", p.network_samples, "parameters that the network is fitted to", "N", 8,
+              1 << 20);
   add_number(app, "--rate-factor", p.rate_factor, "of --control lr", "F", {.low = 0});
   add_number(app, "--ema-decay", p.ema_decay, "of --control ema", "D", {.low = 0});
 }

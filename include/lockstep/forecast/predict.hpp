@@ -57,6 +57,12 @@ enum class Moments : uint8_t { keep, decay, reset };
 std::string_view name(Moments moments);
 Moments parse_moments(std::string_view text);
 
+/// How the next difference of a path is foretold. ridge: a linear recursion of each tensor. mlp: one small network for
+/// every parameter, in units of its tensor's differences, fitted at each jump to some of the parameters.
+enum class Directions : uint8_t { ridge, mlp };
+std::string_view name(Directions directions);
+Directions parse_directions(std::string_view text);
+
 enum class Phase : uint8_t { warm_up, full, predict, correct };
 std::string_view name(Phase phase);
 
@@ -69,6 +75,9 @@ struct PredictOptions {
   int order = 2;  // differences that the next one is regressed on, fewer where there are fewer snapshots
   double ridge = 1e-4;    // share of the mean diagonal that is added to it
   double max_growth = 1;  // faster growing modes are damped to this factor a spacing
+  Directions directions = Directions::ridge;
+  int64_t network_units = 8;      // of Directions::mlp, 1 to 64
+  int64_t network_samples = 512;  // parameters that it is fitted to, at least 8
   // When and how far.
   int64_t warm_up = 100;                            // steps before the first snapshot
   int64_t correct = 10;                             // steps after a jump until it is judged

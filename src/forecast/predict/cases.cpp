@@ -8,6 +8,7 @@
 
 #include "core/half.hpp"
 #include "forecast/predict/jump_kernels.hpp"
+#include "forecast/predict/network.hpp"
 #include "forecast/predict/reference.hpp"
 #include "verify/inputs.hpp"
 
@@ -15,14 +16,19 @@ namespace lockstep::forecast {
 namespace {
 
 constexpr uint32_t kCaseDraw = 5, kCaseKey = 0x1234567u;
+// Of the network: its growth is bounded, the last spacing is half gone.
+constexpr int kCaseUnits = 8;
+constexpr double kCaseIntervals = 2.5, kCaseMost = 0.9;
 
 template <class T>
 struct JumpInputs {
   std::vector<nn::ParameterTensor> tensors;
   reference::Path<T> path;  // newest first, as the ring's elements hold it
-  std::vector<T> base, factors, lengths;
+  std::vector<T> base, factors, lengths, scales, weights;
+  std::vector<int32_t> places;
   int64_t n = 0;
   int snapshots = 0, newest = 0;
+  int taps() const { return std::min(2, snapshots - 2); }
 };
 
 template <class T>
@@ -45,6 +51,9 @@ std::shared_ptr<const JumpInputs<T>> jump_inputs(const std::string& size, uint64
   in->base = cases::uniform<T>(in->n, seed + 20);
   in->factors = cases::uniform<T>(shape[0] * std::max<int64_t>(in->snapshots - 1, 0), seed + 21);
   in->lengths = cases::uniform<T>(shape[0], seed + 22, 0, 1);
+  in->scales = cases::uniform<T>(shape[0], seed + 23, 0.5, 1);
+  in->weights = cases::uniform<T>(in->taps() + kCaseUnits * (in->taps() + 2), seed + 24);
+  for (int64_t k = 0; k < in->n; k += 1 + in->n / 512) in->places.push_back(int32_t(k));
   return in;
 }
 
@@ -70,7 +79,7 @@ Buffer chunks_on(const Device& device, std::span<const nn::ParameterTensor> tens
   return device.upload(std::span<const int32_t>(chunks), {int64_t(chunks.size()) / 3, 3});
 }
 
-enum class JumpOperation : uint8_t { gram, move, scatter, average };
+enum class JumpOperation : uint8_t { gram, move, scatter, average, sample, follow };
 
 Case base_jump_case(const std::string& operation, Storage ring) {
   Case c;
@@ -79,6 +88,7 @@ Case base_jump_case(const std::string& operation, Storage ring) {
   c.needs_f64 = ring == Storage::f64;
   c.small = {"1x1x2", "2x17x3", "4x300x5", "7x8193x8"};
   if (operation == "average" || operation == "scatter") c.small.push_back("3x100x1");
+  if (operation == "follow") c.small[0] = "1x1x3";
   c.full = {"3x1000003x6"};
   c.bench = {"12x1048576x5"};
   if (ring == Storage::bf16) c.bench.push_back("222x838000x5");  // 124 million parameters
@@ -90,6 +100,10 @@ std::vector<T> jump_reference(JumpOperation what, const JumpInputs<T>& in) {
   switch (what) {
     case JumpOperation::gram: return reference::gram(in.path, in.tensors);
     case JumpOperation::move: return reference::move<T>(in.path, in.tensors, in.base, in.factors);
+    case JumpOperation::sample: return reference::samples<T>(in.path, in.places);
+    case JumpOperation::follow:
+      return reference::follow<T>(in.path, in.tensors, in.base, in.scales,
+                                  {in.taps(), kCaseUnits, in.weights}, kCaseIntervals, T(kCaseMost));
     case JumpOperation::scatter:
       return reference::scatter<T>(in.tensors, in.base, in.lengths, kCaseDraw, kCaseKey);
     default: return reference::average(in.path);
@@ -104,6 +118,10 @@ CaseRun bind_jump(JumpOperation what, Storage ring, const std::shared_ptr<const 
   const int64_t groups = chunks.shape()[0], tensors = int64_t(in->tensors.size());
   Buffer to = device.allocate<T>({in->n});
   if (what == JumpOperation::gram) to = device.allocate<T>({groups, gram_pairs(in->snapshots - 1)});
+  const auto samples = int64_t(in->places.size());
+  if (what == JumpOperation::sample) to = device.allocate<T>({samples, in->snapshots - 1});
+  const Buffer places = device.upload(in->places), scales = device.upload(in->scales),
+               weights = device.upload(in->weights);
   const Buffer lengths = device.upload(in->lengths);
   Buffer factors;
   if (in->snapshots > 1)
@@ -116,6 +134,13 @@ CaseRun bind_jump(JumpOperation what, Storage ring, const std::shared_ptr<const 
       case JumpOperation::move:
         device.launch(move_kernel(ring, in->snapshots), {groups}, snapshots, chunks, base, factors, to,
                       in->newest);
+        break;
+      case JumpOperation::sample:
+        device.launch(sample_kernel(ring, in->snapshots), {samples}, snapshots, places, to, in->newest);
+        break;
+      case JumpOperation::follow:
+        device.launch(follow_kernel(ring, in->taps()), {groups}, snapshots, chunks, base, scales, weights, to,
+                      in->newest, kCaseUnits, 3, kCaseIntervals - 2, kCaseMost);
         break;
       case JumpOperation::scatter:
         device.launch(scatter_kernel(ring), {groups}, chunks, base, lengths, to, kCaseDraw, kCaseKey);
@@ -130,6 +155,10 @@ template <class T>
 Case jump_case(JumpOperation what, const std::string& operation, Storage ring) {
   Case c = base_jump_case(operation, ring);
   if (what == JumpOperation::gram) c.webgpu = Bound::relative(1e-6);
+  if (what == JumpOperation::follow) {  // tanh, and additions in another order
+    c.reference = Bound::relative(ring == Storage::f64 ? 1e-14 : 1e-6);
+    c.webgpu = Bound::relative(1e-5);
+  }
   if (what == JumpOperation::average) c.webgpu = Bound::ulp(4);  // its division
   c.make = [=](const std::string& size, uint64_t seed) {
     const auto in = jump_inputs<T>(size, seed, ring == Storage::bf16);
@@ -146,6 +175,13 @@ Case jump_case(JumpOperation what, const std::string& operation, Storage ring) {
         p.flops = n * (3 * differences + 1);
         break;
       case JumpOperation::scatter: p.bytes = n * 2 * value; break;
+      case JumpOperation::sample:
+        p.bytes = double(in->places.size()) * in->snapshots * (element + value);
+        break;
+      case JumpOperation::follow:
+        p.bytes = n * ((in->taps() + 1) * element + 2 * value);
+        p.flops = n * 3 * 2 * network_value_work(in->taps(), kCaseUnits);
+        break;
       default: p.bytes = n * (in->snapshots * element + value), p.flops = n * in->snapshots;
     }
     p.reference = [=] { return std::vector{Array::of(jump_reference(what, *in))}; };
@@ -157,6 +193,8 @@ Case jump_case(JumpOperation what, const std::string& operation, Storage ring) {
       case JumpOperation::gram: return std::vector{gram_kernel(ring, 5)};
       case JumpOperation::move: return std::vector{move_kernel(ring, 5)};
       case JumpOperation::scatter: return std::vector{scatter_kernel(ring)};
+      case JumpOperation::sample: return std::vector{sample_kernel(ring, 5)};
+      case JumpOperation::follow: return std::vector{follow_kernel(ring, 2)};
       default: return std::vector{average_kernel(ring, 5), snapshot_kernel(value_storage(ring), ring)};
     }
   };
@@ -168,7 +206,8 @@ Case jump_case(JumpOperation what, const std::string& operation, Storage ring) {
 void add_jump_cases(CaseRegistry& registry) {
   for (const auto& [what, operation] :
        {std::pair{JumpOperation::gram, "gram"}, std::pair{JumpOperation::move, "move"},
-        std::pair{JumpOperation::average, "average"}, std::pair{JumpOperation::scatter, "scatter"}}) {
+        std::pair{JumpOperation::average, "average"}, std::pair{JumpOperation::scatter, "scatter"},
+        std::pair{JumpOperation::sample, "sample"}, std::pair{JumpOperation::follow, "follow"}}) {
     registry.add(jump_case<float>(what, operation, Storage::f32));
     registry.add(jump_case<double>(what, operation, Storage::f64));
     if (what != JumpOperation::scatter) registry.add(jump_case<float>(what, operation, Storage::bf16));

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/random.hpp"
 #include "forecast/predict/jump_kernels.hpp"
 #include "lockstep/error.hpp"
 
@@ -13,6 +14,8 @@ namespace lockstep::forecast {
 namespace {
 
 constexpr std::array<double, 4> kTaus{0, 0.5, 1, 2};
+constexpr double kLeastScale = 1e-30;  // of tensors that do not move
+constexpr int kMostUnits = 64, kMostSamples = 1 << 20;
 
 std::vector<double> numbers_of(const Device& device, const Buffer& buffer) {
   if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
@@ -38,6 +41,13 @@ void check_jump(const JumpOptions& o, Storage parameters) {
   if (!(o.max_growth > 0)) refuse(fmt::format("max_growth {}", o.max_growth), "more than 0");
   if (o.bf16_snapshots && parameters != Storage::f32)
     refuse(fmt::format("bf16 snapshots of {} parameters", name(parameters)), "f32 parameters");
+  if (o.directions == Directions::ridge) return;
+  if (o.snapshots < 3) refuse(fmt::format("{} snapshots", o.snapshots), "3 or more for --directions mlp");
+  if (o.network_units < 1 || o.network_units > kMostUnits)
+    refuse(fmt::format("a network of {} units", o.network_units), fmt::format("1 to {}", kMostUnits));
+  if (o.network_samples < 8 || o.network_samples > kMostSamples)
+    refuse(fmt::format("a network fitted to {} parameters", o.network_samples),
+           fmt::format("8 to {}", kMostSamples));
 }
 
 }  // namespace
@@ -60,6 +70,9 @@ JumpEngine::JumpEngine(nn::TrainableModel& model, const JumpOptions& options)
   device.clear(ring_);
   saved_ = device.allocate(storage, {n});
   losses_ = device.allocate(storage, {int64_t(kTaus.size())});
+  if (options.directions == Directions::mlp)
+    network_.emplace(std::min(options.order, options.snapshots - 2), int(options.network_units),
+                     options.ridge);
 }
 
 void JumpEngine::push() {
@@ -72,7 +85,7 @@ void JumpEngine::push() {
                            ring_.rows(newest_, 1).reshape({n}));
 }
 
-PathShape JumpEngine::fit() {
+PathShape JumpEngine::fit(uint32_t draw, uint32_t key) {
   const Device& device = model_.device();
   const auto tensors = model_.tensors();
   const int count = differences();
@@ -104,7 +117,54 @@ PathShape JumpEngine::fit() {
   }
   if (energy > 0) shape.explained /= energy;
   if (energy > 0 && older > 0) shape.cosine = both / std::sqrt(energy * older);
+  scales_.clear();
+  if (by_network() && energy > 0) shape.explained = fit_network(draw, key);
   return shape;
+}
+
+int64_t JumpEngine::sampled() const {
+  return std::min<int64_t>(options_.network_samples, model_.parameters().elements());
+}
+
+/// To all parameters where they are few, else to some drawn at random, in units of their tensors' differences.
+double JumpEngine::fit_network(uint32_t draw, uint32_t key) {
+  const Device& device = model_.device();
+  const auto tensors = model_.tensors();
+  const int count = differences();
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    double squares = 0;
+    for (int j = 0; j < count; ++j) squares += grams_[t][size_t(j) * size_t(count + 1)];
+    scales_.push_back(std::sqrt(squares / count / double(std::max<int64_t>(tensors[t].size, 1))));
+  }
+  const int64_t n = model_.parameters().elements(), samples = sampled();
+  std::vector<int32_t> places;
+  for (int64_t k = 0; k < samples; ++k)
+    places.push_back(n == samples ? int32_t(k)
+                                  : int32_t(multiply_high(philox(uint32_t(k), draw, key), uint32_t(n))));
+  std::sort(places.begin(), places.end());
+  const Buffer found = device.allocate(value_storage(ring_storage_), {samples, count});
+  device.launch(sample_kernel(ring_storage_, count_), {samples}, ring_, device.upload(places), found,
+                newest_);
+  const std::vector<double> d = numbers_of(device, found);
+  std::vector<double> x, y;
+  const int taps = network_->taps();
+  size_t t = 0;
+  for (size_t k = 0; k < places.size(); ++k) {
+    while (places[k] >= tensors[t].offset + tensors[t].size) ++t;
+    const double unit = std::max(scales_[t], kLeastScale);
+    for (int first = 0; first + taps < count; ++first) {
+      const double* row = d.data() + k * size_t(count) + size_t(first);
+      y.push_back(row[0] / unit);
+      for (int j = 1; j <= taps; ++j) x.push_back(row[j] / unit);
+    }
+  }
+  return network_->fit(x, y);
+}
+
+double JumpEngine::network_work() const {
+  if (!by_network()) return 0;
+  const int taps = network_->taps();
+  return network_fit_work(taps, network_->units(), double(sampled() * (differences() - taps)));
 }
 
 std::vector<double> JumpEngine::lengths(double intervals) const {
@@ -129,12 +189,28 @@ Buffer JumpEngine::factors_of(double intervals) const {
                         {int64_t(fits_.size()), differences()});
 }
 
+void JumpEngine::launch_follow(double intervals) const {
+  const Device& device = model_.device();
+  const Storage value = value_storage(ring_storage_);
+  std::vector<double> scales = scales_;
+  for (double& scale : scales) scale = std::max(scale, kLeastScale);
+  const std::vector<double>& w = network_->weights();
+  const Buffer units = upload_numbers(device, scales, value, {int64_t(scales.size())}),
+               weights = upload_numbers(device, w, value, {int64_t(w.size())});
+  const double count = std::ceil(intervals), last = intervals - count + 1;
+  device.launch(follow_kernel(ring_storage_, network_->taps()), {chunks_.shape()[0]}, ring_, chunks_, saved_,
+                units, weights, model_.parameters(), newest_, network_->units(), int(count), last,
+                options_.max_growth);
+}
+
 void JumpEngine::launch_move(double intervals, Direction direction, uint32_t draw, uint32_t key) {
   const Device& device = model_.device();
   const Buffer parameters = model_.parameters();
   const Storage value = value_storage(ring_storage_);
   if (direction == Direction::nowhere) {
     device.copy(saved_, parameters);
+  } else if (direction == Direction::path && by_network() && !scales_.empty()) {
+    launch_follow(intervals);
   } else if (direction == Direction::path) {
     device.launch(move_kernel(ring_storage_, count_), {chunks_.shape()[0]}, ring_, chunks_, saved_,
                   factors_of(intervals), parameters, newest_);
@@ -160,8 +236,13 @@ SearchResult JumpEngine::search(double intervals, Direction direction, uint32_t 
   const bool nowhere = direction == Direction::nowhere;
   std::vector<double> taus(kTaus.begin(), kTaus.end());
   if (nowhere) taus = {0, 1};
+  const auto move = [&](double tau) {
+    launch_move(tau * intervals, direction, draw, key);
+    if (direction == Direction::path && by_network())
+      result.work += std::ceil(tau * intervals) * network_value_work(network_->taps(), network_->units());
+  };
   for (size_t c = 0; c < taus.size(); ++c) {
-    if (taus[c] > 0) launch_move(taus[c] * intervals, direction, draw, key);
+    if (taus[c] > 0) move(taus[c]);
     launch_loss(losses_.rows(int64_t(c), 1));
   }
   result.forwards = int(taus.size());
@@ -172,7 +253,7 @@ SearchResult JumpEngine::search(double intervals, Direction direction, uint32_t 
     if (std::isfinite(losses[c]) && better) result.after = losses[c], result.tau = taus[c];
   }
   if (result.tau > 0 && accept(result)) {
-    if (result.tau != taus.back()) launch_move(result.tau * intervals, direction, draw, key);
+    if (result.tau != taus.back()) move(result.tau);
   } else {
     device.copy(saved_, parameters);
     result.tau = 0;

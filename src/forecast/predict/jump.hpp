@@ -3,10 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "forecast/predict/fit.hpp"
+#include "forecast/predict/network.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/forecast/predict.hpp"
 #include "lockstep/nn/model.hpp"
 
 namespace lockstep::forecast {
@@ -16,6 +19,8 @@ struct JumpOptions {
   bool bf16_snapshots = false;
   int order = 2;
   double ridge = 1e-4, max_growth = 1;
+  Directions directions = Directions::ridge;
+  int64_t network_units = 8, network_samples = 512;
 };
 
 enum class Direction : uint8_t { path, nowhere, random };
@@ -25,6 +30,7 @@ struct SearchResult {
   double before = 0, after = 0;
   double tau = 0;  // 0: the parameters are as they were, bit for bit
   int forwards = 0;
+  double work = 0;  // multiplications of the network's moves, a parameter
 };
 
 /// What the path looks like, over all tensors, weighted by the squares of their moves.
@@ -45,8 +51,8 @@ class JumpEngine {
   int count() const { return count_; }
   bool full() const { return count_ == options_.snapshots; }
 
-  /// Fits the snapshots there are, tensor by tensor. Waits.
-  PathShape fit();
+  /// Fits the snapshots there are, tensor by tensor, and the network to parameters drawn by `draw` and `key`. Waits.
+  PathShape fit(uint32_t draw = 0, uint32_t key = 0);
   /// Tries moves over tau * intervals spacings for tau = 0, 1/2, 1, 2 (for Direction::nowhere: 0 and 1, which is then
   /// taken) and leaves the parameters at the best one; a loss that is not finite is never the best. Needs fit() of the
   /// present snapshots, the newest of which is the parameters. `accept` may refuse the best move by its result.
@@ -59,15 +65,22 @@ class JumpEngine {
   /// Euclidean length of the fitted move of each tensor.
   std::vector<double> lengths(double intervals) const;
   const std::vector<PathFit>& fits() const { return fits_; }
+  /// Multiplications of a fit of the network; 0 where there is none.
+  double network_work() const;
 
   // For checkpoints: the ring (snapshots, n) and where it stands.
   const Buffer& ring() const { return ring_; }
   int newest() const { return newest_; }
   void restore(int newest, int count) { newest_ = newest, count_ = count; }
+  std::optional<DirectionNetwork>& network() { return network_; }
 
  private:
   int differences() const { return count_ - 1; }
+  bool by_network() const { return network_ && differences() > network_->taps(); }
+  int64_t sampled() const;
+  double fit_network(uint32_t draw, uint32_t key);
   Buffer factors_of(double intervals) const;
+  void launch_follow(double intervals) const;
   void launch_move(double intervals, Direction direction, uint32_t draw, uint32_t key);
 
   nn::TrainableModel& model_;
@@ -77,6 +90,8 @@ class JumpEngine {
   int newest_ = 0, count_ = 0;
   std::vector<PathFit> fits_;               // one a tensor
   std::vector<std::vector<double>> grams_;  // (differences x differences) of each tensor
+  std::optional<DirectionNetwork> network_;
+  std::vector<double> scales_;  // root mean squares of the differences of each tensor
 };
 
 /// Multiplications of a fit and its moves over those of a gradient step of a dense network with `batch` examples, which

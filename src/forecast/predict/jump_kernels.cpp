@@ -124,6 +124,68 @@ Kernel move_kernel(Storage ring_storage, int snapshots) {
   });
 }
 
+Kernel sample_kernel(Storage ring_storage, int snapshots) {
+  return jump_kernel("sample", ring_storage, snapshots, [=](const std::string& full) {
+    return by_ring(ring_storage, [&]<class E, class T>(E, T) {
+      return kernel(full,
+                    [=](At<1> at, Grid<E, 2> ring, Grid<i32, 1> places, Out<T, 2> to, Param<i32> newest) {
+                      const std::vector<Val<i32>> rows = rows_of(ring, Val<i32>(newest), snapshots);
+                      const std::vector<Val<T>> d = differences<E, T>(ring, rows, places[at.x]);
+                      for (size_t j = 0; j < d.size(); ++j) to(at.x, int(j)) = d[j];
+                    });
+    });
+  });
+}
+
+namespace {
+
+/// a x + v tanh(B x + b); weights as DirectionNetwork has them.
+template <class T>
+Val<T> foretold(const Grid<T, 1>& weights, const Val<i32>& units, const std::vector<Var<T>>& x) {
+  const int taps = int(x.size());
+  Var<T> sum = T(0);
+  for (int j = 0; j < taps; ++j) sum = fma(weights[j], Val<T>(x[size_t(j)]), Val<T>(sum));
+  for_(0, units, [&](Val<i32> u) {
+    Val<T> before = weights[units * taps + taps + u];
+    for (int j = 0; j < taps; ++j) before = fma(weights[u * taps + taps + j], Val<T>(x[size_t(j)]), before);
+    sum = fma(weights[units * (taps + 1) + taps + u], tanh(before), Val<T>(sum));
+  });
+  return sum;
+}
+
+}  // namespace
+
+Kernel follow_kernel(Storage ring_storage, int taps) {
+  return jump_kernel("follow", ring_storage, taps, [=](const std::string& full) {
+    return by_ring(ring_storage, [&]<class E, class T>(E, T) {
+      return kernel(
+          full,
+          [=](Group<1> g, Grid<E, 2> ring, Grid<i32, 2> chunks, Grid<T, 1> base, Grid<T, 1> scales,
+              Grid<T, 1> weights, Out<T, 1> to, Param<i32> newest, Param<i32> units, Param<i32> count,
+              Param<T> last, Param<T> most) {
+            const std::vector<Val<i32>> rows = rows_of(ring, Val<i32>(newest), taps + 1);
+            const Val<T> unit = scales[chunks(g.id(), 0)];
+            over_chunk(g, chunks, [&](Val<i32> at) {
+              std::vector<Var<T>> x;
+              for (const Val<T>& d : differences<E, T>(ring, rows, at)) x.emplace_back(d / unit);
+              Var<T> total = T(0);
+              for_(0, count, [&](Val<i32> k) {
+                Val<T> bound = abs(Val<T>(x[0]));
+                for (int j = 1; j < taps; ++j) bound = max(bound, abs(Val<T>(x[size_t(j)])));
+                bound = bound * most;
+                const Val<T> next = clamp(foretold<T>(weights, units, x), -bound, bound);
+                total = fma(select(k + 1 < count, Val<T>(T(1)), Val<T>(last)), next, Val<T>(total));
+                for (int j = taps - 1; j > 0; --j) x[size_t(j)] = Val<T>(x[size_t(j - 1)]);
+                x[0] = next;
+              });
+              to[at] = fma(total, unit, base[at]);
+            });
+          },
+          kJumpGroup);
+    });
+  });
+}
+
 Kernel scatter_kernel(Storage parameters) {
   return jump_kernel("scatter", parameters, 0, [=](const std::string& full) {
     return by_ring(parameters, [&]<class E, class T>(E, T) {

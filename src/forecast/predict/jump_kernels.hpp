@@ -26,6 +26,13 @@ Kernel gram_kernel(Storage ring, int snapshots);
 /// (ring, chunks, base (n), factors (tensors, snapshots - 1), to (n), newest):
 /// to = base + sum over j of factors[tensor, j] d_j, the sum by fma from 0, newest difference first.
 Kernel move_kernel(Storage ring, int snapshots);
+/// (ring, places (count) of elements, to (count, snapshots - 1), newest): their differences, newest first.
+Kernel sample_kernel(Storage ring, int snapshots);
+/// (ring, chunks, base (n), scales (tensors), weights of a DirectionNetwork of `taps` and `units`, to (n), newest,
+/// units, count, last, most): to = base + scales[tensor] (y_1 + … + y_count-1 + last y_count), y the differences that
+/// the network foretells one after the other in units of the scale; none beyond `most` times the largest that it comes
+/// from.
+Kernel follow_kernel(Storage ring, int taps);
 /// (chunks, base (n), lengths (tensors), to (n), draw, key): to = base +- lengths[tensor], by random signs.
 Kernel scatter_kernel(Storage parameters);
 /// (ring, to (n), newest): mean of the newest `snapshots`.

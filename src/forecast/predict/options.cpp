@@ -18,6 +18,8 @@ constexpr std::array<std::pair<Control, std::string_view>, 6> kControls{{{Contro
                                                                          {Control::lawa, "lawa"}}};
 constexpr std::array<std::pair<Moments, std::string_view>, 3> kMomentRules{
     {{Moments::keep, "keep"}, {Moments::decay, "decay"}, {Moments::reset, "reset"}}};
+constexpr std::array<std::pair<Directions, std::string_view>, 2> kDirections{
+    {{Directions::ridge, "ridge"}, {Directions::mlp, "mlp"}}};
 
 template <class E, size_t N>
 std::string_view name_in(const std::array<std::pair<E, std::string_view>, N>& names, E wanted) {
@@ -43,6 +45,8 @@ std::string_view name(Control control) { return name_in(kControls, control); }
 Control parse_control(std::string_view text) { return parse_in(kControls, text, "control"); }
 std::string_view name(Moments moments) { return name_in(kMomentRules, moments); }
 Moments parse_moments(std::string_view text) { return parse_in(kMomentRules, text, "moments"); }
+std::string_view name(Directions directions) { return name_in(kDirections, directions); }
+Directions parse_directions(std::string_view text) { return parse_in(kDirections, text, "directions"); }
 std::string_view name(Phase phase) {
   switch (phase) {
     case Phase::warm_up: return "warm-up";
@@ -81,6 +85,8 @@ std::string settings_of(const PredictOptions& o, nn::TrainableModel& model) {
       o.correct, o.exploration, o.growth_of_doubt, name(o.moments), o.moment_decay, o.norm_every,
       o.max_rollbacks, o.rate_factor, o.ema_decay, o.seed);
   for (const double k : o.horizons) text += fmt::format("{},", k);
+  if (o.directions == Directions::mlp)
+    text += fmt::format(" directions=mlp units={} samples={}", o.network_units, o.network_samples);
   text += fmt::format(" parameters={}", name(model.parameters().storage()));
   for (const nn::ParameterTensor& t : model.tensors()) {
     text += fmt::format(" {}(", t.name);

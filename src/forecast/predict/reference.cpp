@@ -62,6 +62,46 @@ std::vector<T> move(const Path<T>& path, std::span<const nn::ParameterTensor> te
 }
 
 template <class T>
+std::vector<T> samples(const Path<T>& path, std::span<const int32_t> places) {
+  std::vector<T> found;
+  for (const int32_t place : places)
+    for (int j = 0; j + 1 < int(path.size()); ++j) found.push_back(difference_of(path, j, place));
+  return found;
+}
+
+template <class T>
+std::vector<T> follow(const Path<T>& path, std::span<const nn::ParameterTensor> tensors,
+                      std::span<const T> base, std::span<const T> scales, const Network<T>& network,
+                      double intervals, T most) {
+  const auto taps = size_t(network.taps), units = size_t(network.units);
+  const T *a = network.weights.data(), *b = a + taps, *offsets = b + units * taps, *v = offsets + units;
+  std::vector<T> to(base.size());
+  for (size_t t = 0; t < tensors.size(); ++t)
+    for (int64_t i = tensors[t].offset; i < tensors[t].offset + tensors[t].size; ++i) {
+      std::vector<T> past;  // oldest first
+      for (size_t j = taps; j-- > 0;) past.push_back(difference_of(path, int(j), i) / scales[t]);
+      T moved = 0;
+      for (double left = intervals; left > 0; --left) {
+        T next = 0, largest = 0;
+        for (size_t j = 0; j < taps; ++j) {
+          next += a[j] * past[past.size() - 1 - j];
+          largest = std::max(largest, std::abs(past[past.size() - 1 - j]));
+        }
+        for (size_t u = 0; u < units; ++u) {
+          T inside = offsets[u];
+          for (size_t j = 0; j < taps; ++j) inside += b[u * taps + j] * past[past.size() - 1 - j];
+          next += v[u] * std::tanh(inside);
+        }
+        next = std::clamp(next, -most * largest, most * largest);
+        moved += T(std::min(left, 1.0)) * next;
+        past.push_back(next);
+      }
+      to[size_t(i)] = base[size_t(i)] + moved * scales[t];
+    }
+  return to;
+}
+
+template <class T>
 std::vector<T> scatter(std::span<const nn::ParameterTensor> tensors, std::span<const T> base,
                        std::span<const T> lengths, uint32_t draw, uint32_t key) {
   std::vector<T> to(base.size());
@@ -83,12 +123,15 @@ std::vector<T> average(const Path<T>& path) {
   return to;
 }
 
-#define LOCKSTEP_JUMP_REFERENCE(T)                                                                       \
-  template std::vector<T> gram(const Path<T>&, std::span<const nn::ParameterTensor>);                    \
-  template std::vector<T> move(const Path<T>&, std::span<const nn::ParameterTensor>, std::span<const T>, \
-                               std::span<const T>);                                                      \
-  template std::vector<T> scatter(std::span<const nn::ParameterTensor>, std::span<const T>,              \
-                                  std::span<const T>, uint32_t, uint32_t);                               \
+#define LOCKSTEP_JUMP_REFERENCE(T)                                                                         \
+  template std::vector<T> gram(const Path<T>&, std::span<const nn::ParameterTensor>);                      \
+  template std::vector<T> move(const Path<T>&, std::span<const nn::ParameterTensor>, std::span<const T>,   \
+                               std::span<const T>);                                                        \
+  template std::vector<T> samples(const Path<T>&, std::span<const int32_t>);                               \
+  template std::vector<T> follow(const Path<T>&, std::span<const nn::ParameterTensor>, std::span<const T>, \
+                                 std::span<const T>, const Network<T>&, double, T);                        \
+  template std::vector<T> scatter(std::span<const nn::ParameterTensor>, std::span<const T>,                \
+                                  std::span<const T>, uint32_t, uint32_t);                                 \
   template std::vector<T> average(const Path<T>&);
 LOCKSTEP_JUMP_REFERENCE(float)
 LOCKSTEP_JUMP_REFERENCE(double)

@@ -39,7 +39,8 @@ class OverheadClock {
 };
 
 JumpOptions jump_options(const PredictOptions& o) {
-  return {o.snapshots, o.bf16_snapshots, o.order, o.ridge, o.max_growth};
+  return {o.snapshots,  o.bf16_snapshots, o.order,         o.ridge,
+          o.max_growth, o.directions,     o.network_units, o.network_samples};
 }
 
 }  // namespace
@@ -188,8 +189,11 @@ void PredictiveTrainer::Impl::snapshot(StepReport& report, Verdict verdict) {
 }
 
 void PredictiveTrainer::Impl::decide(StepReport& report) {
-  const PathShape shape = engine.fit();
-  totals.overhead_steps += fit_cost(o.snapshots, double(std::max<int64_t>(trainee.batch_examples(), 1)));
+  const auto key = uint32_t(o.seed ^ (o.seed >> 32));
+  const PathShape shape = engine.fit(uint32_t(totals.steps), key);
+  const auto batch = double(std::max<int64_t>(trainee.batch_examples(), 1));
+  const auto n = double(std::max<int64_t>(trainee.model().parameters().elements(), 1));
+  totals.overhead_steps += fit_cost(o.snapshots, batch) + engine.network_work() / (6 * batch * n);
   const double relative = slope * double(o.spacing) / std::max(std::abs(held_loss), 1e-300);
   const std::vector<double> features{1,
                                      shape.explained,
@@ -219,10 +223,10 @@ void PredictiveTrainer::Impl::decide(StepReport& report) {
                               : o.control == Control::random ? Direction::random
                                                              : Direction::path;
   const SearchResult found = engine.search(
-      horizon / double(o.spacing), direction, uint32_t(totals.steps), uint32_t(o.seed ^ (o.seed >> 32)),
+      horizon / double(o.spacing), direction, uint32_t(totals.steps), key,
       [&](const Buffer& l) { trainee.launch_held_out(l); }, accept);
   totals.forwards += found.forwards;
-  totals.overhead_steps += found.forwards * forward_cost();
+  totals.overhead_steps += found.forwards * forward_cost() + found.work / (6 * batch);
   ++totals.jumps;
   report.searched = true;
   report.horizon = horizon;

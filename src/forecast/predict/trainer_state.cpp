@@ -57,6 +57,7 @@ TrainerState PredictiveTrainer::state() const {
                      {"corrector", Array::of(t.corrector.entries())},
                      {"corrector_model", Array::of(t.corrector.model())},
                      {"ring", buffer_array(t.device, t.engine.ring())}};
+  if (t.engine.network()) state.emplace_back("network", Array::of(t.engine.network()->state()));
   const std::vector<Buffer> moments = t.trainee.moments();
   for (size_t m = 0; m < moments.size(); ++m)
     state.emplace_back(fmt::format("moment_{}", m), buffer_array(t.device, moments[m]));
@@ -100,6 +101,8 @@ void PredictiveTrainer::restore(const TrainerState& state) {
   t.monitor.restore(state_array(state, "monitor"));
   t.corrector.restore(state_numbers(state, "corrector", 0), state_numbers(state, "corrector_model", 0));
   restore_buffer(t.device, state, "ring", t.engine.ring());
+  if (auto& network = t.engine.network())
+    network->restore(state_numbers(state, "network", network->weights().size() + 1));
   const std::vector<Buffer> moments = t.trainee.moments();
   for (size_t m = 0; m < moments.size(); ++m)
     restore_buffer(t.device, state, fmt::format("moment_{}", m), moments[m]);
