@@ -74,7 +74,7 @@ function(lockstep_library name)
   add_library(lockstep::${name} ALIAS lockstep_${name})
   target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_DEPENDS} PRIVATE lockstep_warnings ${arg_PRIVATE})
-  set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 5)
+  set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${LOCKSTEP_UNITY_FILES})
 endfunction()
 
 # lockstep_application(<name>): src/<name> with its cases, apps/cli/<name> with its commands, tests/<name>.

@@ -12,7 +12,10 @@ web=(clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libc
 
 wanted=("${run[@]}")
 case "${1:-run}" in
-  test) wanted+=("${test[@]}") ;;
+  test)
+    wanted+=("${test[@]}")
+    if [ "${LOCKSTEP_WASM:-on}" != off ]; then wanted+=("${web[@]}"); fi
+    ;;
   web) wanted=(libfmt-dev nlohmann-json3-dev "${web[@]}") ;;
 esac
 

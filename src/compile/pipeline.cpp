@@ -20,6 +20,22 @@ namespace lockstep::compile {
 
 namespace {
 
+/// The optimisations in their order, whose reasons stand in their headers. Each can be left out by its name.
+struct Optimisation {
+  std::string_view name;
+  void (*rewrite)(ir::Function&);
+};
+constexpr Optimisation kOptimisations[] = {
+    {"inline", inline_small_calls},
+    {"promote", promote},
+    {"simplify", simplify},
+    {"cse", cse},
+    {"licm", licm},
+    {"simplify", simplify},
+    {"cse", cse},
+    {"dead_code", dead_code},
+};
+
 std::vector<std::string> skipped_by_environment() {
   std::vector<std::string> names;
   if (const char* text = std::getenv("LOCKSTEP_SKIP_PASSES")) {
@@ -86,7 +102,13 @@ class Pipeline {
 }  // namespace
 
 const std::vector<std::string>& pass_names() {
-  static const std::vector<std::string> names{"inline", "promote", "simplify", "cse", "licm", "dead_code"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> distinct;
+    for (const Optimisation& o : kOptimisations)
+      if (std::find(distinct.begin(), distinct.end(), o.name) == distinct.end())
+        distinct.emplace_back(o.name);
+    return distinct;
+  }();
   return names;
 }
 
@@ -100,14 +122,7 @@ ir::Function lower(const ir::Function& traced, const LowerOptions& options) {
     compact(f);
     return f;
   }
-  run.pass("inline", inline_small_calls);
-  run.pass("promote", promote);
-  run.pass("simplify", simplify);
-  run.pass("cse", cse);
-  run.pass("licm", licm);
-  run.pass("simplify", simplify);
-  run.pass("cse", cse);
-  run.pass("dead_code", dead_code);
+  for (const Optimisation& o : kOptimisations) run.pass(o.name, o.rewrite);
   compact(f);
   ir::verify(f);
   return f;

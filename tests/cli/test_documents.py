@@ -8,7 +8,8 @@ import unittest
 from program import run
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))
+DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(
+    glob.glob(os.path.join(ROOT, "docs", "*.md")) + glob.glob(os.path.join(ROOT, "docs", "extending", "*.md")))
 
 
 def commands_of(path):

@@ -1,7 +1,7 @@
-"""What the tests of CONTRIBUTING's walks share: the code blocks of a section, a scratch copy with them, its build.
+"""The walks of docs/extending: their code blocks, a scratch copy with them, its build.
 
-Code blocks begin with the file that they belong to. The scratch copy lies in the build folder and is kept, so that a second run compiles
-little; what a walk does not touch is linked from the build itself.
+Code blocks begin with the file that they belong to; a block of kind diff changes one place of its file. A scratch copy lies in the build
+folder and is kept, so that a second run compiles little.
 """
 import os
 import re
@@ -13,21 +13,29 @@ SKIPPED = 77
 CHECKS = ("include-direction", "platform", "language", "file-size", "function-size", "readme")
 
 
-def section(source, title):
-    with open(os.path.join(source, "CONTRIBUTING.md"), encoding="utf-8") as file:
-        text = file.read()
-    start = text.index(f"## {title}")
-    end = text.find("\n## ", start + 1)
-    return text[start:end if end > 0 else len(text)]
+def guide(source, name):
+    return read(source, "docs", "extending", f"{name}.md")
 
 
-def blocks(text):
+def blocks(text, kinds="cpp|cmake|markdown"):
     """(file, code) of each code block that names its file."""
-    for code in re.findall(r"```(?:cpp|cmake|markdown)\n(.*?)^ *```", text, re.S | re.M):
+    for code in re.findall(rf"```(?:{kinds})\n(.*?)^ *```", text, re.S | re.M):
         first, rest = textwrap.dedent(code).split("\n", 1)
         named = re.fullmatch(r"(?://|#) (\S+)", first)
         if named:
             yield named.group(1), rest
+
+
+def carry_out(source, text, edits):
+    """Adds to `edits` (name: text) the new files and the changed places of a section."""
+    for name, code in blocks(text):
+        assert not os.path.exists(os.path.join(source, name)), f"{name} is there already"
+        edits[name] = code
+    for name, change in blocks(text, "diff"):
+        before = edits.get(name) or read(source, name)
+        old, new = ("\n".join(line[1:] for line in change.splitlines() if line[0] in " " + sign) for sign in "-+")
+        assert before.count(old) == 1, f"{name} does not have once:\n{old}"
+        edits[name] = before.replace(old, new)
 
 
 def read(*path):
@@ -56,11 +64,11 @@ def write(path, data):
         file.write(data)
 
 
-def copy_tracked(source, scratch, edits):
-    """The tracked files, and those of `edits` (name: text) changed or new."""
+def copy_tracked(source, scratch, edits, without=()):
+    """The tracked files but for those of the folders `without`, and those of `edits` (name: text) changed or new."""
     listed = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, check=True).stdout
     for name in listed.decode().split("\0"):
-        if name and name not in edits and os.path.isfile(os.path.join(source, name)):
+        if name and name not in edits and not name.startswith(without) and os.path.isfile(os.path.join(source, name)):
             with open(os.path.join(source, name), "rb") as file:
                 write(os.path.join(scratch, name), file.read())
     for name, text in edits.items():
@@ -73,6 +81,11 @@ def configure(scratch, build, *options):
                     "-DLOCKSTEP_LLVM_LINK=shared", "-DLOCKSTEP_EXAMPLES=OFF",
                     f"-DLOCKSTEP_WGPU_INCLUDE_DIR={os.environ.get('LOCKSTEP_WGPU_INCLUDE_DIR', '')}", *options],
                    check=True, stdout=subprocess.DEVNULL)
+
+
+def build(folder, *targets):
+    done = subprocess.run(["ninja", "-C", folder, *targets], text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
 
 
 def check_house(scratch, new_files):
@@ -89,15 +102,25 @@ def check_house(scratch, new_files):
         print("clang-format-19 is not installed: the blocks' format was not checked")
 
 
+def proven(program, tests, environment, marks):
+    """The program's exit code; its output holds what it must have run."""
+    done = subprocess.run([program, *tests], text=True, capture_output=True, env=os.environ | environment)
+    print(done.stdout[-4000:], done.stderr, sep="")
+    for mark in marks:
+        assert re.search(mark, done.stdout, re.M), f"{os.path.basename(program)} did not say {mark}"
+    return done.returncode
+
+
 def link_as(build, program, objects, out):
     """Links `objects` instead of, or with `None` among them beside, a program's own, with the libraries that the build has for it."""
     commands = subprocess.run(["ninja", "-C", build, "-t", "commands", f"bin/{program}"], text=True, capture_output=True,
                               check=True).stdout.splitlines()
     words = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
     own = [word for word in words if word.endswith(".o")]
-    if not all(os.path.exists(os.path.join(build, word)) for word in words if word.endswith((".a", ".o")) and not os.path.isabs(word)):
-        return False
     wanted = [name for entry in objects for name in (own if entry is None else [entry])]
+    archives = [word for word in words if word.endswith(".a") and not os.path.isabs(word)]
+    if not all(os.path.exists(os.path.join(build, name)) for name in wanted + archives):
+        return False
     line, placed = [], False
     for word in words:
         if word not in own:

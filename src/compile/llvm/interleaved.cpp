@@ -56,11 +56,11 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-class Finder {
+class SetFinder {
   static constexpr size_t kMostOpen = 64;  // places of a run at a time
 
  public:
-  Finder(const Function& f, std::vector<Interleaved>& sets, std::unordered_map<Id, size_t>& set_of)
+  SetFinder(const Function& f, std::vector<Interleaved>& sets, std::unordered_map<Id, size_t>& set_of)
       : f_(f), sets_(sets), set_of_(set_of) {
     for (const ir::Block& block : f.blocks) {
       for (Id id : block) statement(id);
@@ -154,6 +154,6 @@ class Finder {
 
 }  // namespace
 
-InterleavedTable::InterleavedTable(const Function& function) { Finder(function, sets_, set_of_); }
+InterleavedTable::InterleavedTable(const Function& function) { SetFinder(function, sets_, set_of_); }
 
 }  // namespace lockstep::compile::simd

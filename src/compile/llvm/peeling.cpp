@@ -61,9 +61,9 @@ bool mentions_extent(const ir::Function& f, Id id) {
   return false;
 }
 
-class Finder {
+class PeelingFinder {
  public:
-  explicit Finder(const ir::Function& f) : f_(f) {
+  explicit PeelingFinder(const ir::Function& f) : f_(f) {
     if (f.domain == ir::Domain::points)
       for (const ir::Block& block : f.blocks)
         for (Id id : block) visit(id);
@@ -183,6 +183,6 @@ bool fixed_for_launch(const ir::Function& f, Id id) {
   return true;
 }
 
-Peeling find_peeling(const ir::Function& function) { return Finder(function).result; }
+Peeling find_peeling(const ir::Function& function) { return PeelingFinder(function).result; }
 
 }  // namespace lockstep::compile::simd

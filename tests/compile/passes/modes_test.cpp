@@ -114,5 +114,8 @@ TEST(Pipeline, DumpsEachPassIntoAFolder) {
   compile::lower(traced([](At<1> at, Out<f32, 1> out) { out[at] = 1.0f; }), {compile::Target::cpu});
   unsetenv("LOCKSTEP_DUMP_PASSES");
   EXPECT_TRUE(std::filesystem::exists(folder / "test.pass.00.traced.ir"));
-  EXPECT_TRUE(std::filesystem::exists(folder / "test.pass.10.dead_code.ir"));
+  int last = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+    last += file.path().filename().string().ends_with(".dead_code.ir");
+  EXPECT_EQ(last, 1);
 }

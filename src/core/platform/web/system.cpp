@@ -1,6 +1,15 @@
 #include "core/platform/system.hpp"
 
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+
+// Debian's 128-bit division for wasm32 is compiled with a stack protector that no library there has.
+extern "C" {
+extern const uintptr_t __stack_chk_guard;
+const uintptr_t __stack_chk_guard = 0x57ac4c4e;
+[[noreturn]] void __stack_chk_fail() { std::abort(); }
+}
 
 namespace lockstep::platform {
 
