@@ -158,7 +158,8 @@ Case group_words_case() {
         put(3, bitcast<u32>(group_shuffle(v, (lane * 5 + 3) % kLanes)));
         put(4, bitcast<u32>(group_scan_sum(v)));
         put(5, bitcast<u32>(group_scan(v, [](const Val<f32>& a, const Val<f32>& b) { return max(a, b); })));
-        put(6, bitcast<u32>(group_reduce(v, [](const Val<f32>& a, const Val<f32>& b) { return a * b; })));
+        put(6,
+            bitcast<u32>(group_reduce(v + 1.5f, [](const Val<f32>& a, const Val<f32>& b) { return a * b; })));
         put(7, group_shuffle(group_scan_sum(cast<u32>(v > 0.0f)), kLanes - 1));
       },
       {.group = {kLanes}});
@@ -173,7 +174,8 @@ Case group_words_case() {
     std::vector<u32> out(count * kResults);
     for (size_t first = 0; first < count; first += kLanes) {
       const f32* v = &in[first];
-      std::vector<f32> sum(v, v + kLanes), product = sum, most = sum;
+      std::vector<f32> sum(v, v + kLanes), product(kLanes), most = sum;
+      for (int l = 0; l < kLanes; ++l) product[size_t(l)] = v[l] + 1.5f;  // far from subnormal products
       for (int d = 1; d < kLanes; d *= 2)
         for (int l = kLanes - 1; l >= d; --l) sum[size_t(l)] = sum[size_t(l - d)] + sum[size_t(l)];
       for (int l = 1; l < kLanes; ++l) most[size_t(l)] = std::max(most[size_t(l)], most[size_t(l - 1)]);

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 template <class F>
-std::string error_of(F f) {
+std::string message_of(F f) {
   try {
     f();
   } catch (const Error& e) { return e.what(); }
@@ -73,7 +73,7 @@ TEST(Words, VectorsAndArraysOfVariables) {
                            out[at] = a[0] + 10 * a[1] + 100 * a[2] + 1000 * a[3];
                          }),
               ElementsAre(3210, 0 + 1 + 10 * 3 + 100 * 5 + 1000 * (3 + 1), 4 + 10 * 8 + 100 * 9 + 1000 * 8));
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(message_of([] {
                 kernel("test.array", [](At<1> at, Out<f32, 1> out) {
                   VarArray<f32, 4> a(0.0f);
                   out[at] = a[4];
@@ -126,7 +126,7 @@ TEST(Words, BoundaryRulesHoldForCoordinates) {
 
 TEST(Words, ErrorsNameTheLine) {
   const int first = __LINE__;
-  const std::string said = error_of([] {
+  const std::string said = message_of([] {
     kernel("test.lines",
            [](Group<1> g, Out<f32, 1> out) {
              if_(g.lane() == 0, [&] { barrier(); });  // line first + 4
@@ -135,7 +135,7 @@ TEST(Words, ErrorsNameTheLine) {
            {.group = {8}});
   });
   EXPECT_THAT(said, AllOf(HasSubstr("test.lines"), HasSubstr("words_test.cpp:" + std::to_string(first + 4))));
-  const std::string constant = error_of([] {
+  const std::string constant = message_of([] {
     kernel("test.constant", [](At<1> at, Out<i32, 1> out) {
       Var<i32> n = at.x;
       out[at] = n * 0.5;
@@ -148,7 +148,7 @@ TEST(Words, ErrorsNameTheLine) {
   });
   const Device interp = Device::open("interp");
   const Buffer in = interp.upload(std::vector<f32>(4)), out = interp.allocate<f32>({4});
-  EXPECT_THAT(error_of([&] { interp.launch(outside, {4}, in, out); }),
+  EXPECT_THAT(message_of([&] { interp.launch(outside, {4}, in, out); }),
               AllOf(HasSubstr("test.outside"), HasSubstr("out of bounds"), HasSubstr("words_test.cpp:")));
 }
 
@@ -172,7 +172,7 @@ TEST(Words, ChecksAndPrints) {
                       HasSubstr("here is 1")));
     EXPECT_EQ(device.download<f32>(out), values) << name;
     testing::internal::CaptureStderr();
-    const std::string said = error_of([&] { device.launch(k, {3, 4}, in, out, 8.5f); });
+    const std::string said = message_of([&] { device.launch(k, {3, 4}, in, out, 8.5f); });
     testing::internal::GetCapturedStderr();
     EXPECT_THAT(said,
                 AllOf(HasSubstr("value within its range 9"), HasSubstr("3 lanes"), HasSubstr("point (1, 2)"),
@@ -180,7 +180,7 @@ TEST(Words, ChecksAndPrints) {
     // A recording reads the reports of each replay.
     const Graph graph = device.record([&] { device.launch(k, {3, 4}, in, out, 8.5f); });
     testing::internal::CaptureStderr();
-    EXPECT_THAT(error_of([&] { device.replay(graph); }), HasSubstr("value within its range 9"));
+    EXPECT_THAT(message_of([&] { device.replay(graph); }), HasSubstr("value within its range 9"));
     testing::internal::GetCapturedStderr();
   }
 }

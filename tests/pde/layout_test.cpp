@@ -36,7 +36,7 @@ std::vector<float> random_mask(const Mesh& mesh, size_t members) {
 }
 
 /// Both paths and, for the CPU, slabs; with what the fused tile should be.
-std::vector<LossOptions> ways() {
+std::vector<LossOptions> ways_of_layout() {
   LossOptions two, slabs, fused;
   two.path = slabs.path = Path::two_kernel;
   slabs.slab = 3;
@@ -64,7 +64,7 @@ TEST(Layout, RowsAreTheSameBits) {
         rows.rows[l] = device.upload(std::span<const float>(all), {int64_t(n), 4});
       }
       const Loss loss(transport(3), mesh);
-      for (const LossOptions& way : ways()) {
+      for (const LossOptions& way : ways_of_layout()) {
         const BoundLoss one = loss.bind(device, apart, way), other = loss.bind(device, rows, way);
         one.run();
         other.run();
@@ -115,7 +115,7 @@ TEST(Layout, MembersOfABatchAreSingleGrids) {
         batch.fields["u"][l] = device.upload(std::span<const float>(u[l]), {kMembers * 3, nz, ny, nx});
       }
       const Loss loss(transport(3), mesh);
-      for (const LossOptions& way : ways()) {
+      for (const LossOptions& way : ways_of_layout()) {
         const BoundLoss all = loss.bind(device, batch, way);
         all.run();
         double mean = 0;

@@ -7,19 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "compile/clike/points_plan.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::clike {
-
-/// Points of one lane: along x a block apart, so that lanes stay side by side; along y and z next to each
-/// other, so that they share the lines of a stencil.
-struct PointsPlan {
-  int axis = 0;
-  int points = 1;
-  friend bool operator==(const PointsPlan&, const PointsPlan&) = default;
-};
-/// More than one point for short straight-line kernels without a block of the author's.
-PointsPlan choose_points(const ir::Function& function);
 
 /// What every clamp_index of the body and every periodic shift reach: offsets from the lane's coordinate along an axis,
 /// and the extent that bounds them. Complete only if every clamp has this form.

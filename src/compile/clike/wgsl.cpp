@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "compile/clike/cuda_points.hpp"
 #include "compile/clike/printer.hpp"
 #include "compile/clike/wgsl_buffers.hpp"
 #include "compile/clike/wgsl_fixed.hpp"
@@ -41,6 +42,7 @@ class WgslPrinter final : public Printer {
   WgslPrinter(const ir::Function& f, const WgslOptions& options, std::vector<WgslWord>* words = nullptr)
       : Printer(f), options_(options), words_(words ? *words : own_words_) {
     exact_ = options.numerics == Numerics::exact;
+    plan_ = wgsl_points(f);
     if (exact_ && options.fixed_arithmetic) fixed_ = values_to_fix(f);
     atomic_shared_.resize(f.shared.size());
     has_loops_ = loops(f);
@@ -59,6 +61,12 @@ class WgslPrinter final : public Printer {
   WgslSource print();
 
  private:
+  std::string main_head(const std::array<int32_t, 3>& group) const {
+    return fmt::format("@compute @workgroup_size({}, {}, {})\nfn main({}) {{\n", group[0], group[1], group[2],
+                       fmt::join(builtins_, ", "));
+  }
+  std::string main_text(const std::array<int32_t, 3>& group, const std::string& body);
+  std::string points_text(const std::array<int32_t, 3>& group, const std::string& body);
   static bool loops(const ir::Function& f) {
     for (const ir::Function& called : f.functions)
       if (loops(called)) return true;
@@ -123,15 +131,28 @@ class WgslPrinter final : public Printer {
   }
 
   Expression coord(int axis) override {
+    const std::string name = fmt::format("at_{}", kAxes[size_t(axis)]);
+    if (plan_.points > 1) return {name};  // a parameter of `point`
+    return named(name, coordinate(axis));
+  }
+  /// Text of a lane's first point, or of its group.
+  std::string coordinate(int axis) {
+    const char letter = kAxes[size_t(axis)];
     const std::string offset = signed_word({WgslWord::Kind::offset, 0, uint8_t(axis)});
-    const std::string id = builtin(
-        function().domain == ir::Domain::points ? "global_invocation_id" : "workgroup_id", "vec3<u32>");
+    std::string id =
+        fmt::format("{}.{}",
+                    builtin(function().domain == ir::Domain::points ? "global_invocation_id" : "workgroup_id",
+                            "vec3<u32>"),
+                    letter);
+    if (plan_.points > 1 && axis == plan_.axis)
+      id = axis > 0 ? fmt::format("{} * {}u", id, plan_.points)
+                    : fmt::format("{}.x * {}u + {}.x", builtin("workgroup_id", "vec3<u32>"),
+                                  wgsl_group(function(), options_.group_lanes)[0] * plan_.points,
+                                  builtin("local_invocation_id", "vec3<u32>"));
     // A domain of one axis goes on along y, row after row of groups.
     if (function().rank == 1)
-      return named("at_x", fmt::format("{} + i32({}.x + {}.y * {})", offset, id,
-                                       builtin("workgroup_id", "vec3<u32>"), word({WgslWord::Kind::row})));
-    return named(fmt::format("at_{}", kAxes[size_t(axis)]),
-                 fmt::format("{} + i32({}.{})", offset, id, kAxes[size_t(axis)]));
+      id += fmt::format(" + {}.y * {}", builtin("workgroup_id", "vec3<u32>"), word({WgslWord::Kind::row}));
+    return fmt::format("{} + i32({})", offset, id);
   }
   Expression extent(int axis) override {
     return named(fmt::format("extent_{}", kAxes[size_t(axis)]),
@@ -275,6 +296,7 @@ class WgslPrinter final : public Printer {
   }
 
   const WgslOptions& options_;
+  PointsPlan plan_;
   bool exact_ = true, writes_buffers_ = false;
   mutable int open_loops_ = 0;  // around the current statement, where they are watched
   bool has_loops_ = false, hides_bound_ = false;
@@ -326,6 +348,9 @@ std::string_view WgslPrinter::op_template(const Instruction& i, Type type) const
     case Op::shr: return is_u32 ? "$0 >> ($1 & 31u)" : "$0 >> (u32($1) & 31u)";
     case Op::bxor: return is_bool ? "$0 != $1" : "$0 ^ $1";
     case Op::bnot: return is_bool ? "!$0" : "~$0";
+    // Without parentheses `f(a < b, c >> d)` reads as a template.
+    case Op::ilt:
+    case Op::flt: return "($0 < $1)";
     case Op::fne:
       return "!($0 == $1)";  // some adapters take a != b as ordered
     // As bits: the sign of zeros and NaN must not get lost.
@@ -440,12 +465,9 @@ std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
          fmt::format("  let result = ls_tree_{0}[0];\n  workgroupBarrier();\n  return result;\n}}\n", t);
 }
 
-WgslSource WgslPrinter::print() {
+/// The kernel as one function.
+std::string WgslPrinter::main_text(const std::array<int32_t, 3>& group, const std::string& body) {
   const ir::Function& f = function();
-  WgslSource out;
-  out.group = wgsl_group(f, options_.group_lanes);
-  const std::string body = print_body(), called = called_functions();
-
   // Lanes outside of the domain leave at once; groups kernels have none but behind the last row of a single axis, where
   // a coordinate may also pass 2^31.
   std::string guard;
@@ -454,6 +476,52 @@ WgslSource WgslPrinter::print() {
   else if (f.domain == ir::Domain::points)
     for (int a = 0; a < f.rank; ++a)
       guard += fmt::format("{}{} >= {}", a ? " || " : "", coord(a).text, extent(a).text);
+  std::string text = main_head(group) + prologue_;
+  if (!guard.empty()) text += fmt::format("  if ({}) {{ return; }}\n", guard);
+  for (uint32_t l = 0; l < f.locals.size(); ++l)
+    text += fmt::format("  var l{}: array<{}, {}>;\n", l, wgsl_type(value_type(f.locals[l].storage)),
+                        f.locals[l].count);
+  return text + body + "}\n";
+}
+
+/// The body as a function of a point, called for each point of the lane.
+std::string WgslPrinter::points_text(const std::array<int32_t, 3>& group, const std::string& body) {
+  const int rank = function().rank;
+  std::string parameters, places, outside, lets;
+  const auto arguments = [&](const std::string& along) {
+    std::string list;
+    for (int a = 0; a < rank; ++a)
+      list += fmt::format("{}at_{}{}", a ? ", " : "", kAxes[size_t(a)], a == plan_.axis ? along : "");
+    return list;
+  };
+  for (int a = 0; a < rank; ++a) {
+    const char letter = kAxes[size_t(a)];
+    parameters += fmt::format("{}at_{}: i32", a ? ", " : "", letter);
+    lets += fmt::format("  let at_{} = {};\n", letter, coordinate(a));
+    lets += fmt::format("  let end_{} = {};\n", letter, signed_word({WgslWord::Kind::extent, 0, uint8_t(a)}));
+    outside += fmt::format("{0}u32(at_{1}) >= u32(end_{1})", a ? " || " : "", letter);
+  }
+  std::string text = fmt::format("fn point({}) {{\n{}{}}}\n\n", parameters, prologue_, body);
+  text += main_head(group) + lets + fmt::format("  if ({}) {{ return; }}\n", outside);
+  const char letter = kAxes[size_t(plan_.axis)];
+  const int step = plan_.axis == 0 ? group[0] : 1;
+  const auto along = [&](int k) { return k ? fmt::format(" + {}i", k * step) : std::string(); };
+  text += fmt::format("  if (u32(at_{0}{1}) < u32(end_{0})) {{\n", letter, along(plan_.points - 1));
+  for (int k = 0; k < plan_.points; ++k) text += fmt::format("    point({});\n", arguments(along(k)));
+  text += "    return;\n  }\n";
+  for (int k = 0; k + 1 < plan_.points; ++k)
+    text += fmt::format("  {}point({}){}\n",
+                        k ? fmt::format("if (u32(at_{0}{1}) < u32(end_{0})) {{ ", letter, along(k)) : "",
+                        arguments(along(k)), k ? "; }" : ";");
+  return text + "}\n";
+}
+
+WgslSource WgslPrinter::print() {
+  const ir::Function& f = function();
+  WgslSource out;
+  out.group = wgsl_group(f, options_.group_lanes);
+  const std::string body = print_body(), called = called_functions();
+  const std::string main = plan_.points > 1 ? points_text(out.group, body) : main_text(out.group, body);
 
   std::string accessors;
   for (uint32_t b = 0; b < buffers_.size(); ++b) {
@@ -482,10 +550,10 @@ WgslSource WgslPrinter::print() {
     reductions += fmt::format(
         "fn s{0}_add(index: i32, value: f32) -> f32 {{\n  var old: f32;\n  {1}\n  return old;\n}}\n", s,
         wgsl_float_add("old", fmt::format("s{}[index]", s), "value"));
-  const std::string helpers =
-      used_helpers(wgsl_helpers(), accessors + reductions + called + prologue_ + body);
-  if (helpers.find("ls_zero") != std::string::npos)
-    prologue_ += fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
+  const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + called + main);
+  const std::string zero = helpers.find("ls_zero") == std::string::npos
+                               ? ""
+                               : fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
 
   std::string& text = out.text;
   text = fmt::format("// {}\n", f.name);
@@ -507,15 +575,9 @@ WgslSource WgslPrinter::print() {
     text += fmt::format("var<workgroup> ls_tree_{0}: array<{0}, {1}>;\n", wgsl_type(type),
                         out.group[0] * out.group[1] * out.group[2]);
   text += "\n" + helpers + accessors + reductions + called + "\n";
-  text += fmt::format("@compute @workgroup_size({}, {}, {})\nfn main({}) {{\n", out.group[0], out.group[1],
-                      out.group[2], fmt::join(builtins_, ", "));
-  text += prologue_;
-  if (!guard.empty()) text += fmt::format("  if ({}) {{ return; }}\n", guard);
-  for (uint32_t l = 0; l < f.locals.size(); ++l)
-    text += fmt::format("  var l{}: array<{}, {}>;\n", l, wgsl_type(value_type(f.locals[l].storage)),
-                        f.locals[l].count);
-  text += body;
-  text += "}\n";
+  const size_t begin = main.find("fn main(");
+  const size_t inside = main.find('\n', begin) + 1;
+  text += main.substr(0, inside) + zero + main.substr(inside);
   out.words = std::move(words_);
   return out;
 }
@@ -536,10 +598,12 @@ std::string wgsl_refusal(const ir::Function& f) {
   return {};
 }
 
+PointsPlan wgsl_points(const ir::Function& f) { return choose_points(f); }
+
 std::array<int32_t, 3> wgsl_group(const ir::Function& f, int64_t group_lanes) {
   if (f.group[0] > 0) return {f.group[0], std::max(f.group[1], 1), std::max(f.group[2], 1)};
   std::array<int32_t, 3> group{256, 1, 1};
-  if (f.rank == 2) group = {32, 8, 1};
+  if (f.rank == 2) group = wgsl_points(f) == PointsPlan{0, 4} ? std::array{64, 4, 1} : std::array{32, 8, 1};
   if (f.rank == 3) group = {32, 4, 2};
   for (int a = 2; int64_t(group[0]) * group[1] * group[2] > group_lanes && group[0] > 1;) {
     if (group[size_t(a)] > 1)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/clike/points_plan.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/ir/function.hpp"
 
@@ -73,6 +74,9 @@ struct WgslSource {
 
 /// Why WGSL cannot express a function (64-bit types), or empty.
 std::string wgsl_refusal(const ir::Function& function);
+
+/// Points of a lane that print_wgsl chooses.
+PointsPlan wgsl_points(const ir::Function& function);
 
 /// Lanes per group that print_wgsl chooses.
 std::array<int32_t, 3> wgsl_group(const ir::Function& function, int64_t group_lanes);

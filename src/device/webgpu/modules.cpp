@@ -11,6 +11,9 @@ namespace lockstep::device::webgpu {
 WebgpuModule::WebgpuModule(std::shared_ptr<Core> core, ir::Function lowered, clike::WgslOptions options)
     : core_(std::move(core)), lowered_(std::move(lowered)), options_(std::move(options)) {
   group = clike::wgsl_group(lowered_, options_.group_lanes);
+  lanes_ = group[0] * group[1] * group[2];
+  const clike::PointsPlan plan = clike::wgsl_points(lowered_);
+  group[size_t(plan.axis)] *= plan.points;
   folds = lowered_.rank == 1;
 }
 

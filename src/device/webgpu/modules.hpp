@@ -24,8 +24,10 @@ class WebgpuModule final : public Module {
   /// The shader for these ways of binding; compiled when first asked for.
   const Variant& variant(const std::vector<clike::WgslBuffer>& buffers);
   const ir::Function& function() const { return lowered_; }
+  void describe(KernelReport& report) const override { report.group_lanes = lanes_; }
 
  private:
+  int lanes_ = 1;
   std::shared_ptr<Core> core_;
   ir::Function lowered_;
   clike::WgslOptions options_;

@@ -7,7 +7,7 @@
 #include "compile/clike/wgsl_fixed.hpp"
 #include "compile/lower.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/kernel/kernel.hpp"
+#include "lockstep/kernel.hpp"
 
 namespace lockstep {
 namespace {
@@ -142,6 +142,32 @@ TEST(WgslPrint, RefusesWideTypes) {
   EXPECT_THROW(clike::emit_wgsl(k.function(), Numerics::exact), UnsupportedError);
   EXPECT_FALSE(clike::wgsl_refusal(axpy().function(Type::i64)).empty());
   EXPECT_TRUE(has(clike::emit_wgsl(axpy().function(), Numerics::exact), "fn main("));
+}
+
+TEST(WgslPrint, ComparisonsInArgumentsAreNoTemplates) {
+  // f(a < b, c >> d) begins with a template of WGSL: f(a<b, c>, > d).
+  const Kernel k = kernel("test.compared", [](At<1> at, Grid<i32, 1> in, Out<i32, 1> out, Param<f32> p) {
+    const auto chosen = function("chosen", [](const Val<bool>& first, const Val<i32>& a) {
+      return select(first, a * a, a - 1) + a / 3 + a % 5;
+    });
+    out[at] = chosen(p < 0.25f, in[at] >> 3) + chosen(in[at] < 7, in[at] >> 2);
+  });
+  const std::string text = print(k).text;
+  EXPECT_TRUE(has(text, "(p0 < 0.25f)")) << text;
+}
+
+TEST(WgslPrint, LanesTakeSeveralPoints) {
+  const Kernel k = kernel("test.copy", [](At<2> at, Grid<f32, 2> in, Out<f32, 2> out) { out[at] = in[at]; });
+  const std::string text = print(k).text;
+  EXPECT_TRUE(has(text, "@workgroup_size(64, 4, 1)")) << text;
+  EXPECT_TRUE(has(text, "point(at_x + 192i, at_y);")) << text;
+  // Loops are not repeated.
+  const Kernel looping = kernel("test.loop", [](At<1> at, Grid<f32, 1> in, Out<f32, 1> out, Param<i32> n) {
+    Var<f32> sum = 0.0f;
+    for_(0, n, [&](const Val<i32>& i) { sum += in[at] * cast<f32>(i); });
+    out[at] = sum;
+  });
+  EXPECT_FALSE(has(print(looping).text, "fn point("));
 }
 
 TEST(WgslPrint, GroupsFitTheLimit) {

@@ -23,7 +23,7 @@ int count(const std::string& text, const std::string& word) {
   return n;
 }
 
-Kernel heat() {
+Kernel emitted_heat() {
   return kernel("emit.heat", [](At<3> at, Grid<f32, 3> t, Out<f32, 3> next) {
     next[at] = t[at.x(+1)] + t[at.x(-1)] + t[at.y(+1)] + t[at.y(-1)] + t[at.z(+1)] + t[at.z(-1)];
   });
@@ -54,7 +54,7 @@ Kernel march() {
 
 TEST(Emit, ShiftedRowsAreVectorLoads) {
   for (const char* processor : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
-    for (const Kernel& k : {heat(), march()}) {
+    for (const Kernel& k : {emitted_heat(), march()}) {
       const std::string ir = emit_llvm(k.function(), Numerics::exact, false, processor);
       SCOPED_TRACE(std::string(processor) + " " + k.name());
       EXPECT_NE(ir.find("define void @lockstep_kernel"), std::string::npos);
@@ -95,13 +95,13 @@ TEST(Emit, TilesOfGroupsAreRowsAndRegisters) {
 
 TEST(Emit, TheWidthFollowsTheProcessor) {
   const auto ir = [](const char* processor) {
-    return emit_llvm(heat().function(), Numerics::exact, false, processor);
+    return emit_llvm(emitted_heat().function(), Numerics::exact, false, processor);
   };
   EXPECT_GT(count(ir("x86-64-v4"), "<16 x float>"), 0);
   EXPECT_GT(count(ir("x86-64-v3"), "<8 x float>"), 0);
   EXPECT_EQ(count(ir("x86-64-v3"), "<16 x float>"), 0);
   EXPECT_GT(count(ir("x86-64"), "<4 x float>"), 0);
-  EXPECT_GT(count(emit_llvm(heat().function(), Numerics::exact, true, "x86-64-v4"), "zmm"), 0);
+  EXPECT_GT(count(emit_llvm(emitted_heat().function(), Numerics::exact, true, "x86-64-v4"), "zmm"), 0);
 }
 
 // LLVM 19 mixes up operands of comparisons of native halves; see machine.cpp.
@@ -118,7 +118,7 @@ TEST(Emit, HalvesAreStorageOnly) {
 }
 
 TEST(Emit, UnknownProcessorIsRefused) {
-  EXPECT_THROW(emit_llvm(heat().function(), Numerics::exact, true, "z80"), InputError);
+  EXPECT_THROW(emit_llvm(emitted_heat().function(), Numerics::exact, true, "z80"), InputError);
 }
 
 TEST(Emit, NoProductIsFusedByTheBackEnd) {

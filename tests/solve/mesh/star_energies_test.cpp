@@ -32,8 +32,8 @@ std::string label(Developability kind) { return std::string(developability_names
 using Star = std::vector<Point>;  // the vertex, then its ring
 
 // The energy with leaves: positions, then masks.
-struct Traced {
-  Traced(Developability kind, int valence, uint64_t vertex = 3, std::array<int, 2> given = {0, 1}) {
+struct TracedStar {
+  TracedStar(Developability kind, int valence, uint64_t vertex = 3, std::array<int, 2> given = {0, 1}) {
     const TermType type = star_term(kind, valence);
     std::vector<std::vector<Value>> blocks;
     for (int k = 0; k <= valence; ++k) {
@@ -281,7 +281,7 @@ TEST(StarEnergies, GradientsAgreeWithComplexSteps) {
   std::mt19937 random(11);
   for (const Developability kind : all_kinds()) {
     for (int valence = 3; valence <= 8; ++valence) {
-      Traced traced(kind, valence);
+      TracedStar traced(kind, valence);
       for (int trial = 0; trial < 3; ++trial) {
         const Star star = random_star(valence, random, 0.2 + 0.4 * trial);
         const auto check = autodiff::check_gradient(traced.energy, traced.leaves(star));
@@ -297,7 +297,7 @@ TEST(StarEnergies, AgreeWithPlainReferences) {
   for (int valence = 3; valence <= 8; ++valence) {
     const Star star = random_star(valence, random, 0.5);
     const PlainStar plain(star);
-    const auto energy = [&](Developability kind) { return Traced(kind, valence)(star); };
+    const auto energy = [&](Developability kind) { return TracedStar(kind, valence)(star); };
     // Scans in steps of 1.6e-5 rad miss the least value by at most their square (covariance) or by a step
     // (max).
     EXPECT_NEAR(energy(Developability::covariance), plain_covariance(plain), 1e-9) << valence;
@@ -327,7 +327,7 @@ TEST(StarEnergies, EigenProxyIsTheSmallestEigenvalue) {
     for (size_t i = 0; i < 3; ++i)
       for (size_t j = 0; j < 3; ++j) c[i][j] += (n[i] - mean[i]) * (n[j] - mean[j]) / 6;
   for (size_t i = 0; i < 3; ++i) trace += c[i][i];
-  const double lambda = Traced(Developability::eigen_proxy, 6)(star) * (trace + 3e-4);
+  const double lambda = TracedStar(Developability::eigen_proxy, 6)(star) * (trace + 3e-4);
   double least = 1e30;
   for (int k = 0; k < 20000; ++k) {
     Point u{share(random), share(random), share(random)};
@@ -352,9 +352,9 @@ TEST(StarEnergies, VanishOnDevelopableStars) {
       const Star star = hinge_star(valence, angle, valence / 2);
       for (const Developability kind : all_kinds()) {
         if (kind == Developability::covariance_grid || kind == Developability::partition_sampled) continue;
-        EXPECT_NEAR(Traced(kind, valence)(star), 0, zero_bound(kind))
+        EXPECT_NEAR(TracedStar(kind, valence)(star), 0, zero_bound(kind))
             << label(kind) << " " << valence << " " << angle;
-        EXPECT_NEAR(Traced(kind, valence)(moved(star)), 0, zero_bound(kind))
+        EXPECT_NEAR(TracedStar(kind, valence)(moved(star)), 0, zero_bound(kind))
             << label(kind) << " " << valence << " " << angle;
       }
     }
@@ -367,9 +367,9 @@ TEST(StarEnergies, FoldsElsewhereThanTheMiddleIndexCountForThoseThatLook) {
        {Developability::covariance, Developability::covariance_max, Developability::partition,
         Developability::ridge, Developability::eigen_proxy, Developability::great_circle,
         Developability::plane_alignment})
-    EXPECT_NEAR(Traced(kind, 7)(star), 0, zero_bound(kind)) << label(kind);
-  EXPECT_GT(Traced(Developability::midpoint, 7)(star), 0.01);
-  EXPECT_GT(Traced(Developability::bimodal, 7)(star), 0.01);
+    EXPECT_NEAR(TracedStar(kind, 7)(star), 0, zero_bound(kind)) << label(kind);
+  EXPECT_GT(TracedStar(Developability::midpoint, 7)(star), 0.01);
+  EXPECT_GT(TracedStar(Developability::bimodal, 7)(star), 0.01);
 }
 
 TEST(StarEnergies, GradientsVanishOnFlatStars) {
@@ -377,7 +377,7 @@ TEST(StarEnergies, GradientsVanishOnFlatStars) {
     const Star star = hinge_star(valence, 0, valence / 2);
     for (const Developability kind : all_kinds()) {
       if (kind == Developability::covariance_grid) continue;
-      Traced traced(kind, valence);
+      TracedStar traced(kind, valence);
       std::vector<Value> inputs;
       for (uint32_t k = 0; k < uint32_t(3 * (valence + 1)); ++k) inputs.push_back(traced.graph.leaf_value(k));
       for (const double g : autodiff::evaluate<double>(gradient(traced.energy, inputs), traced.leaves(star)))
@@ -388,7 +388,7 @@ TEST(StarEnergies, GradientsVanishOnFlatStars) {
 
 TEST(StarEnergies, ConesAreSeenByAllButTheCentredProxy) {
   for (const Developability kind : all_kinds()) {
-    const double energy = Traced(kind, 6)(cone_star(6, 0.6));
+    const double energy = TracedStar(kind, 6)(cone_star(6, 0.6));
     // The normals of a right cone lie in a plane, which is all that the centred covariance looks at.
     if (kind == Developability::eigen_proxy) {
       EXPECT_NEAR(energy, 0, zero_bound(kind));
@@ -404,7 +404,7 @@ TEST(StarEnergies, KeepTheirValueUnderRigidMotionsAndScale) {
     const Star star = random_star(valence, random, 0.5);
     for (const Developability kind : all_kinds()) {
       if (kind == Developability::covariance_grid) continue;  // its directions stand still
-      const Traced traced(kind, valence);
+      const TracedStar traced(kind, valence);
       EXPECT_NEAR(traced(star), traced(moved(star)), 1e-12) << label(kind) << " " << valence;
     }
   }
@@ -418,7 +418,7 @@ TEST(StarEnergies, DoNotDependOnWhereTheRingBegins) {
          {Developability::covariance, Developability::covariance_max, Developability::partition,
           Developability::ridge, Developability::eigen_proxy, Developability::covariance_grid,
           Developability::great_circle, Developability::plane_alignment}) {
-      const Traced traced(kind, valence);
+      const TracedStar traced(kind, valence);
       for (int by = 1; by < valence; ++by)
         EXPECT_NEAR(traced(star), traced(shifted(star, by)), 1e-12) << label(kind) << " " << valence;
     }
@@ -430,12 +430,12 @@ TEST(StarEnergies, SampledPartitionIsAnUpperBoundDrawnDeterministically) {
   for (int valence = 4; valence <= 8; ++valence) {
     EXPECT_EQ(sampled_cut_count(valence), 1 + (valence * (valence - 1) / 2 + 9) / 10);
     const Star star = random_star(valence, random, 0.5);
-    const double full = Traced(Developability::partition, valence)(star);
+    const double full = TracedStar(Developability::partition, valence)(star);
     const std::array<int, 2> best = best_cut(PlainStar(star).normals);
-    EXPECT_NEAR(Traced(Developability::partition_sampled, valence, 3, best)(star), full, 1e-13);
+    EXPECT_NEAR(TracedStar(Developability::partition_sampled, valence, 3, best)(star), full, 1e-13);
     bool met = false, above = false;
     for (uint64_t vertex = 0; vertex < 200; ++vertex) {
-      const double sampled = Traced(Developability::partition_sampled, valence, vertex)(star);
+      const double sampled = TracedStar(Developability::partition_sampled, valence, vertex)(star);
       EXPECT_GE(sampled, full - 1e-13);
       met = met || sampled < full + 1e-13;
       above = above || sampled > full + 1e-6;
@@ -465,11 +465,11 @@ TEST(StarEnergies, GradientsOnARealMesh) {
   const Topology topology = build_topology(mesh, "spot.obj");
   for (const Developability kind : all_kinds()) {
     if (kind == Developability::eigen_proxy) continue;  // see below
-    std::map<int, std::unique_ptr<Traced>> traced;
+    std::map<int, std::unique_ptr<TracedStar>> traced;
     for (int64_t v = 0; v < topology.vertices; v += 97) {
       const auto ring = topology.star(v);
-      std::unique_ptr<Traced>& t = traced[int(ring.size())];
-      if (!t) t = std::make_unique<Traced>(kind, int(ring.size()));
+      std::unique_ptr<TracedStar>& t = traced[int(ring.size())];
+      if (!t) t = std::make_unique<TracedStar>(kind, int(ring.size()));
       Star star{point(mesh, v)};
       for (const int32_t w : ring) star.push_back(point(mesh, w));
       const std::vector<double> leaves = t->leaves(star);
@@ -484,13 +484,13 @@ TEST(StarEnergies, GradientsOnARealMesh) {
 TEST(StarEnergies, TopologyIsAFunctionOfTheValence) {
   for (const Developability kind : all_kinds()) {
     const auto bytes = [&](int valence) {
-      const Traced traced(kind, valence);
+      const TracedStar traced(kind, valence);
       return autodiff::topology(std::span(&traced.energy, 1)).bytes;
     };
     EXPECT_EQ(bytes(6), bytes(6)) << label(kind);
     EXPECT_NE(bytes(6), bytes(5)) << label(kind);
   }
-  EXPECT_THROW(Traced(Developability::covariance, 2), InputError);
+  EXPECT_THROW(TracedStar(Developability::covariance, 2), InputError);
 }
 
 }  // namespace

@@ -171,8 +171,8 @@ TEST_F(CudaOrder, StreamsOfTheDeviceFollowEachOther) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     defer(seed);
-    const std::vector<u32> words(size_t(kWords), u32(seed));
-    device_.write(a, words.data(), a.bytes());
+    const auto given = std::vector<u32>(size_t(kWords), u32(seed));
+    device_.write(a, given.data(), a.bytes());
     device_.begin_after({}, first);
     device_.on(first, [&] { device_.launch(add_one(), {kWords}, a, b); });
     device_.begin_after(first, then);
