@@ -175,6 +175,7 @@ int Printer::max_depth(std::span<const Expression> operands) {
 }
 
 Expression Printer::expand(std::string_view text, std::span<const Expression> operands) {
+  if (text == "$0") return operands[0];  // binds as it did
   Expression out{{}, precedence_of_template(text), max_depth(operands) + 1};
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$') {

@@ -156,6 +156,13 @@ TEST(WgslPrint, ComparisonsInArgumentsAreNoTemplates) {
   EXPECT_TRUE(has(text, "(p0 < 0.25f)")) << text;
 }
 
+TEST(WgslPrint, MagnitudesOfUnsignedNumbersBindAsTheirOperand) {
+  const Kernel k = kernel("test.magnitude", [](At<1> at, Grid<u32, 1> in, Out<u32, 1> out) {
+    out[at] = in[at] * 5u + abs(in[at] << 4u);
+  });
+  EXPECT_TRUE(has(print(k).text, "* 5u + (")) << print(k).text;
+}
+
 TEST(WgslPrint, LanesTakeSeveralPoints) {
   const Kernel k = kernel("test.copy", [](At<2> at, Grid<f32, 2> in, Out<f32, 2> out) { out[at] = in[at]; });
   const std::string text = print(k).text;
