@@ -181,13 +181,7 @@ nb::list stages_of(const OpenDevice& open) {
   return all;
 }
 
-}  // namespace
-
-void bind_devices(nb::module_& module) {
-  using Free = nb::call_guard<nb::gil_scoped_release>;
-  module.def("list_devices", &list_devices);
-  module.def("set_fault", [](const std::string& text) { set_fault(text); });
-
+void bind_buffer(nb::module_& module) {
   nb::class_<Buffer>(module, "Buffer")
       .def_prop_ro("dtype", [](const Buffer& b) { return std::string(name(b.storage())); })
       .def_prop_ro("shape", [](const Buffer& b) { return sizes_of(b.shape()); })
@@ -203,13 +197,52 @@ void bind_devices(nb::module_& module) {
            [](const Buffer& b, const std::vector<int64_t>& offset, const std::vector<int64_t>& size) {
              return b.window(shape_of(offset), shape_of(size));
            });
+}
 
+/// Copies, clears and the order of streams: without Python's lock.
+void bind_transfers(nb::class_<OpenDevice>& device) {
+  using Free = nb::call_guard<nb::gil_scoped_release>;
+  device
+      .def(
+          "write",
+          [](const OpenDevice& d, const Buffer& to, uint64_t address, int64_t bytes) {
+            d.device().write(to, reinterpret_cast<const void*>(uintptr_t(address)), bytes);
+          },
+          Free())
+      .def(
+          "read",
+          [](const OpenDevice& d, const Buffer& from, uint64_t address, int64_t bytes) {
+            d.device().read(from, reinterpret_cast<void*>(uintptr_t(address)), bytes);
+          },
+          Free())
+      .def(
+          "copy", [](const OpenDevice& d, const Buffer& a, const Buffer& b) { d.device().copy(a, b); },
+          Free())
+      .def(
+          "clear", [](const OpenDevice& d, const Buffer& b) { d.device().clear(b); }, Free())
+      .def(
+          "synchronize", [](const OpenDevice& d) { d.device().synchronize(); }, Free())
+      .def(
+          "begin_after", [](const OpenDevice& d, uint64_t stream) { d.device().begin_after(stream); }, Free())
+      .def("end_before", [](const OpenDevice& d, uint64_t stream) { d.device().end_before(stream); }, Free());
+}
+
+}  // namespace
+
+void bind_devices(nb::module_& module) {
+  using Free = nb::call_guard<nb::gil_scoped_release>;
+  module.def("list_devices", &list_devices);
+  module.def("set_fault", [](const std::string& text) { set_fault(text); });
+
+  bind_buffer(module);
   nb::class_<Graph>(module, "Graph");
   nb::class_<PerReplay>(module, "PerReplay");
   module.def("per_replay", &per_replay_of);
   module.def("cuda_number", &cuda_number);
 
-  nb::class_<OpenDevice>(module, "Device")
+  nb::class_<OpenDevice> opened(module, "Device");
+  bind_transfers(opened);
+  opened
       .def("__init__",
            [](OpenDevice* self, const std::string& device, const std::string& numerics, int threads,
               bool fallback) {
@@ -239,29 +272,6 @@ void bind_devices(nb::module_& module) {
            })
       .def("wrap", &wrap, nb::arg("dtype"), nb::arg("shape"), nb::arg("address"), nb::arg("strides"),
            nb::arg("owner"), nb::arg("stream") = nb::none())
-      .def(
-          "write",
-          [](const OpenDevice& d, const Buffer& to, uint64_t address, int64_t bytes) {
-            d.device().write(to, reinterpret_cast<const void*>(uintptr_t(address)), bytes);
-          },
-          Free())
-      .def(
-          "read",
-          [](const OpenDevice& d, const Buffer& from, uint64_t address, int64_t bytes) {
-            d.device().read(from, reinterpret_cast<void*>(uintptr_t(address)), bytes);
-          },
-          Free())
-      .def(
-          "copy", [](const OpenDevice& d, const Buffer& a, const Buffer& b) { d.device().copy(a, b); },
-          Free())
-      .def(
-          "clear", [](const OpenDevice& d, const Buffer& b) { d.device().clear(b); }, Free())
-      .def(
-          "synchronize", [](const OpenDevice& d) { d.device().synchronize(); }, Free())
-      .def(
-          "begin_after", [](const OpenDevice& d, uint64_t stream) { d.device().begin_after(stream); }, Free())
-      .def(
-          "end_before", [](const OpenDevice& d, uint64_t stream) { d.device().end_before(stream); }, Free())
       .def("launch", &launch)
       .def("record", &record)
       .def("replay", &replay)

@@ -183,6 +183,58 @@ pde::LossOptions loss_options(const std::string& gradients, const std::string& p
   return options;
 }
 
+namespace {
+
+pde::BoundLoss bind_trajectory(const pde::Loss& loss, const OpenDevice& open,
+                               const std::map<std::string, std::vector<Buffer>>& fields,
+                               const Parameters& parameters, const Profiles& profiles,
+                               const std::map<std::string, std::vector<double>>& parameters_in_time,
+                               const std::map<std::string, std::vector<Buffer>>& profiles_in_time,
+                               const std::optional<Buffer>& mask, double seed, int64_t members,
+                               const std::string& gradients, const std::string& path,
+                               const std::vector<std::string>& wanted) {
+  pde::TrajectoryInputs inputs;
+  inputs.fields = fields;
+  inputs.parameters = parameters;
+  inputs.profiles = profiles;
+  inputs.parameters_in_time = parameters_in_time;
+  inputs.profiles_in_time = profiles_in_time;
+  if (mask) inputs.mask = *mask;
+  inputs.seed = seed;
+  inputs.members = members;
+  const pde::LossOptions options = loss_options(gradients, path, wanted);
+  const nb::gil_scoped_release free;
+  return loss.bind_trajectory(open.device(), inputs, options);
+}
+
+/// The gradient of each number of the boundary, as rows for NumPy.
+nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open,
+                            const std::map<std::string, Levels>& fields, const Parameters& parameters,
+                            const Profiles& profiles, const std::optional<Buffer>& mask) {
+  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+  std::vector<pde::Loss::BoundaryGradient> found;
+  {
+    const nb::gil_scoped_release free;
+    found = loss.boundary_gradients(open.device(), inputs);
+  }
+  nb::list rows;
+  for (pde::Loss::BoundaryGradient& g : found) {
+    nb::dict row;
+    row["field"] = g.field;
+    row["component"] = g.component;
+    row["axis"] = g.axis;
+    row["end"] = g.end;
+    row["value"] = g.value;
+    row["parameter"] = g.parameter;
+    const size_t cells = g.cells.size();
+    row["cells"] = to_numpy(std::move(g.cells), {cells});
+    rows.append(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
 void bind_pde(nb::module_& module) {
   bind_system(module);
   using pde::BoundLoss;
@@ -221,26 +273,7 @@ void bind_pde(nb::module_& module) {
              const nb::gil_scoped_release free;
              return loss.bind(open.device(), inputs, options);
            })
-      .def("bind_trajectory",
-           [](const Loss& loss, const OpenDevice& open,
-              const std::map<std::string, std::vector<Buffer>>& fields, const Parameters& parameters,
-              const Profiles& profiles, const std::map<std::string, std::vector<double>>& parameters_in_time,
-              const std::map<std::string, std::vector<Buffer>>& profiles_in_time,
-              const std::optional<Buffer>& mask, double seed, int64_t members, const std::string& gradients,
-              const std::string& path, const std::vector<std::string>& wanted) {
-             pde::TrajectoryInputs inputs;
-             inputs.fields = fields;
-             inputs.parameters = parameters;
-             inputs.profiles = profiles;
-             inputs.parameters_in_time = parameters_in_time;
-             inputs.profiles_in_time = profiles_in_time;
-             if (mask) inputs.mask = *mask;
-             inputs.seed = seed;
-             inputs.members = members;
-             const pde::LossOptions options = loss_options(gradients, path, wanted);
-             const nb::gil_scoped_release free;
-             return loss.bind_trajectory(open.device(), inputs, options);
-           })
+      .def("bind_trajectory", &bind_trajectory)
       .def("residuals",
            [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
               const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask) {
@@ -270,30 +303,7 @@ void bind_pde(nb::module_& module) {
              const nb::gil_scoped_release free;
              return loss.jvp(open.device(), inputs, directions);
            })
-      .def("boundary_gradients",
-           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-             std::vector<Loss::BoundaryGradient> found;
-             {
-               const nb::gil_scoped_release free;
-               found = loss.boundary_gradients(open.device(), inputs);
-             }
-             nb::list rows;
-             for (Loss::BoundaryGradient& g : found) {
-               nb::dict row;
-               row["field"] = g.field;
-               row["component"] = g.component;
-               row["axis"] = g.axis;
-               row["end"] = g.end;
-               row["value"] = g.value;
-               row["parameter"] = g.parameter;
-               const size_t cells = g.cells.size();
-               row["cells"] = to_numpy(std::move(g.cells), {cells});
-               rows.append(row);
-             }
-             return rows;
-           });
+      .def("boundary_gradients", &boundary_gradients);
   module.def("pde_examples", &pde::example_names);
   module.def("pde_example", &example);
 }

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "compile/clike/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
 #include "compile/clike/wgsl.hpp"
 #include "compile/llvm/emit.hpp"
@@ -14,15 +13,7 @@ namespace {
 
 constexpr int kDefaultCudaArch = 90;
 
-int cuda_arch(std::string_view arch) {
-  if (arch.empty()) return kDefaultCudaArch;
-  int number = 0;
-  const std::string_view digits = arch.starts_with("sm_") ? arch.substr(3) : arch;
-  const auto [at, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || at != digits.data() + digits.size() || number < 50 || number > 999)
-    throw InputError(fmt::format("'{}'", arch), "--arch", "a CUDA architecture such as sm_90");
-  return number;
-}
+int cuda_arch(std::string_view arch) { return arch.empty() ? kDefaultCudaArch : clike::parse_arch(arch); }
 
 }  // namespace
 

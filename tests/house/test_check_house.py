@@ -73,7 +73,7 @@ class CheckHouse(unittest.TestCase):
     def test_long_functions_are_found(self):
         body = "  f();  // }\n" * 78
         good = {"src/a.cpp": 'namespace n {\nstruct S {\n  S() : a_(1) {}\n' + "  int a_;\n" * 90 + "};\nint f(int x) {\n" + body + "}\n}  // {\n",
-                "src/b.cpp": 'const char* t = R"(f() {\n' + "\n" * 90 + '})";\n', "tests/a.cpp": "void f() {\n" + body * 2 + "}\n"}
+                "src/b.cpp": 'const char* t = R"(f() {\n' + "\n" * 90 + '})";\n', "docs/a.cpp": "void f() {\n" + body * 2 + "}\n"}
         code, text = run("function-size", good)
         self.assertEqual(code, 0, text)
         self.assertIn("2 functions checked", text)

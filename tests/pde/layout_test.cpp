@@ -4,13 +4,16 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
+#include "pde/paths.hpp"
 #include "pde/problems.hpp"
+#include "pde/sixteen_bits.hpp"
 
 namespace lockstep::pde {
 namespace {
 
 using testing::devices;
 using testing::mesh_of;
+using testing::paths;
 using testing::random_array;
 using testing::random_state;
 using testing::upload;
@@ -35,16 +38,6 @@ std::vector<float> random_mask(const Mesh& mesh, size_t members) {
   return mask;
 }
 
-/// Both paths and, for the CPU, slabs; with what the fused tile should be.
-std::vector<LossOptions> ways_of_layout() {
-  LossOptions two, slabs, fused;
-  two.path = slabs.path = Path::two_kernel;
-  slabs.slab = 3;
-  fused.path = Path::fused;
-  fused.tile_x = 16, fused.tile_y = 2, fused.tile_rows = 2, fused.chunk = 5;
-  return {two, slabs, fused};
-}
-
 TEST(Layout, RowsAreTheSameBits) {
   for (const Device& device : devices())
     for (const Problem& problem : problems()) {
@@ -64,7 +57,7 @@ TEST(Layout, RowsAreTheSameBits) {
         rows.rows[l] = device.upload(std::span<const float>(all), {int64_t(n), 4});
       }
       const Loss loss(transport(3), mesh);
-      for (const LossOptions& way : ways_of_layout()) {
+      for (const LossOptions& way : paths()) {
         const BoundLoss one = loss.bind(device, apart, way), other = loss.bind(device, rows, way);
         one.run();
         other.run();
@@ -115,7 +108,7 @@ TEST(Layout, MembersOfABatchAreSingleGrids) {
         batch.fields["u"][l] = device.upload(std::span<const float>(u[l]), {kMembers * 3, nz, ny, nx});
       }
       const Loss loss(transport(3), mesh);
-      for (const LossOptions& way : ways_of_layout()) {
+      for (const LossOptions& way : paths()) {
         const BoundLoss all = loss.bind(device, batch, way);
         all.run();
         double mean = 0;
@@ -148,6 +141,112 @@ std::vector<float> rows_of(const std::vector<reference::State<float>>& members, 
   return all;
 }
 
+/// The same members as rows of all components, and as a batch of grids field by field; a direction as rows.
+struct Members {
+  std::vector<reference::State<float>> states, directions;
+  Inputs rows, batch;
+  std::map<std::string, std::array<Buffer, 3>> along;
+
+  Members(const Device& device, const Mesh& mesh, size_t count) {
+    for (uint32_t m = 0; m < count; ++m) {
+      states.push_back(random_state<float>(mesh, 60 + m));
+      directions.push_back(random_state<float>(mesh, 70 + m));
+    }
+    rows.members = batch.members = int64_t(count);
+    const auto [nx, ny, nz] = mesh.cells;
+    const auto members = int64_t(count);
+    for (size_t l = 0; l < 3; ++l) {
+      const auto data = rows_of(states, l), direction = rows_of(directions, l);
+      const Shape shape{members * mesh.count(), 4};
+      rows.rows[l] = device.upload(std::span<const float>(data), shape);
+      along[""][l] = device.upload(std::span<const float>(direction), shape);
+      std::vector<float> sigma, u;
+      for (const auto& s : states) {
+        sigma.insert(sigma.end(), s.sigma[l].begin(), s.sigma[l].end());
+        for (const auto& c : s.u[l]) u.insert(u.end(), c.begin(), c.end());
+      }
+      batch.fields["sigma"][l] = device.upload(std::span<const float>(sigma), {members, nz, ny, nx});
+      batch.fields["u"][l] = device.upload(std::span<const float>(u), {members * 3, nz, ny, nx});
+    }
+  }
+};
+
+/// Products of all members, on the host but for the gradients.
+struct Products {
+  std::vector<float> residuals, jv, cotangents;
+  FieldBuffers of_rows, of_batch;  // gradients
+};
+
+/// v . (J^T c) of the rows is c . (J v).
+void expect_transposes(const Device& device, const Members& members, const Products& all,
+                       const char* boundary) {
+  double left = 0, right = 0, size = 0;
+  for (size_t i = 0; i < all.cotangents.size(); ++i) {
+    const double product = double(all.cotangents[i]) * all.jv[i];
+    left += product, size += std::abs(product);
+  }
+  for (size_t l = 0; l < 3; ++l) {
+    const auto g = device.download<float>(all.of_rows.at("")[l]),
+               v = device.download<float>(members.along.at("")[l]);
+    for (size_t i = 0; i < g.size(); ++i) right += double(g[i]) * v[i];
+  }
+  EXPECT_NEAR(left, right, 1e-6 * size) << boundary;
+}
+
+/// Member m has the bits that a single grid has.
+void expect_member(const Device& device, const Loss& loss, const Mesh& mesh, const Members& members, size_t m,
+                   const Products& all, const char* boundary) {
+  const auto n = size_t(mesh.count());
+  const Inputs one = upload(device, mesh, members.states[m]);
+  const auto take = [&](const std::vector<float>& values, size_t k) {  // member m of residual k
+    const auto first = values.begin() + std::ptrdiff_t((k * members.states.size() + m) * n);
+    return std::vector<float>(first, first + std::ptrdiff_t(n));
+  };
+  const auto single = device.download<float>(loss.residuals(device, one)),
+             single_jv = device.download<float>(
+                 loss.jvp(device, one, upload(device, mesh, members.directions[m]).fields));
+  std::vector<float> own;
+  for (size_t k = 0; k < 4; ++k) {
+    const auto part = take(all.cotangents, k), wanted = take(all.residuals, k), tangent = take(all.jv, k);
+    own.insert(own.end(), part.begin(), part.end());
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(wanted[i], single[k * n + i]) << boundary << " residual " << k;
+      ASSERT_EQ(tangent[i], single_jv[k * n + i]) << boundary << " residual " << k;
+    }
+  }
+  const auto [nx, ny, nz] = mesh.cells;
+  const auto want = loss.vjp(device, one, device.upload(std::span<const float>(own), {4, nz, ny, nx}));
+  for (size_t l = 0; l < 3; ++l) {
+    const auto g = device.download<float>(all.of_rows.at("")[l]),
+               sigma = device.download<float>(want.at("sigma")[l]),
+               u = device.download<float>(want.at("u")[l]),
+               batch_sigma = device.download<float>(all.of_batch.at("sigma")[l]);
+    for (size_t i = 0; i < n; ++i) {
+      const float* row = &g[4 * (m * n + i)];
+      ASSERT_EQ(row[0], sigma[i]) << boundary;
+      ASSERT_EQ(batch_sigma[m * n + i], sigma[i]) << boundary;
+      for (size_t k = 0; k < 3; ++k) ASSERT_EQ(row[1 + k], u[k * n + i]) << boundary;
+    }
+  }
+}
+
+/// Boundary gradients of rows and batch are the same bits, and the mean of the members'.
+void expect_boundary_means(const Device& device, const Loss& loss, const Mesh& mesh, const Members& members) {
+  std::vector<double> mean;
+  for (const auto& state : members.states) {
+    const auto sides = loss.boundary_gradients(device, upload(device, mesh, state));
+    mean.resize(sides.size());
+    for (size_t k = 0; k < sides.size(); ++k) mean[k] += sides[k].value / double(members.states.size());
+  }
+  const auto of_rows = loss.boundary_gradients(device, members.rows),
+             of_batch = loss.boundary_gradients(device, members.batch);
+  ASSERT_EQ(of_rows.size(), mean.size());
+  for (size_t k = 0; k < mean.size(); ++k) {
+    EXPECT_EQ(of_rows[k].value, of_batch[k].value);
+    EXPECT_NEAR(of_rows[k].value, mean[k], 1e-6 * std::abs(mean[k]) + 1e-12);
+  }
+}
+
 // residuals, vjp, jvp and boundary gradients of rows and batches: the bits of separate single grids, and
 // transposes.
 TEST(Layout, ProductsOfRowsAndMembersAreThoseOfSingleGrids) {
@@ -155,93 +254,24 @@ TEST(Layout, ProductsOfRowsAndMembersAreThoseOfSingleGrids) {
   for (const Device& device : devices())
     for (const Problem& problem : problems()) {
       const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
-      const int64_t n = mesh.count(), nz = mesh.cells[2];
       const Loss loss(transport(3), mesh);
-      std::vector<reference::State<float>> states, directions;
-      for (uint32_t m = 0; m < kMembers; ++m) {
-        states.push_back(random_state<float>(mesh, 60 + m));
-        directions.push_back(random_state<float>(mesh, 70 + m));
-      }
-      Inputs rows, batch;
-      rows.members = batch.members = kMembers;
-      std::map<std::string, std::array<Buffer, 3>> along;
-      for (size_t l = 0; l < 3; ++l) {
-        const auto data = rows_of(states, l), direction = rows_of(directions, l);
-        const Shape shape{int64_t(kMembers) * n, 4};
-        rows.rows[l] = device.upload(std::span<const float>(data), shape);
-        along[""][l] = device.upload(std::span<const float>(direction), shape);
-        std::vector<float> sigma, u;
-        for (const auto& s : states) {
-          sigma.insert(sigma.end(), s.sigma[l].begin(), s.sigma[l].end());
-          for (const auto& c : s.u[l]) u.insert(u.end(), c.begin(), c.end());
-        }
-        const auto [nx, ny, planes] = mesh.cells;
-        batch.fields["sigma"][l] = device.upload(std::span<const float>(sigma), {kMembers, planes, ny, nx});
-        batch.fields["u"][l] = device.upload(std::span<const float>(u), {kMembers * 3, planes, ny, nx});
-      }
-      const Buffer residuals = loss.residuals(device, rows), jv = loss.jvp(device, rows, along);
-      ASSERT_EQ(residuals.shape(), (Shape{4, int64_t(kMembers) * nz, mesh.cells[1], mesh.cells[0]}));
-      EXPECT_EQ(device.download<float>(loss.residuals(device, batch)), device.download<float>(residuals));
+      const Members members(device, mesh, kMembers);
+      const Buffer residuals = loss.residuals(device, members.rows);
+      ASSERT_EQ(residuals.shape(),
+                (Shape{4, int64_t(kMembers) * mesh.cells[2], mesh.cells[1], mesh.cells[0]}));
       std::mt19937 random(4);
-      const auto c = random_array<float>(random, size_t(residuals.elements()));
-      const Buffer cotangents = device.upload(std::span<const float>(c), residuals.shape());
-      const auto back = loss.vjp(device, rows, cotangents), apart = loss.vjp(device, batch, cotangents);
-      const auto r = device.download<float>(residuals), forward = device.download<float>(jv);
-
-      double left = 0, right = 0, size = 0;
-      for (size_t i = 0; i < c.size(); ++i)
-        left += double(c[i]) * forward[i], size += std::abs(double(c[i]) * forward[i]);
-      for (size_t l = 0; l < 3; ++l) {
-        const auto g = device.download<float>(back.at("")[l]), v = device.download<float>(along[""][l]);
-        for (size_t i = 0; i < g.size(); ++i) right += double(g[i]) * v[i];
-      }
-      EXPECT_NEAR(left, right, 1e-6 * size) << problem.boundary;
-
-      std::vector<Loss::BoundaryGradient> mean;
-      for (size_t m = 0; m < kMembers; ++m) {
-        const Inputs one = upload(device, mesh, states[m]);
-        const auto take = [&](const std::vector<float>& all, size_t k) {  // member m of residual k
-          const auto first = all.begin() + std::ptrdiff_t((k * kMembers + m) * size_t(n));
-          return std::vector<float>(first, first + n);
-        };
-        const auto single = device.download<float>(loss.residuals(device, one)),
-                   single_jv = device.download<float>(
-                       loss.jvp(device, one, upload(device, mesh, directions[m]).fields));
-        std::vector<float> own;
-        for (size_t k = 0; k < 4; ++k) {
-          const auto part = take(c, k), wanted = take(r, k), tangent = take(forward, k);
-          own.insert(own.end(), part.begin(), part.end());
-          for (size_t i = 0; i < size_t(n); ++i) {
-            ASSERT_EQ(wanted[i], single[k * size_t(n) + i]) << problem.boundary << " residual " << k;
-            ASSERT_EQ(tangent[i], single_jv[k * size_t(n) + i]) << problem.boundary << " residual " << k;
-          }
-        }
-        const auto want = loss.vjp(
-            device, one, device.upload(std::span<const float>(own), {4, nz, mesh.cells[1], mesh.cells[0]}));
-        for (size_t l = 0; l < 3; ++l) {
-          const auto g = device.download<float>(back.at("")[l]),
-                     sigma = device.download<float>(want.at("sigma")[l]),
-                     u = device.download<float>(want.at("u")[l]),
-                     batch_sigma = device.download<float>(apart.at("sigma")[l]);
-          for (size_t i = 0; i < size_t(n); ++i) {
-            const float* row = &g[4 * (m * size_t(n) + i)];
-            ASSERT_EQ(row[0], sigma[i]) << problem.boundary;
-            ASSERT_EQ(batch_sigma[m * size_t(n) + i], sigma[i]) << problem.boundary;
-            for (size_t k = 0; k < 3; ++k) ASSERT_EQ(row[1 + k], u[k * size_t(n) + i]) << problem.boundary;
-          }
-        }
-        const auto sides = loss.boundary_gradients(device, one);
-        if (m == 0) mean = sides;
-        for (size_t k = 0; k < sides.size(); ++k)
-          mean[k].value = (m == 0 ? 0 : mean[k].value) + sides[k].value / double(kMembers);
-      }
-      const auto of_rows = loss.boundary_gradients(device, rows),
-                 of_batch = loss.boundary_gradients(device, batch);
-      ASSERT_EQ(of_rows.size(), mean.size());
-      for (size_t k = 0; k < mean.size(); ++k) {
-        EXPECT_EQ(of_rows[k].value, of_batch[k].value);
-        EXPECT_NEAR(of_rows[k].value, mean[k].value, 1e-6 * std::abs(mean[k].value) + 1e-12);
-      }
+      Products all;
+      all.residuals = device.download<float>(residuals);
+      EXPECT_EQ(device.download<float>(loss.residuals(device, members.batch)), all.residuals);
+      all.jv = device.download<float>(loss.jvp(device, members.rows, members.along));
+      all.cotangents = random_array<float>(random, all.residuals.size());
+      const Buffer cotangents = device.upload(std::span<const float>(all.cotangents), residuals.shape());
+      all.of_rows = loss.vjp(device, members.rows, cotangents);
+      all.of_batch = loss.vjp(device, members.batch, cotangents);
+      expect_transposes(device, members, all, problem.boundary);
+      for (size_t m = 0; m < kMembers; ++m)
+        expect_member(device, loss, mesh, members, m, all, problem.boundary);
+      expect_boundary_means(device, loss, mesh, members);
     }
 }
 
@@ -286,37 +316,11 @@ uint16_t half_bits(float v) {
   return uint16_t(bits | (std::signbit(v) ? 0x8000 : 0));
 }
 
-// f16: what differs from bf16 is the conversion alone, which subnormal and large gradients pass too.
+// f16: only the conversion differs from bf16, which subnormal and large gradients pass too.
 TEST(Layout, HalvesComputeInFloat) {
-  for (const Device& device : devices())
-    for (Path path : {Path::two_kernel, Path::fused}) {
-      const Mesh mesh = mesh_of({12, 9, 10}, "y=no_slip");
-      auto state = random_state<float>(mesh, 6);
-      for (auto* array : testing::arrays(state))
-        for (float& v : *array) v = std::nearbyint(v * 1024) / 1024;  // halves hold these
-      Inputs wide = upload(device, mesh, state), half;
-      wide.seed = half.seed = 40;
-      for (const auto& [name, levels] : wide.fields)
-        for (size_t l = 0; l < 3; ++l) {
-          std::vector<f16> values;
-          for (float v : device.download<float>(levels[l])) values.push_back(f16{half_bits(v)});
-          half.fields[name][l] = device.upload(std::span<const f16>(values), levels[l].shape());
-        }
-      LossOptions options;
-      options.path = path;
-      const Loss loss(transport(3), mesh);
-      const BoundLoss a = loss.bind(device, wide, options), b = loss.bind(device, half, options);
-      a.run();
-      b.run();
-      EXPECT_EQ(a.loss(), b.loss());
-      for (const char* field : {"sigma", "u"})
-        for (int level = -1; level <= 1; ++level) {
-          const auto exact = device.download<float>(a.gradient(field, level));
-          const auto got = device.download<f16>(b.gradient(field, level));
-          for (size_t i = 0; i < got.size(); ++i)
-            ASSERT_EQ(got[i].bits, half_bits(exact[i])) << field << level << " at " << i << " " << exact[i];
-        }
-    }
+  testing::expect_computed_in_float<f16>(
+      mesh_of({12, 9, 10}, "y=no_slip"), 40, [](float v) { return std::nearbyint(v * 1024) / 1024; },
+      half_bits, half_bits);
 }
 
 // Rows of 4 floats let the sweep copy 16 bytes at a time; a window that begins elsewhere does not.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
+#include "pde/paths.hpp"
 #include "pde/problems.hpp"
 
 namespace lockstep::pde {
@@ -24,14 +25,10 @@ FieldBuffers arrays_like(const Device& device, const Inputs& inputs) {
   return all;
 }
 
-std::vector<LossOptions> ways() {
-  LossOptions two, slabs, fused, sweeps;
-  two.path = slabs.path = Path::two_kernel;
-  slabs.slab = 3;
-  fused.path = Path::fused;
-  fused.tile_x = 16, fused.tile_y = 2, fused.tile_rows = 2, fused.chunk = 5;
-  sweeps.path = Path::two_sweep;
-  return {two, slabs, fused, sweeps};
+std::vector<LossOptions> all_paths() {
+  std::vector<LossOptions> all = testing::paths();
+  all.emplace_back().path = Path::two_sweep;
+  return all;
 }
 
 float value_of(const Device& device, const BoundLoss& bound) {
@@ -46,7 +43,7 @@ TEST(Rebind, OtherArraysHaveTheBitsOfAFreshBinding) {
   std::vector<float> mask(size_t(mesh.count()), 1), other_mask = mask;
   for (size_t i = 0; i < mask.size(); i += 3) mask[i] = 0.5f, other_mask[i + i % 2] = 0;
   for (const Device& device : devices())
-    for (const LossOptions& way : ways()) {
+    for (const LossOptions& way : all_paths()) {
       const bool masked = way.path != Path::two_sweep;
       const Inputs first = upload(device, mesh, random_state<float>(mesh, 1),
                                   masked ? mask : std::vector<float>()),

@@ -191,7 +191,7 @@ TEST(Trajectory, OtherSystemsSweepToo) {
     }
 }
 
-std::vector<LossOptions> ways_of_trajectories() {
+std::vector<LossOptions> parts_of_trajectories() {
   return {slabs(0), slabs(3), sweep(2), sweep(3, 16, 2, 2, 4)};
 }
 
@@ -212,7 +212,7 @@ TEST(Trajectory, RowsAreTheSameBits) {
       rows.rows.push_back(device.upload(std::span<const float>(all), {int64_t(n), 4}));
     }
     const Loss loss(transport(3), mesh);
-    for (const LossOptions& way : ways_of_trajectories()) {
+    for (const LossOptions& way : parts_of_trajectories()) {
       const BoundLoss one = loss.bind_trajectory(device, apart, way),
                       other = loss.bind_trajectory(device, rows, way);
       one.run();
@@ -251,7 +251,7 @@ TEST(Trajectory, MembersAreSingleGrids) {
       batch.fields["u"].push_back(device.upload(std::span<const float>(u), {kMembers * 3, nz, ny, nx}));
     }
     const Loss loss(transport(3), mesh);
-    for (const LossOptions& way : ways_of_trajectories()) {
+    for (const LossOptions& way : parts_of_trajectories()) {
       const BoundLoss all = loss.bind_trajectory(device, batch, way);
       all.run();
       double mean = 0;
@@ -290,7 +290,7 @@ TEST(Trajectory, SixteenBitStorageRoundsOnce) {
         half.fields[name].push_back(device.upload(std::span<const bf16>(values), level.shape()));
       }
     const Loss loss(transport(3), mesh);
-    for (const LossOptions& way : ways_of_trajectories()) {
+    for (const LossOptions& way : parts_of_trajectories()) {
       const BoundLoss a = loss.bind_trajectory(device, wide, way),
                       b = loss.bind_trajectory(device, half, way);
       a.run();

@@ -7,6 +7,7 @@
 
 #include "lockstep/error.hpp"
 #include "pde/problems.hpp"
+#include "pde/sixteen_bits.hpp"
 
 namespace lockstep::pde {
 namespace {
@@ -226,41 +227,14 @@ TEST(Transport, TrajectoriesAreSumsOfSingleLosses) {
 
 // 16-bit storage: the arithmetic is that of f32 on the same values, gradients are rounded once.
 TEST(Transport, SixteenBitStorageComputesInFloat) {
-  const auto narrow = [](float v) { return bf16{uint16_t(std::bit_cast<uint32_t>(v) >> 16)}; };
-  const auto widen = [](bf16 v) { return std::bit_cast<float>(uint32_t(v.bits) << 16); };
+  const auto narrow = [](float v) { return uint16_t(std::bit_cast<uint32_t>(v) >> 16); };
+  const auto widen = [](uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); };
   const auto rounded = [](float v) {
     const uint32_t bits = std::bit_cast<uint32_t>(v);
     return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
   };
-  for (const Device& device : devices())
-    for (Path path : {Path::two_kernel, Path::fused}) {
-      const Mesh mesh = mesh_of({10, 8, 9}, "x=clamp");
-      auto state = random_state<float>(mesh, 6);
-      Inputs wide, half;
-      for (auto* array : testing::arrays(state))
-        for (float& v : *array) v = widen(narrow(v));
-      wide = upload(device, mesh, state);
-      for (const auto& [name, levels] : wide.fields)
-        for (size_t l = 0; l < 3; ++l) {
-          std::vector<bf16> values;
-          for (float v : device.download<float>(levels[l])) values.push_back(narrow(v));
-          half.fields[name][l] = device.upload(std::span<const bf16>(values), levels[l].shape());
-        }
-      LossOptions options;
-      options.path = path;
-      const Loss loss(transport(3), mesh);
-      const BoundLoss a = loss.bind(device, wide, options), b = loss.bind(device, half, options);
-      a.run();
-      b.run();
-      EXPECT_EQ(a.loss(), b.loss());
-      for (const char* field : {"sigma", "u"})
-        for (int level = -1; level <= 1; ++level) {
-          const auto exact = device.download<float>(a.gradient(field, level));
-          const auto got = device.download<bf16>(b.gradient(field, level));
-          for (size_t i = 0; i < got.size(); ++i)
-            ASSERT_EQ(got[i].bits, rounded(exact[i])) << field << level << " at " << i;
-        }
-    }
+  testing::expect_computed_in_float<bf16>(
+      mesh_of({10, 8, 9}, "x=clamp"), 1, [&](float v) { return widen(narrow(v)); }, narrow, rounded);
 }
 
 TEST(Transport, SubsetsAreTheSameBits) {

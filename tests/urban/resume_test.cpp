@@ -1,8 +1,5 @@
 // Finished tiles outlive a killed run, and are taken over by the same computation alone.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +13,7 @@
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
 #include "urban/scenes.hpp"
+#include "urban/victim.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -77,40 +75,18 @@ class Resume : public ::testing::Test {
 
 /// The run that is killed, a process of its own: stops after some tiles, says so, and waits for its end.
 TEST(ResumeVictim, DISABLED_Run) {
-  const char* variable = std::getenv(kVictimVariable);
-  if (!variable) GTEST_SKIP() << "run by Resume.AfterKill only";
-  char* folder = nullptr;
-  const int ready = static_cast<int>(std::strtol(variable, &folder, 10));
+  const auto victim = test::Victim::here(kVictimVariable);
+  if (!victim) GTEST_SKIP() << "run by Resume.AfterKill only";
   const Sky sky;
   Context context(ContextOptions{.device = "cpu"});
   int finished = 0;
-  stream_sky_view_factors(context, sky.city, sky.options, tiles_of_32(folder + 1), [&](const SkyTile&) {
-    if (++finished < kFinishedBeforeTheKill) return;
-    ASSERT_EQ(::write(ready, "r", 1), 1);
-    while (true) ::pause();
+  stream_sky_view_factors(context, sky.city, sky.options, tiles_of_32(victim->folder), [&](const SkyTile&) {
+    if (++finished == kFinishedBeforeTheKill) victim->wait_for_the_end();
   });
 }
 
 TEST_F(Resume, AfterKill) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ::setenv(kVictimVariable, (std::to_string(ready[1]) + " " + folder_.string()).c_str(), 1);
-  std::string self = fs::read_symlink("/proc/self/exe").string(),
-              filter = "--gtest_filter=ResumeVictim.DISABLED_Run",
-              disabled = "--gtest_also_run_disabled_tests";
-  char* arguments[] = {self.data(), filter.data(), disabled.data(), nullptr};
-  pid_t child = 0;
-  ASSERT_EQ(::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
-  ::unsetenv(kVictimVariable);
-  ::close(ready[1]);
-  char byte = 0;
-  EXPECT_EQ(::read(ready[0], &byte, 1), 1) << "the run ended before its third tile";
-  ::close(ready[0]);
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
-
+  ASSERT_NO_FATAL_FAILURE(test::kill_victim(kVictimVariable, "ResumeVictim.DISABLED_Run", folder_));
   const Sky sky;
   TileReport report;
   const SkyViewFactors resumed = sky.compute(tiles_of_32(folder_), &report);

@@ -1,10 +1,6 @@
 // Whole runs hour by hour from files to files, without the program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +18,7 @@
 #include "lockstep/urban/series.hpp"
 #include "urban/athens.hpp"
 #include "urban/run/report.hpp"
+#include "urban/victim.hpp"
 #include "urban/weather/solar.hpp"
 
 namespace lockstep::urban {
@@ -251,18 +248,13 @@ SeriesOptions tiled_options(const Case& c) {
 
 /// The run that is killed, a process of its own: stops in its third tile, says so, and waits for its end.
 TEST(SeriesVictim, DISABLED_Run) {
-  const char* variable = std::getenv(kVictim);
-  if (!variable) GTEST_SKIP() << "run by SeriesRun.ResumesAfterAKill only";
-  char* folder = nullptr;
-  const int ready = static_cast<int>(std::strtol(variable, &folder, 10));
-  const fs::path root = folder + 1;
+  const auto victim = test::Victim::here(kVictim);
+  if (!victim) GTEST_SKIP() << "run by SeriesRun.ResumesAfterAKill only";
   Case c(12);
   SeriesOptions options = tiled_options(c);
-  options.folder = root;
+  options.folder = victim->folder;
   options.tiles.on_progress = [&](int64_t done, int64_t total) {
-    if (2 * done <= total) return;
-    EXPECT_EQ(::write(ready, "r", 1), 1);
-    while (true) ::pause();
+    if (2 * done > total) victim->wait_for_the_end();
   };
   Context context(ContextOptions{.device = "cpu"});
   run(context, options);
@@ -273,23 +265,7 @@ TEST(SeriesRun, ResumesAfterAKill) {
   Case c(12);
   const SeriesOptions options = tiled_options(c);
   fs::create_directories(options.folder);
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ::setenv(kVictim, fmt::format("{} {}", ready[1], options.folder.string()).c_str(), 1);
-  std::string self = fs::read_symlink("/proc/self/exe").string(),
-              filter = "--gtest_filter=SeriesVictim.DISABLED_Run",
-              disabled = "--gtest_also_run_disabled_tests";
-  char* arguments[] = {self.data(), filter.data(), disabled.data(), nullptr};
-  pid_t child = 0;
-  ASSERT_EQ(::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
-  ::unsetenv(kVictim);
-  ::close(ready[1]);
-  char byte = 0;
-  EXPECT_EQ(::read(ready[0], &byte, 1), 1) << "the run ended before its third tile";
-  ::close(ready[0]);
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_NO_FATAL_FAILURE(test::kill_victim(kVictim, "SeriesVictim.DISABLED_Run", options.folder));
   EXPECT_FALSE(fs::exists(options.folder / "run.json"));
 
   Context context(ContextOptions{.device = "cpu"});

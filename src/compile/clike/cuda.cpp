@@ -506,7 +506,7 @@ int parse_arch(std::string_view text) {
   int arch = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), arch);
   if (error != std::errc() || end != digits.data() + digits.size() || arch < 50 || arch > 300)
-    throw InputError(fmt::format("architecture '{}'", text), "CUDA", "a name such as sm_90");
+    throw InputError(fmt::format("architecture '{}'", text), "--arch", "a CUDA architecture such as sm_90");
   return arch;
 }
 

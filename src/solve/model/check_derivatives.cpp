@@ -15,9 +15,9 @@ namespace lockstep::solve {
 namespace {
 
 /// Residuals of one topology as functions of an instance's blocks, with the slopes to their numbers.
-class Topology {
+class ResidualFunctions {
  public:
-  explicit Topology(const ExpressionKey& key) : key_(key) {
+  explicit ResidualFunctions(const ExpressionKey& key) : key_(key) {
     std::vector<Value> leaves, constants;
     for (size_t k = 0; k < key.leaves.size(); ++k) leaves.push_back(graph_.variable("leaf"));
     for (int k = 0; k < key.constants - key.loss_constants; ++k)
@@ -97,8 +97,8 @@ struct Fault {
 };
 
 /// Central differences of step h and h / 2, extrapolated: by row.
-std::vector<double> differences(const Topology& term, Topology::Blocks blocks, size_t slot, size_t coordinate,
-                                size_t tangent) {
+std::vector<double> differences(const ResidualFunctions& term, ResidualFunctions::Blocks blocks, size_t slot,
+                                size_t coordinate, size_t tangent) {
   constexpr double kStep = 1e-3;
   const std::vector<double> x = blocks[slot];
   const auto at = [&](double step) {
@@ -115,8 +115,8 @@ std::vector<double> differences(const Topology& term, Topology::Blocks blocks, s
   return out;
 }
 
-std::optional<Fault> find_fault(const Topology& term, const ExpressionKey& key,
-                                const Topology::Blocks& blocks, double tolerance) {
+std::optional<Fault> find_fault(const ResidualFunctions& term, const ExpressionKey& key,
+                                const ResidualFunctions::Blocks& blocks, double tolerance) {
   const std::vector<double> residuals = term.residuals(blocks);
   for (size_t slot = 0; slot < blocks.size(); ++slot) {
     const size_t tangent = size_t(key.slots[slot]->manifold.tangent);
@@ -157,14 +157,14 @@ std::vector<DerivativeFault> check_derivatives(const Problem& problem, const Der
   std::vector<DerivativeFault> faults;
   for (size_t b = 0; b < state.batches.size(); ++b) {
     const ExpressionKey& key = *state.batches[b].expression;
-    Topology term(key);
+    ResidualFunctions term(key);
     int64_t place = 0;  // among the instances that count
     for (const Segment& segment : state.batches[b].segments)
       for (int64_t i = 0; i < segment.count && place < check.most; ++i) {
         if (!segment.counts(i)) continue;
         term.set_instance(segment, i);
         for (int point = 0; point < check.points; ++point) {
-          Topology::Blocks blocks;
+          ResidualFunctions::Blocks blocks;
           for (size_t s = 0; s < key.slots.size(); ++s) {
             const int32_t block = segment.blocks[size_t(i) * key.slots.size() + s];
             const SetState& set = state.set_of(block);

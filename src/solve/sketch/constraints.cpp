@@ -28,13 +28,13 @@ std::vector<int> slots_of(int points, int radii) {
   return slots;
 }
 
-struct Form {
+struct Equations {
   int points, radii, data;
   std::vector<Value> (*residual)(const TermArguments&);
 };
 
 // Where curves touch in a point that both are held to.
-Form form_at_end(ConstraintKind kind) {
+Equations equations_at_end(ConstraintKind kind) {
   using A = const TermArguments&;
   using R = std::vector<Value>;
   if (kind == ConstraintKind::tangent)
@@ -42,7 +42,7 @@ Form form_at_end(ConstraintKind kind) {
   return {3, 0, 0, [](A a) -> R { return {cross(direction(a, 2, 0), direction(a, 2, 1))}; }};
 }
 
-Form form_of(ConstraintKind kind) {
+Equations equations_of(ConstraintKind kind) {
   using A = const TermArguments&;
   using R = std::vector<Value>;
   switch (kind) {
@@ -141,9 +141,9 @@ int32_t shared_end(const Sketch& sketch, int32_t first, int32_t second) {
 }  // namespace
 
 TermType constraint_term(ConstraintKind kind, bool at_end) {
-  const Form form = at_end ? form_at_end(kind) : form_of(kind);
+  const Equations equations = at_end ? equations_at_end(kind) : equations_of(kind);
   return {fmt::format("sketch.{}{}", kind_info(kind).name, at_end ? ".at_end" : ""),
-          slots_of(form.points, form.radii), form.data, form.residual};
+          slots_of(equations.points, equations.radii), equations.data, equations.residual};
 }
 
 std::vector<ConstraintInstance> constraint_instances(const Sketch& sketch, double size) {

@@ -11,6 +11,7 @@
 #include "lockstep/error.hpp"
 #include "urban/run/grid_statistics.hpp"
 #include "urban/run/program.hpp"
+#include "urban/run/result_folder.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -23,18 +24,8 @@ constexpr int64_t kLargestPicture = int64_t{1} << 27;
 constexpr int64_t kPart = int64_t{1} << 22, kManyAtATime = int64_t{1} << 24;
 
 FolderLock hold(const OutputOptions& options) {
-  const std::string where = options.folder.string();
-  std::error_code error;
-  if (fs::exists(options.folder, error) && !fs::is_directory(options.folder, error))
-    throw InputError("a file stands in the way", where, "a folder, or a name that is free");
-  fs::create_directories(options.folder, error);
-  if (error)
-    throw InputError("cannot make the folder: " + error.message(), where, "a place that can be written");
-  if (options.format != GridFormat::npy) {
-    if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty())
-      throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "--format tif",
-                             "GDAL (Debian 12: apt install libgdal32), or --format npy");
-  }
+  make_result_folder(options.folder);
+  if (options.format != GridFormat::npy) require_geotiff("--format npy");
   return FolderLock(options.folder);
 }
 

@@ -15,6 +15,7 @@
 #include "io/rasters/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/step_picture.hpp"
+#include "urban/run/result_folder.hpp"
 #include "urban/series/summary.hpp"
 
 namespace lockstep::urban {
@@ -42,17 +43,8 @@ bool writes(const SeriesOptions& options, SeriesFormat format) {
 }
 
 FolderLock hold_folder(const SeriesOptions& options) {
-  const std::string where = options.folder.string();
-  std::error_code error;
-  if (fs::exists(options.folder, error) && !fs::is_directory(options.folder, error))
-    throw InputError("a file stands in the way", where, "a folder, or a name that is free");
-  fs::create_directories(options.folder, error);
-  if (error)
-    throw InputError("cannot make the folder: " + error.message(), where, "a place that can be written");
-  if (writes(options, SeriesFormat::tif))
-    if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty())
-      throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "--format tif",
-                             "GDAL (Debian 12: apt install libgdal32), or --format nc or npy");
+  make_result_folder(options.folder);
+  if (writes(options, SeriesFormat::tif)) require_geotiff("--format nc or npy");
   if (writes(options, SeriesFormat::nc)) io::require_netcdf("--format nc");
   return FolderLock(options.folder);
 }
@@ -181,8 +173,7 @@ void SeriesWriter::stop() {
   }
   ordered_.notify_all();
   filed_.notify_all();
-  for (std::thread& thread : threads_)
-    if (thread.joinable()) thread.join();
+  threads_.clear();  // joins them
 }
 
 StepPlanes SeriesWriter::begin() {

@@ -116,7 +116,7 @@ class SeriesWriter {
   bool stopping_ = false;
   std::chrono::steady_clock::time_point writing_since_;
   double write_seconds_ = 0, wait_seconds_ = 0;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace lockstep::urban

@@ -70,7 +70,7 @@ struct KindCase {
 
 double angle_between(Xy u, Xy v) { return std::atan2(cross(u, v), dot(u, v)); }
 
-std::vector<KindCase> kind_cases() {
+std::vector<KindCase> line_cases() {
   using V = const View&;
   using R = std::vector<double>;
   return {
@@ -120,6 +120,13 @@ std::vector<KindCase> kind_cases() {
        [](V v) -> R { return {std::abs(v.line_distance("h", "a", "b")) - 1.5}; }},
       {"kind = 'distance'\nof = ['e', 'cd']\nvalue = 0.5",
        [](V v) -> R { return {std::abs(v.line_distance("e", "c", "d")) - 0.5}; }},
+  };
+}
+
+std::vector<KindCase> other_cases() {
+  using V = const View&;
+  using R = std::vector<double>;
+  return {
       {"kind = 'point_on_circle'\nof = ['d', 'k']",
        [](V v) -> R { return {length(v.p("d") - v.p("g")) - v.r("k")}; }},
       {"kind = 'tangent'\nof = ['cd', 'k']",
@@ -150,6 +157,12 @@ std::vector<KindCase> kind_cases() {
        }},
       {"kind = 'radius'\nof = ['m']\nvalue = 1.4", [](V v) -> R { return {v.r("m") - 1.4}; }},
   };
+}
+
+std::vector<KindCase> kind_cases() {
+  std::vector<KindCase> all = line_cases();
+  for (KindCase& c : other_cases()) all.push_back(std::move(c));
+  return all;
 }
 
 bool in_angles(ConstraintKind kind, size_t row) {

@@ -1,0 +1,33 @@
+// The folder of a run's results, before anything is computed.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "io/rasters/raster.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::urban {
+
+/// Throws InputError where it cannot be made.
+inline void make_result_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
+    throw InputError("a file stands in the way", folder.string(), "a folder, or a name that is free");
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw InputError("cannot make the folder: " + error.message(), folder.string(),
+                     "a place that can be written");
+}
+
+/// Throws UnsupportedError where GDAL is absent; `others`: the option that needs none.
+inline void require_geotiff(std::string_view others) {
+  if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty())
+    throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "--format tif",
+                           fmt::format("GDAL (Debian 12: apt install libgdal32), or {}", others));
+}
+
+}  // namespace lockstep::urban
