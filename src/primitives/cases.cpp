@@ -66,7 +66,7 @@ CaseProblem problem(std::vector<Data<T>> in, Shape result,
 template <class T>
 Case fill_case() {
   Case c = base_case<T>("fill");
-  c.kernels = [] { return std::vector{prim::fill_kernel<T>(true), prim::fill_kernel<T>(false)}; };
+  c.kernels = [] { return std::vector{prim::fill_kernel<T>()}; };
   c.make = [](const std::string& size, uint64_t) {
     const int64_t n = parse_shape(size, 1)[0];
     auto p = problem<T, T>(

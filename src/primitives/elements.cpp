@@ -25,14 +25,10 @@ constexpr int kTile = 32, kTileRows = 8;
 }  // namespace
 
 template <class T>
-const Kernel& fill_kernel(bool wide) {
-  static const Kernel one =
-      kernel(kernel_name<T>("fill.narrow"), [](At<2> at, Out<T, 2> x, Param<T> value) { x[at] = value; });
-  static const Kernel four = kernel(kernel_name<T>("fill"), [](At<2> at, Out<T, 2> x, Param<T> value) {
-    const Val<T> v = value;
-    x.store_wide(Wide<T, 4>{{v, v, v, v}}, at.y, at.x * 4);
-  });
-  return wide ? four : one;
+const Kernel& fill_kernel() {
+  static const Kernel k =
+      kernel(kernel_name<T>("fill"), [](At<2> at, Out<T, 2> x, Param<T> value) { x[at] = value; });
+  return k;
 }
 template <class T>
 const Kernel& scale_kernel() {
@@ -87,13 +83,8 @@ const Kernel& transpose_kernel() {
 void fill(const Device& device, const Buffer& x, double value, const Stream& stream) {
   expect_flat(x, "primitives::fill");
   with_element(x.storage(), "primitives::fill", [&]<class T>(T) {
-    // Fours as far as they go, then the rest one by one.
-    const int64_t fours = wide_aligned(x) ? x.elements() / 4 * 4 : 0, rest = x.elements() - fours;
-    for_each_view(fours, [&](int64_t first, const Shape& shape) {
-      device.launch_on(stream, fill_kernel<T>(true), {shape[0], shape[1] / 4}, view(x, first, shape), value);
-    });
-    for_each_view(rest, [&](int64_t first, const Shape& shape) {
-      device.launch_on(stream, fill_kernel<T>(false), shape, view(x, fours + first, shape), value);
+    for_each_view(x.elements(), [&](int64_t first, const Shape& shape) {
+      device.launch_on(stream, fill_kernel<T>(), shape, view(x, first, shape), value);
     });
   });
 }
@@ -168,7 +159,7 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
 }
 
 #define LOCKSTEP_INSTANCE(T)                   \
-  template const Kernel& fill_kernel<T>(bool); \
+  template const Kernel& fill_kernel<T>();     \
   template const Kernel& multiply_kernel<T>(); \
   template const Kernel& transpose_kernel<T>();
 LOCKSTEP_INSTANCE(f32)

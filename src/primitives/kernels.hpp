@@ -6,7 +6,7 @@
 namespace lockstep::primitives {
 
 template <class T>
-const Kernel& fill_kernel(bool wide);
+const Kernel& fill_kernel();
 template <class T>
 const Kernel& scale_kernel();
 template <class T>

@@ -179,7 +179,7 @@ void reduce_all(const Device& device, Chunk how, const Buffer& x, const Buffer& 
                 const Stream& stream) {
   if (x.elements() == 0) {
     const T value = how == Chunk::sum || how == Chunk::dot ? T(0) : neutral<T>(how);
-    device.launch_on(stream, fill_kernel<T>(false), {1, 1}, result.reshape({1, 1}), double(value));
+    device.launch_on(stream, fill_kernel<T>(), {1, 1}, result.reshape({1, 1}), double(value));
     return;
   }
   Buffer now = x, other = y, target;
