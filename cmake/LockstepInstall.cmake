@@ -1,4 +1,4 @@
-# What `cmake --install` leaves behind. Two components:
+# Installation. Two components:
 #   portable  bin/lockstep and lib/ with everything it loads that a bare Linux with glibc >= 2.36 may lack
 #   devel     liblockstep.so, the public headers and find_package(lockstep)
 include(CMakePackageConfigHelpers)

@@ -14,7 +14,7 @@ using autodiff::Value, autodiff::Vec2;
 
 namespace {
 
-// What the robot saw. The truth is kept to judge the result by.
+// Observations of the robot. The truth is kept to judge the result by.
 struct Drive {
   std::vector<double> path, beacons;      // truth: (n, 3) x, y, heading; (m, 2)
   std::vector<int32_t> steps, sightings;  // (n-1, 2) poses; (k, 2) pose, beacon

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of the source tree: include direction, sizes, folders' READMEs, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|platform|language|file-size|function-size|readme|format|tidy [ROOT]
+usage: check_house.py include-direction|platform|language|comments|file-size|function-size|readme|format|tidy [ROOT]
 
 tidy checks .clang-tidy itself and, by it, the folder $LOCKSTEP_TIDY (default src/core, the lowest layer; src is all); $LOCKSTEP_BUILD
 (default build) holds compile_commands.json.
@@ -139,6 +139,24 @@ def check_language(root):
     return findings
 
 
+COMMENT_OF_WHAT = re.compile(r"(?://[/!]?<?|#)\s*What\b")
+
+
+def check_comments(root):
+    """A comment is a statement, or the name of the thing below it: none begins with "What"."""
+    findings, checked = [], 0
+    for name in files_of(root):
+        if not name.endswith(SOURCE_SUFFIXES + (".py", ".sh", ".cmake", ".txt")):
+            continue
+        checked += 1
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if COMMENT_OF_WHAT.search(line):
+                    findings.append(f"{name}:{number}: begins with \"What\": say it as a statement")
+    print(f"comments: {checked} files checked, {len(findings)} findings")
+    return findings
+
+
 def check_file_size(root):
     findings, checked = [], 0
     for name in files_of(root):
@@ -262,8 +280,8 @@ def check_tidy(root):
     return sorted(set(findings))
 
 
-CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "language": check_language, "file-size": check_file_size,
-          "function-size": check_function_size, "readme": check_readme, "format": check_format, "tidy": check_tidy}
+CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "language": check_language, "comments": check_comments,
+          "file-size": check_file_size, "function-size": check_function_size, "readme": check_readme, "format": check_format, "tidy": check_tidy}
 
 
 def main():

@@ -28,7 +28,7 @@ LANES = {
 # Lanes that CI does not miss where the environment switches them off.
 UNWANTED = {"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set()
 NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
-# What a device cannot do by its nature (docs/support.md lists it), and what another test of the same case holds.
+# Limits of a device by its nature (docs/support.md lists them), and tests that another one of the same case holds.
 CANNOT = re.compile(r"has no f64|no 64-bit integers|bytes of shared (memory|arrays)|no plain reference"
                     r"|the interpreter (takes too long|alone is too slow)|no CPU back end|without LLVM"
                     r"|run by \S+ only|may not mount|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off", re.I)

@@ -16,7 +16,7 @@ class App;
 
 namespace lockstep::cli {
 
-/// What every command takes.
+/// Options of every command.
 struct CommonOptions {
   std::string device = "auto";
   std::string numerics = "exact";

@@ -133,7 +133,7 @@ void collect(const json& object, const std::string& before, Facts& facts) {
   }
 }
 
-// What a reader asks first: which program, when, where, on what, with what, under which sun.
+// The facts of a document, those that identify the run first: program, date, device, inputs, options, place, sun.
 Facts facts_of(const json& document) {
   constexpr std::string_view kFirst[] = {"version", "date",    "device", "numerics",
                                          "inputs",  "options", "place",  "sun"};

@@ -52,7 +52,7 @@ std::string to_text(const VerifyRow& row) {
       c.differing_elements, c.max_abs, c.mean_abs, c.rel_l2, c.max_ulp, c.finite_equal, row.bound);
 }
 
-// What a device is compared with unless told: GPUs with the CPU, the CPU with the interpreter, that with the
+// The device to compare with where none is named: for GPUs the CPU, for the CPU the interpreter, for that the
 // CPU.
 std::string default_against(const Device& device) {
   return device.info().kind == DeviceKind::cpu ? "interp" : "cpu";

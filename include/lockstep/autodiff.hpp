@@ -331,7 +331,7 @@ class Lowering {
 
 // ── topology ──
 
-/// What kernels are shared by: the shape of an expression without its leaves' identities and constants'
+/// The key by which kernels are shared: the shape of an expression without its leaves' identities and constants'
 /// values.
 struct Topology {
   std::vector<uint8_t> bytes;     // serialised nodes; equal bytes mean the same topology

@@ -25,7 +25,7 @@ std::string_view name(DeviceKind kind);
 /// tolerance.
 enum class Numerics : uint8_t { exact, fast };
 
-/// What a back end can hold and launch, as queried from it. Tests lower them to reach every split.
+/// Limits of a back end, as queried from it: sizes that it can hold and launch. Tests lower them to reach every split.
 struct Limits {
   std::array<int64_t, 3> groups{0x7fffffff, 0x7fffffff, 0x7fffffff};  // per dispatch, x y z
   int64_t group_lanes = 1024;
@@ -72,7 +72,7 @@ struct Support {
   std::string reason;
 };
 
-/// What a device did since it was opened.
+/// Counts of a device's work since it was opened.
 struct DeviceCounters {
   int64_t launches = 0, bytes_to_device = 0, bytes_from_device = 0;
   int64_t allocated_bytes = 0, peak_bytes = 0;
@@ -357,10 +357,10 @@ class Device {
   }
 
   Stream stream() const;
-  /// What `then` is given from now on begins after what `first` was given so far; an empty Stream is the default one,
+  /// Later work of `then` begins after the present work of `first`; an empty Stream is the default one,
   /// inside `on` its stream.
   void begin_after(const Stream& first, const Stream& then) const;
-  /// What `work` gives the default stream in this thread goes to `stream` instead, replays included. Throws InputError
+  /// Runs `work` with `stream` as this thread's default stream, replays included. Throws InputError
   /// for a stream of another device and inside a recording.
   void on(const Stream& stream, const std::function<void()>& work) const;
   void synchronize() const;

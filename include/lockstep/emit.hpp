@@ -1,4 +1,4 @@
-// What a kernel becomes on a target, as text: to read it, to keep it, to hand it to another program.
+// The text of a kernel for a target: to read it, to keep it, to hand it to another program.
 #pragma once
 
 #include <string>

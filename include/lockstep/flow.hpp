@@ -77,7 +77,7 @@ struct Forcing {
   uint64_t seed = 0;      // of member 0; member m has seed + m
 };
 
-/// What fixes the right-hand side.
+/// The right-hand side of the vorticity equation.
 struct Model {
   BoxGrid grid;
   double viscosity = 1e-4;
@@ -178,9 +178,9 @@ class Solver {
   /// Computes the members' moments after each `every` steps (`since` of which are done already), on the device and
   /// without a wait; they stay there until moments() reads them or 1024 have come together.
   void record_moments(int64_t every, int64_t since = 0);
-  /// What was recorded and not yet read: rows in time of moments of all members. This waits.
+  /// Moments recorded and not yet read: rows in time of all members. This waits.
   std::vector<std::vector<Moment>> moments();
-  /// Of all members, now; this waits.
+  /// Moments of all members, now; this waits.
   std::vector<Moment> moment();
   /// The smallest dt of any step and member so far.
   double smallest_dt() const;

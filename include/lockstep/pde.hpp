@@ -29,7 +29,7 @@ namespace lockstep::pde {
 
 using autodiff::Value;
 
-/// What a field is beyond the edge of the grid. f[-1] is the first ghost, f[0] the first cell.
+/// Boundary rule: a field beyond the edge of the grid. f[-1] is the first ghost, f[0] the first cell.
 enum class Rule : uint8_t {
   periodic,
   clamp,           // zero gradient: f[-m] = f[m-1]
@@ -136,7 +136,7 @@ class System {
   int dimensions() const;
   /// Components of a field. Throws InputError for an unknown name.
   int components(std::string_view field) const;
-  /// What follows from the residuals; freezes the system. For the engine and tests.
+  /// The plan that follows from the residuals; freezes the system. For the engine and tests.
   std::shared_ptr<const Plan> plan() const;
 
   struct State;

@@ -96,7 +96,7 @@ Value robust_loss(const RobustLoss& loss, const Value& s);
 
 // ── terms ──
 
-/// What a residual sees of its instance.
+/// The arguments of a residual: blocks and data of its instance.
 class TermArguments {
  public:
   TermArguments(autodiff::Tape& graph, std::vector<std::vector<Value>> blocks, std::vector<Value> data)
@@ -196,7 +196,7 @@ class Problem {
   /// Holds a block.
   void fix(BlockSet set, int64_t block, bool fixed = true);
   /// Holds tangent coordinates of a block, of all methods and linear solvers; those given before are free again.
-  /// Of so3, for example, {2} holds the turn about the body's z.
+  /// Holds tangent coordinates of a block: of so3, for example, {2} is the turn about the body's z.
   void fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates);
   bool fixed(BlockSet set, int64_t block) const;
   /// Bounds of a component of a Euclidean block; infinities for none.
@@ -249,7 +249,7 @@ enum class Termination : uint8_t {
 };
 /// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
 enum class Backend : uint8_t { gpu, cpu, automatic };
-/// What lambda multiplies in (J^T J + lambda D): D = clamp(diag J^T J, 1e-6, 1e32), which does not depend on
+/// D in the damped J^T J + lambda D: clamp(diag J^T J, 1e-6, 1e32), which does not depend on
 /// the unknowns' units, or the identity. The radius of dogleg is measured in sqrt(D).
 enum class Damping : uint8_t { diagonal, identity };
 std::string_view name(Method method);
@@ -341,7 +341,7 @@ struct Summary {
   std::string device;
   std::vector<Iteration> trace;
   std::map<std::string, double> seconds;  // by part: "evaluate", "linear", "step", "total"
-  /// Of the last device, as are the kernels; a fallback or a resumed run starts them anew.
+  /// Reports of the last device, as are the kernels; a fallback or a resumed run starts them anew.
   std::vector<BatchReport> batches;
   std::vector<KernelReport> kernel_reports;  // compiled or fetched during the minimisation
   int64_t kernels_compiled = 0, cache_hits = 0, bytes_to_device = 0, bytes_from_device = 0;

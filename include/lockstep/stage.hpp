@@ -1,4 +1,4 @@
-// What a stage of a run did.
+// The record of a run's stage.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ enum class CanopyHeights { above_ground, absolute };
 /// How the heights of the DSM are given: absolute, or above the ground that the DEM tells.
 enum class DsmHeights { absolute, above_ground };
 
-/// What a city is made of. All grids have the shape of `dsm`; empty ones are absent.
+/// The grids of a city. All have the shape of `dsm`; empty ones are absent.
 struct CityInput {
   /// Ground and buildings (m), absolute unless `dsm_heights` says otherwise. Missing pixels give missing
   /// results and cast no shadow.
@@ -160,7 +160,7 @@ struct SkyOptions {
   bool keep_states = false;  ///< return the packed sky states too
 };
 
-/// What a ray to a patch of sky meets.
+/// Obstacles on a ray to a patch of sky.
 enum class SkyState : uint8_t { sky = 0, vegetation = 1, building = 2, vegetation_before_building = 3 };
 
 /// Two bits a patch, 16 patches a word, patch 16·w + k in bits 2k and 2k+1 of word w; unused bits are 0.
@@ -210,7 +210,7 @@ struct TileOptions {
   std::function<void(int64_t done, int64_t total)> on_progress;
 };
 
-/// What the tiles of one computation did.
+/// Counts, sizes and times of one computation's tiles.
 struct TileReport {
   int64_t side = 0;                  ///< pixels
   int64_t tiles = 0;                 ///< of the raster
@@ -336,7 +336,7 @@ struct OutputGrid {
   int64_t missing = 0;
 };
 
-/// What all runs tell.
+/// Results of all runs.
 struct RunResult {
   int64_t rows = 0, cols = 0;
   double pixel_size_m = 0;  ///< as the raster has it

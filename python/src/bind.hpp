@@ -1,4 +1,4 @@
-// What the parts of the module share: names of types, shapes, owners that Python holds, errors.
+// Shared by the parts of the module: names of types, shapes, owners that Python holds, errors.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -48,7 +48,7 @@ std::shared_ptr<T> keep(nb::object object) {
   });
 }
 
-/// What waits or computes, without the interpreter's lock.
+/// Runs work that waits or computes without the interpreter's lock.
 template <class F>
 auto freely(F work) {
   const nb::gil_scoped_release free;

@@ -123,7 +123,7 @@ PerReplay per_replay_of(std::string name, nb::handle value) {
       argument_of(value));
 }
 
-/// What a function of Python launches, recorded.
+/// Records the launches of a function of Python.
 Graph record(const OpenDevice& open, const nb::object& work) {
   const nb::gil_scoped_release free;
   return open.device().record([&] {

@@ -62,7 +62,7 @@ std::string name_of(DlType t) {
   }
 }
 
-/// What an exported capsule holds.
+/// Content of an exported capsule.
 struct Exported {
   DlManaged managed;
   Buffer buffer;

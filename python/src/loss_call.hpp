@@ -21,7 +21,7 @@ class LossCall {
     Shape shape;
     bool gradient;
   };
-  /// What stays from call to call. A mask has the mesh's shape.
+  /// Arguments that stay from call to call. A mask has the mesh's shape.
   struct Form {
     Storage storage = Storage::f32;
     std::vector<Slot> slots;

@@ -67,7 +67,7 @@ nb::dict row_of(const Iteration& i) {
   return d;
 }
 
-/// What every minimisation takes.
+/// Takes the options of every minimisation.
 void take_options(Keywords& k, Options& o) {
   k.choose("method", o.method,
            {Method::lm, Method::gn, Method::dogleg, Method::lbfgs, Method::newton, Method::sgd, Method::adam,

@@ -1,4 +1,4 @@
-// What each operation of a Value graph computes on the host, for float, double and std::complex<double>: the
+// Results of each operation of a Value graph on the host, for float, double and std::complex<double>: the
 // column `host` of ops.def. Complex versions continue the real function analytically around the real part, so
 // that f(x + ih) = f(x) + ih f'(x) to first order.
 #pragma once

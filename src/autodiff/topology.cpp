@@ -205,7 +205,7 @@ class Serialiser {
     for (uint32_t a : node.args) h = mix(h, s_.hash[a]);
     return h;
   }
-  /// What uses a node, and how, as a hash that does not depend on the order of users.
+  /// A hash of each node's users and of the way they use it, which does not depend on their order.
   void find_contexts(std::span<const Value> outputs) {
     s_.context.clear(graph_.size());
     for (size_t k = 0; k < outputs.size(); ++k) s_.context[outputs[k].id()] += mix(1, k);

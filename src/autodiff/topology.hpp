@@ -7,7 +7,7 @@
 
 namespace lockstep::autodiff {
 
-/// What a leaf is a part of: leaves of one `block` belong together, and `component` says which part it is.
+/// The place of a leaf: leaves of one `block` belong together, and `component` numbers them within it.
 struct LeafPlace {
   int64_t block = 0;
   int64_t component = 0;

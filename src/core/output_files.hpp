@@ -1,4 +1,4 @@
-// What may be written where: told before the work, not after it.
+// Checks of output files, made before the work and not after it.
 #pragma once
 
 #include <filesystem>

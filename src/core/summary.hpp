@@ -1,4 +1,4 @@
-// What a run did, stage by stage: time, bytes moved, launches, fallbacks, peak memory.
+// The summary of a run, stage by stage: time, bytes moved, launches, fallbacks, peak memory.
 #pragma once
 
 #include <chrono>

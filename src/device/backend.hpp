@@ -1,4 +1,4 @@
-// What a back end implements. The common layer (device.cpp) checks arguments, splits domains, caches modules,
+// The interface of a back end. The common layer (device.cpp) checks arguments, splits domains, caches modules,
 // counts, injects faults; a back end only allocates, copies, compiles and dispatches. It reports failure by
 // DeviceError.
 #pragma once

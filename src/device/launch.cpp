@@ -153,7 +153,7 @@ class BoundLaunch {
     ++buffers_;
   }
 
-  /// What a kernel writes, no other argument of it may show: back ends assume so.
+  /// No other argument may show a buffer that the kernel writes: back ends assume so.
   void check_overlaps() const {
     for (size_t i = 0; i < buffers_; ++i) {
       if (function_.buffers[i].access == ir::Access::read) continue;

@@ -50,7 +50,7 @@ std::optional<uint64_t> bits_of_type(Type type, V v) {
   return {};
 }
 
-/// Of a field of a host struct.
+/// Bits of a field of a host struct.
 uint64_t field_bits(Type type, const std::byte* at) {
   if (type == Type::boolean) return *reinterpret_cast<const bool*>(at);
   uint64_t bits = 0;

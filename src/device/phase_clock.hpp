@@ -1,4 +1,4 @@
-// What the phases of work on a stream take, by events of the device where it has any.
+// Times of the phases of work on a stream, by events of the device where it has any.
 #pragma once
 
 #include <map>
@@ -19,9 +19,9 @@ using PhaseSeconds = std::map<std::string, double>;
 class PhaseClock {
  public:
   PhaseClock(const Device& device, const Stream& stream);
-  /// What the stream is given from now on belongs to the phase of the next mark.
+  /// The stream's work from now on belongs to the phase of the next mark.
   void begin();
-  /// What it was given since the last mark was this phase.
+  /// Names the phase of the work since the last mark.
   void mark(const std::string& phase);
   /// Adds what was marked since begin(); waits for that work.
   void add_to(PhaseSeconds& seconds);

@@ -1,4 +1,4 @@
-// What kernels report by check and print_if: read after a launch or a replay, printed, thrown.
+// Reports of kernels by check and print_if: read after a launch or a replay, printed, thrown.
 #include <fmt/format.h>
 
 #include <algorithm>

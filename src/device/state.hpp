@@ -14,7 +14,7 @@
 
 namespace lockstep::device {
 
-/// What a launch of a kernel with check or print_if leaves behind.
+/// Unread reports of a launch of a kernel with check or print_if.
 struct PendingReports {
   Kernel kernel;
   std::shared_ptr<Memory> words;

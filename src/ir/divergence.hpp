@@ -33,7 +33,7 @@ enum class LaneScope : uint8_t {
   group,   // all lanes of a group
 };
 
-/// Of this kernel in vectors of so many lanes.
+/// Scope of this kernel's vectors of so many lanes.
 LaneScope lane_scope(const Function& function, int width);
 
 /// Values that the inner part of a row knows in advance: clamps that change nothing, comparisons that are
@@ -60,14 +60,14 @@ class Divergence {
   const Form& operator[](Id id) const { return forms_[id]; }
   bool uniform(Id id) const { return forms_[id].is_uniform(); }
 
-  /// Of a loop: some lanes may leave it, or skip the rest of a pass, while others go on.
+  /// Whether some lanes may leave a loop, or skip the rest of a pass, while others go on.
   bool masked(Id loop) const {
     const Loop flags = loop_flags(loop);
     return flags.leaves || flags.continues || flags.returns;
   }
-  /// Of a loop: some lanes skip the rest of a pass.
+  /// Whether some lanes of a loop skip the rest of a pass.
   bool masked_continue(Id loop) const { return loop_flags(loop).continues; }
-  /// Of break_, continue_ and return_: not all lanes that run with it may jump, or others wait elsewhere.
+  /// Whether a break_, continue_ or return_ parts lanes: not all that run with it may jump, or others wait elsewhere.
   bool parting(Id jump) const { return parting_[jump]; }
   bool parting_return() const { return parting_return_; }
   /// Scope `group` only: whether some lanes may be absent when others run this, inside a divergent structure or

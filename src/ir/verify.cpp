@@ -1,4 +1,4 @@
-// What every function must satisfy before a pass, a printer or the interpreter takes it.
+// Conditions on every function, checked before a pass, a printer or the interpreter takes it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the bodies of the elementary functions share. A body is a template over V, which is Val (the IR) or
+// Arithmetic shared by the bodies of the elementary functions. A body is a template over V, which is Val (the IR) or
 // Host (plain numbers), and T, which is f32 or f64; docs/design/math.md has the derivations.
 #pragma once
 

@@ -46,7 +46,7 @@ struct Cursor {
   }
 };
 
-/// What flows between layers: examples of one shape.
+/// Values between layers: examples of one shape.
 template <class S>
 struct Activations {
   int64_t examples = 0;
@@ -254,7 +254,7 @@ Activations<S> outputs(const NetworkSpec& spec, std::span<const S> parameters,
   return x;
 }
 
-/// Of one example.
+/// Shape of the output for one example.
 inline Shape output_shape(const NetworkSpec& spec) {
   const std::vector<double> parameters = initial_parameters(spec, 1), inputs(size_t(spec.input.elements()));
   return outputs<double>(spec, parameters, inputs).shape;

@@ -187,7 +187,7 @@ struct DirectionTrace {
 
   void operator()() const {
     const Val<i32> next = uniform(index_of<A>(memory[kSlot])), pairs = uniform(index_of<A>(memory[kPairs]));
-    // What is not there has coefficients 0 and shows the newest pair.
+    // A missing pair has coefficients 0 and shows the newest one.
     const auto term = [&](const Val<i32>& age) {
       return Term{uniform(before(next, select(age < pairs, age, Val<i32>(0)) + 1, l.slots())),
                   uniform(coefficients[1 + 2 * age]), uniform(coefficients[2 + 2 * age])};
@@ -292,7 +292,7 @@ struct ProductsTrace {
     const Val<i32> part = g.id(0), chunk = g.id(1);
     const Val<i32> own = uniform(index_of<A>(memory[kSlot])), pairs = uniform(index_of<A>(memory[kPairs]));
     const Val<bool> first_part = part == 0;
-    // What is not there is read from a slot that nobody writes, and its products by nobody.
+    // A missing pair is read from a slot that nobody writes; its products are read by nobody.
     std::vector<Val<i32>> rows;
     const bool stored = pass == LbfgsPass::stored;
     for (int k = 0; k < kMany && l.by_products() && pass != LbfgsPass::probe; ++k) {

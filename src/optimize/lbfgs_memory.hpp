@@ -1,4 +1,4 @@
-// What L-BFGS keeps on the device: the last steps with the changes of the gradient, their products, and a
+// The memory of L-BFGS on the device: the last steps with the changes of the gradient, their products, and a
 // recorded graph that goes from an accepted point to the numbers of the first trial along the next direction.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace lockstep::optimize {
 
-/// What decides on a trial.
+/// The numbers that decide on a trial.
 struct LbfgsTrial {
   double value = 0;
   double start_slope = 0;  // derivative of the value along the direction where it starts

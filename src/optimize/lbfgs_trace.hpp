@@ -1,4 +1,4 @@
-// What the kernels of L-BFGS share while they are traced.
+// Tools of the kernels of L-BFGS while they are traced.
 #pragma once
 
 #include <limits>

@@ -50,7 +50,7 @@ void check_options(const Options& options) {
     refuse("history", options.history, "1 to 1000");
 }
 
-/// What both kinds of methods do around a step.
+/// The loop around the steps of both kinds of methods.
 class Loop {
  public:
   Loop(Objective& objective, const Options& options) : objective_(objective), options_(options) {}

@@ -28,7 +28,7 @@ inline constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
 void adam_step(const Device& device, const Buffer& g, const Buffer& m, const Buffer& v, const Buffer& x,
                const Buffer& step, double rate, double c1, double c2, double decay);
 
-/// What SGD, Adam and AdamW keep between steps.
+/// Vectors that SGD, Adam and AdamW keep between steps.
 class FirstOrderState {
  public:
   /// Vectors as the objective's gradient. AdamW pulls x, a copy of the point, towards 0 where points and steps have
@@ -49,7 +49,7 @@ class FirstOrderState {
   int64_t steps_ = 0;
 };
 
-/// What decides on a step, brought to the host in one read.
+/// The numbers that decide on a step, brought to the host in one read.
 struct StepNumbers {
   double value = 0, step_norm = 0, gradient_max = 0, point_norm = 0;  // a NaN gradient gives NaN
 };

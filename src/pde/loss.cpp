@@ -88,7 +88,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   for (const FieldLevel& f : read) bound->bytes += double(checked.given(f).bytes());
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
   if (form.mask) bound->bytes += double(checked.mask().bytes());
-  // What fits into the last cache is better left there.
+  // Gradients that fit into the last cache are better left there.
   form.streaming = bound->bytes > double(32 << 20);
 
   std::vector<double> seeds;

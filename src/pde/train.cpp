@@ -209,7 +209,7 @@ TrainResult train(const Device& device, const Example& example, const TrainOptio
   const std::vector<Unknown> unknowns = make_unknowns(example, inputs, bound);
   int64_t count = 0;
   for (const Unknown& u : unknowns) count += u.count() * u.cells();
-  // What a diagnostic field of the last but one level does is seen by no residual: the last level is not kept.
+  // No residual sees a diagnostic field of the last level but one: the last level is not kept.
   const bool diagnostic = std::any_of(unknowns.begin(), unknowns.end(),
                                       [](const Unknown& u) { return u.advance == Advance::diagnostic; });
   const int end = options.levels - (diagnostic ? 2 : 1);

@@ -364,7 +364,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
     }
     if (t.form.rows && !t.wanted.empty()) bound->gradients.push_back(like(device, inputs.rows[size_t(n)]));
   }
-  // What no residual reaches stays 0: columns of rows, levels at the ends.
+  // Parts that no residual reaches stay 0: columns of rows, levels at the ends.
   for (const Buffer& g : bound->gradients) device.clear(g);
   for (const auto& [name, list] : inputs.fields)
     for (const Buffer& b : list) bound->bytes += double(b.bytes());

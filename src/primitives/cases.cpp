@@ -47,7 +47,7 @@ Case base_case(const std::string& operation) {
   return c;
 }
 
-/// What a case of one result does: `work` on buffers made from host data, `reference` on the host data.
+/// The problem of a case with one result: `work` on buffers made from host data, `reference` on the host data.
 template <class T, class R>
 CaseProblem problem(std::vector<Data<T>> in, Shape result,
                     std::function<void(const Device&, const std::vector<Buffer>&, const Buffer&)> work,

@@ -30,7 +30,7 @@ const Kernel& matmul_kernel(Product form, bool batch);
 template <class T>
 const Kernel& pack_kernel(bool rows);
 
-/// What a reduction does with one chunk: sum, least, greatest, sum of products.
+/// Reduction of one chunk: sum, least, greatest, sum of products.
 enum class Chunk : uint8_t { sum, min, max, dot };
 /// Values of chunks; `wide` reads four elements at once.
 template <class T>

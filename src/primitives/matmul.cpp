@@ -81,7 +81,7 @@ void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
   };
   const auto fetch = [&](const Val<i32>& step, const Val<i32>& half) {
     const Val<i32> k0 = step * kDepth;
-    // What lies beyond the edge is copied from what stands at it and never used.
+    // Elements beyond the edge are copies of those at it and never used.
     for (int p = 0; p < kTile * kDepth / kQuad; p += kTileLanes) {
       const Val<i32> e = lane + p, i = e / (kDepth / kQuad), k = e % (kDepth / kQuad) * kQuad;
       copy(a, as, half * kLeft + (i * kPitch + k), min(row0 + i, rows - 1), min(k0 + k, depth - kQuad));

@@ -32,7 +32,7 @@ Val<T> over_lanes(Chunk how, Val<T> v, Val<bool> nan) {
   return value;
 }
 
-/// What a lane adds up of its chunk of a row of x (and y, for dot).
+/// The part of a lane in the reduction of a chunk of a row of x (and y, for dot).
 template <class T>
 class ChunkLane {
  public:

@@ -197,7 +197,7 @@ void scan_chunk(const Group<2>& g, bool exclusive, bool wide, const Grid<T, 2>& 
   }
   publish();
 
-  // What comes before the round: earlier chunks, then earlier rounds.
+  // The sum before the round: of earlier chunks, then of earlier rounds.
   const Val<i32> chunk = first + g.id(1) * g.count(0) + g.id(0);
   Var<T> carry = none;
   if_(chunk > 0, [&] { carry = carries[chunk - 1]; });

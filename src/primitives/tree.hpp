@@ -12,7 +12,7 @@ inline constexpr int kLanes = 256, kWide = 4, kReduceRounds = 8, kScanRounds = 4
 inline constexpr int kRound = kLanes * kWide, kScanChunk = kRound * kScanRounds;
 static_assert(kReduceChunk == int64_t(kRound) * kReduceRounds);
 
-/// What does not change the other operand: -0 for sums, since -0 + 0 = 0 and -0 + -0 = -0.
+/// The neutral element: -0 for sums, since -0 + 0 = 0 and -0 + -0 = -0.
 template <class T>
 constexpr T neutral(Chunk how) {
   using L = std::numeric_limits<T>;

@@ -52,7 +52,7 @@ std::vector<double> direction(const Problem& problem, uint64_t seed) {
   return p;
 }
 
-/// What any method must move, each datum once: state and tangent vectors, indices and data.
+/// Bytes that any method must move, each datum once: state and tangent vectors, indices and data.
 double least_bytes(const Problem& problem, const CaseForm& form) {
   const double real = form.precision == Precision::f64 ? 8 : 4,
                state = form.precision == Precision::f32 ? 4 : 8;

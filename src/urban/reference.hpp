@@ -20,7 +20,7 @@
 
 namespace lockstep::urban::reference {
 
-/// What one ray meets, step by step.
+/// A ray that meets objects step by step.
 template <class Real>
 class Ray {
  public:

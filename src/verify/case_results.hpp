@@ -1,4 +1,4 @@
-// What a case of one size gives on each device and in its plain reference, each computed once.
+// Results of a case of one size on each device and of its plain reference, each computed once.
 #pragma once
 
 #include <map>

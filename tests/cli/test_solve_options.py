@@ -94,7 +94,7 @@ OWN = {
              "--repair": (FEW, ["--repair"])},
     "sketch": {"--out": ([], ["--out", "o.svg"]), "--allow-conflicts": (["{flat}"], ["--allow-conflicts"])},
 }
-# What must be refused: the option is of something else.
+# Options that must be refused: they are of something else.
 REFUSED = {
     "g2o": [["--method", "lbfgs", "--linear", "pcg"], ["--method", "gn", "--damping", "identity"], ["--method", "dogleg", "--initial-damping", "1"],
             ["--learning-rate", "0.1"], ["--momentum", "0.1"], ["--method", "adam", "--weight-decay", "0.1"],

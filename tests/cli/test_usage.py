@@ -110,7 +110,7 @@ class Report(ProgramTest):
                        "options": {"tile": 512, "outputs": ["svf", "walls"]}, "version": "1.2.3", "date": "2026-01-02T03:04:05Z"}, file)
         with open(self.path("r", "poi.csv"), "w") as file:
             file.write("id,time,Ta,utci\nsquare,2015-06-21T14:00,30,39.5\nsquare,2015-06-21T15:00,31,40\n")
-        # What `urban run` leaves in folders of its own: pictures of the steps, and a film beside them.
+        # Files of `urban run` in folders of their own: pictures of the steps, and a film beside them.
         os.mkdir(self.path("r", "pictures"))
         os.rename(self.path("r", "dem.png"), self.path("r", "pictures", "dem.png"))
         with open(self.path("r", "day.mp4"), "wb") as file:

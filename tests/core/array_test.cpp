@@ -146,7 +146,7 @@ TEST(Array, ConvertsByValue) {
   // 16-bit floats round to nearest even: 2049 lies between 2048 and 2050.
   EXPECT_EQ(elements_of<float>(Array::of(std::vector<double>{2049, 0.25}).to(Storage::f16).to(Storage::f32)),
             (std::vector<float>{2048, 0.25f}));
-  // What is only moved keeps every bit.
+  // Values that are only moved keep every bit.
   const Array odd = Array::of(std::vector<float>{1, nan, 3, 4}, {2, 2}).transposed().copy();
   EXPECT_EQ(std::bit_cast<uint32_t>(odd.as<float>()[2]), 0x7fc12345u);
 }

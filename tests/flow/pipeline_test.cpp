@@ -37,7 +37,7 @@ PipelineOptions small(const fs::path& folder) {
   return o;
 }
 
-// What the engine counted, stage by stage, is the sum of the list: nothing else was copied.
+// The engine's counts, stage by stage, are the sum of the list: nothing else was copied.
 TEST(FlowPipeline, EveryCopyIsOnTheList) {
   for (const std::string& device : host_devices())
     for (const Place place : {Place::device, Place::mixed}) {
@@ -185,7 +185,7 @@ TEST(FlowPipeline, FilesOfAReportAndALog) {
   EXPECT_EQ(nlohmann::json::parse(io::read_text_file(log / "summary.json")).size(), 2u);
 }
 
-// What is too large is refused, or made smaller, before anything is simulated.
+// A run that is too large is refused, or made smaller, before anything is simulated.
 TEST(FlowPipeline, SizesAreCheckedBeforeTheSimulation) {
   const test::TemporaryFolder folder;
   PipelineOptions o = small(folder.path());

@@ -127,7 +127,7 @@ class Generator : KernelFrame {
     const size_t values = pool_.size(), variables = vars_.size(), offsets = offsets_.size();
     const int n = 1 + random_.below(most);
     for (int k = 0; k < n && budget_ > 0; ++k) statement(depth);
-    // What was computed here must have an effect, or it is dead.
+    // A value computed here must have an effect, or it is dead.
     if (random_.chance(60)) keep_value();
     pool_.resize(values);
     vars_.resize(variables);

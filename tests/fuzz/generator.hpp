@@ -17,7 +17,7 @@ enum class Profile : uint8_t {
   webgpu  // 32-bit types; floats stay small whole numbers, so that every device computes them exactly
 };
 
-/// What is wrong with a kernel on purpose; the interpreter has to find it.
+/// A fault made on purpose; the interpreter has to find it.
 enum class Flaw : uint8_t {
   none,
   axis,    // a coordinate beyond its axis, at an offset inside the buffer

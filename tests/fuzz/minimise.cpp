@@ -22,7 +22,7 @@ bool holds_jump(const Function& f, Id id) {
   return false;
 }
 
-/// What ends loops: conditions of jumps, variables that a loop's block reads and sets, and what they are set to.
+/// Values that end loops: conditions of jumps, variables that a loop's block reads and sets, and what they are set to.
 std::set<Id> loop_ends(const Function& f) {
   std::set<Id> kept;
   for (const Instruction& loop : f.instructions) {

@@ -16,7 +16,7 @@ class Runner {
  public:
   /// A device name, or `interp+passes`: the interpreter on what the pass pipeline makes.
   explicit Runner(const std::string& device);
-  /// What the buffers hold afterwards. Throws what the device throws.
+  /// The buffers' contents afterwards. Throws the device's errors.
   Contents run(const Program& program);
   const std::string& name() const { return name_; }
 

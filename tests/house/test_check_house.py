@@ -64,6 +64,13 @@ class CheckHouse(unittest.TestCase):
             self.assertEqual(code, 1, name)
             self.assertIn(f"{name}:1", text)
 
+    def test_comments_that_begin_with_what_are_found(self):
+        self.assertEqual(run("comments", {"src/a.cpp": "// Limits: what a back end holds.\nint What;\n"})[0], 0)
+        for name, line in (("src/a.cpp", "int x;  ///< " + "What it is."), ("tests/a.py", "# " + "What it does.")):
+            code, text = run("comments", {name: line + "\n"})
+            self.assertEqual(code, 1, name)
+            self.assertIn(f"{name}:1", text)
+
     def test_long_files_are_found(self):
         self.assertEqual(run("file-size", {"src/core/a.cpp": "\n" * 600})[0], 0)
         code, text = run("file-size", {"src/core/a.cpp": "\n" * 601})

@@ -10,7 +10,7 @@ import subprocess
 import textwrap
 
 SKIPPED = 77
-CHECKS = ("include-direction", "platform", "language", "file-size", "function-size", "readme")
+CHECKS = ("include-direction", "platform", "language", "comments", "file-size", "function-size", "readme")
 
 
 def guide(source, name):

@@ -1,4 +1,4 @@
-// What several tests of files need.
+// Tools of several tests of files.
 #pragma once
 
 #include <cstddef>

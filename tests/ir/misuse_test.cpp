@@ -1,4 +1,4 @@
-// What an author gets wrong must not compile or must throw, with the kernel's name.
+// An author's mistake must not compile or must throw, with the kernel's name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

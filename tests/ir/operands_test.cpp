@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-/// What tracing of `body(x)` throws, or nothing.
+/// The error of tracing `body(x)`, or nothing.
 template <class T, class Body>
 std::string refusal(Body body) {
   try {

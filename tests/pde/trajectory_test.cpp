@@ -272,7 +272,7 @@ TEST(Trajectory, MembersAreSingleGrids) {
   }
 }
 
-// What sweeps carry is f32: a gradient of 16-bit storage is rounded once, whichever way it takes.
+// Sweeps carry f32: a gradient of 16-bit storage is rounded once, whichever way it takes.
 TEST(Trajectory, SixteenBitStorageRoundsOnce) {
   const auto rounded = [](float v) {
     const uint32_t bits = std::bit_cast<uint32_t>(v);

@@ -1,4 +1,4 @@
-// What must hold for every city, whatever the numbers.
+// True of every city, whatever the numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -40,7 +40,7 @@ std::string watch_text(const flow::Moment& m, int64_t steps, double speed) {
       speed);
 }
 
-/// What a run takes on the device; the run is not made.
+/// Prints the device memory that a run would take, without making it.
 int foretell_memory(const CommonOptions& common, flow::RunOptions options) {
   Session session(common);
   if (!options.grid_given && std::filesystem::exists(options.initial)) flow::load_initial(options);

@@ -22,7 +22,7 @@ struct PdeOptions {
 void add_pde_options(CLI::App& app, PdeOptions& options, const std::vector<std::string>& kernels,
                      const std::vector<std::string>& gradients);
 
-/// What the options ask for, checked. Throws InputError naming the option.
+/// The run that the options ask for, checked. Throws InputError naming the option.
 pde::RunOptions parse_run(const PdeOptions& options);
 pde::Gradients parse_gradients(const std::string& text);
 pde::Path parse_path(const std::string& text);

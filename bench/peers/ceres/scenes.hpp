@@ -17,7 +17,7 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What a run tells the script: seconds (the median of its repetitions), cost and iterations of the last one.
+/// Result of a run, for the script: seconds (the median of its repetitions), cost and iterations of the last one.
 struct Outcome {
   double seconds = 0, cost = 0;
   int iterations = 0;

@@ -33,7 +33,7 @@ enum class Decoder : uint8_t {
   mean,        // what the latent says, no more: least error
   stochastic,  // with random modes of the bands' energies: the spectrum, at the price of the error
 };
-/// What classic's decoder does with its anchors. The published one writes them into the spectrum after its field
+/// Use of the anchors by classic's decoder. The published one writes them into the spectrum after its field
 /// was taken.
 enum class Anchors : uint8_t { published, used };
 

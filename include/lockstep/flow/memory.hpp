@@ -1,4 +1,4 @@
-// What a simulation takes on a device, before it is made.
+// Memory that a simulation takes on a device, known before it is made.
 #pragma once
 
 #include "lockstep/flow.hpp"

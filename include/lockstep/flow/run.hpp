@@ -75,7 +75,7 @@ struct Comparison2d {
   std::vector<double> spectrum_a, spectrum_b;    // of energy, at the last time
   double spectrum_error = 0;                     // largest |log10(B / A)| where A holds 1e-12 of its sum
 };
-/// Of two files that runs wrote (or two single fields). Throws InputError for other contents and shapes.
+/// Compares two files that runs wrote (or two single fields). Throws InputError for other contents and shapes.
 Comparison2d compare_runs(const std::filesystem::path& a, const std::filesystem::path& b);
 
 /// Members of the program's JSON, in one object.

@@ -70,7 +70,7 @@ struct LearntOnDevice {
 LearntOnDevice learn(const Device& device, const Buffer& latents, const SurrogateOptions& options = {});
 /// As learn() of an array gives it.
 Surrogate to_host(const Device& device, const LearntOnDevice& learnt, const Buffer& latents);
-/// Of `step`, largest first; of one frame to the next.
+/// Eigenvalues of `step`, from one frame to the next, largest first.
 std::vector<std::complex<double>> eigenvalues(const Surrogate& model);
 
 enum class RolloutMode : uint8_t {
@@ -106,7 +106,7 @@ class Rollout {
 /// Relative L2 of latents, frame by frame: |predicted - true| / |true|.
 struct RolloutScore {
   std::vector<double> surrogate, persistence, climatology;
-  /// Of all frames together.
+  /// The same over all frames together.
   double surrogate_all = 0, persistence_all = 0, climatology_all = 0;
   /// Steps before the surrogate's error first reaches that of persistence; 0: it loses from the first step.
   int64_t horizon = 0;
@@ -116,7 +116,7 @@ struct RolloutScore {
 RolloutScore score_rollout(const Array& predicted, const Array& truth, const Array& start,
                            const Array& climatology);
 
-/// What a surrogate is worth on the series that it was learnt from: rollouts from the first frames through the
+/// Scores of a surrogate on the series that it was learnt from: rollouts from the first frames through the
 /// training part, and from its end through the held-out part.
 struct SurrogateScores {
   RolloutScore in_sample, held_out;

@@ -22,7 +22,7 @@ namespace lockstep::forecast {
 inline constexpr int kFeatures = 64, kSignals = 23, kParameterGroups = 4;
 inline constexpr int64_t kMostHistory = 1000;
 
-/// What a training says of each step, in this order; logs have columns of these names.
+/// Signals of a training step, in this order; logs have columns of these names.
 enum class Signal : uint8_t {
   step,
   loss,

@@ -60,7 +60,7 @@ class GruSequence {
   /// Gradients of sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x. What goes from
   /// a step to the one before is multiplied by `decay`.
   void backward(const Buffer& d_states, double decay = 1);
-  /// Of the weights, as GruWeights has them; rb of reset_after.
+  /// Gradients of the weights, as GruWeights has them; rb of reset_after.
   struct Gradients {
     Buffer w, u, b, rb;
   };

@@ -21,7 +21,7 @@
 
 namespace lockstep::forecast {
 
-/// What a member's weights are to make small under classic heads, with its prediction P of the loss L that came:
+/// Error that a member's weights minimise under classic heads, with its prediction P of the loss L that came:
 enum class Objective : uint8_t {
   logarithmic,  // (log P - log L)^2 / 2: the same for losses in any unit
   squared,      // (P - L)^2 / 2, the published one
@@ -75,7 +75,7 @@ class OnlineEnsemble {
 
   /// The weights as they are, with the members' present states as h0, to go on from `features` (I).
   RolloutModel model(std::span<const double> features) const;
-  /// Of the last observation: M members (W (I, 3 D), U (D, 3 D), b (3 D), of reset_after rb (3 D), as GruWeights has
+  /// Gradient of the last observation: M members (W (I, 3 D), U (D, 3 D), b (3 D), rb of reset_after, as GruWeights has
   /// them) one after the other, then the head: w (D + S), or P, P_b, V, V_b and of a posterior Q (C K, D + 1), Q_b.
   /// Clipped, where clipping is asked for.
   Buffer gradient() const;
@@ -87,7 +87,7 @@ class OnlineEnsemble {
   std::unique_ptr<State> state_;
 };
 
-/// What an ensemble made of a finished or running training.
+/// Predictions, error and last model of an ensemble that observed a finished or running training.
 struct ObserveRun {
   std::vector<double> steps, losses, predicted;  // of every row but the first; predicted from the rows before
   /// Mean |f(predicted) - f(loss)| over the later half of the rows, and that of the loss of the row before. f is the

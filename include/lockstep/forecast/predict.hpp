@@ -21,7 +21,7 @@
 
 namespace lockstep::forecast {
 
-/// What the trainer drives: a model with its optimiser and its batches. Everything depends on the number of the step
+/// A training that the trainer drives: model, optimiser and batches. Everything depends on the number of the step
 /// and on the buffers below only, so that a resumed run repeats an uninterrupted one.
 class Trainee {
  public:
@@ -44,7 +44,7 @@ class Trainee {
   virtual void forget_moments() = 0;
 };
 
-/// What stands in for the predicted jump. zero and random go through all of its steps: zero moves nothing, random
+/// Controls in place of the predicted jump. zero and random go through all of its steps: zero moves nothing, random
 /// moves as far in a random direction. rate: no jumps, all steps after the warm-up at another learning rate. ema and
 /// lawa: no jumps; an exponential average, or the mean of the last snapshots, is what is evaluated.
 enum class Control : uint8_t { none, zero, random, rate, ema, lawa };
@@ -52,7 +52,7 @@ std::string_view name(Control control);
 /// Throws InputError for other text than the names above.
 Control parse_control(std::string_view text);
 
-/// What an accepted jump does to the optimiser's moments.
+/// Effect of an accepted jump on the optimiser's moments.
 enum class Moments : uint8_t { keep, decay, reset };
 std::string_view name(Moments moments);
 Moments parse_moments(std::string_view text);
@@ -95,7 +95,7 @@ struct PredictOptions {
   uint64_t seed = 0;        // of Control::random
 };
 
-/// What one call of step() did.
+/// The outcome of one call of step().
 struct StepReport {
   uint64_t step = 0;             // number of the training step
   double loss = 0;               // of its batch

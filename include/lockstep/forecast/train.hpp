@@ -23,7 +23,7 @@
 
 namespace lockstep::forecast {
 
-/// What a policy works on. Buffers and references stay the same ones for its life.
+/// A training as a policy sees it. Buffers and references stay the same ones for its life.
 struct TrainingView {
   nn::TrainableModel& model;
   nn::Optimizer& optimizer;
@@ -33,7 +33,7 @@ struct TrainingView {
   uint64_t seed = 1;  // of this run
 };
 
-/// What one step of training is. Calls come in the order of steps, from one thread.
+/// The way in which a step of training is made. Calls come in the order of steps, from one thread.
 class StepPolicy {
  public:
   virtual ~StepPolicy() = default;

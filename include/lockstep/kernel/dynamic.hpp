@@ -113,7 +113,7 @@ AnyVal any_select(const AnyVal& condition, const AnyVal& yes, const AnyVal& no);
 AnyVal any_rounded_product(const AnyVal& a, const AnyVal& b);
 AnyVal any_reduce(ir::Reduction how, const AnyVal& a);
 
-/// Of tests such as isnan: Val<bool>.
+/// Result of tests such as isnan: Val<bool>.
 template <ir::Op kFloats>
 using AnyResult =
     std::conditional_t<kFloats != ir::Op::none && ir::result_type(kFloats, Type::f32) == Type::boolean,
@@ -323,7 +323,7 @@ class AnyShared : public AnyArray {
 class AnyGrid : public detail::BufferRef {
  public:
   Storage storage() const { return storage_; }
-  /// Of a loaded value: f32 for f16 and bf16, u32 for u8.
+  /// Type of a loaded value: f32 for f16 and bf16, u32 for u8.
   Type type() const { return value_type(storage_); }
   int rank() const { return rank_; }
 

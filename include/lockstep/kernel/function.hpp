@@ -43,7 +43,7 @@ struct Parts<Vec<T, N>> {
   }
 };
 
-/// What a function of generic parameters is given: variables, elements and numbers as values.
+/// An argument of a function with generic parameters, as a value: of a variable, an element or a number.
 template <class A>
 struct Given {
   using type = Val<expr_t<A>>;
@@ -96,7 +96,7 @@ class KernelFunction {
   KernelFunction(std::string name, L body)
       : name_(std::move(name)), body_(std::move(body)), identity_(detail::new_function_identity()) {}
 
-  /// What the body gives for these values; it is traced where a kernel calls it with these types for the first time.
+  /// The body's result for these values; it is traced where a kernel calls it with these types for the first time.
   template <class... A>
   auto operator()(const A&... arguments) const {
     using P = typename detail::Taken<L, A...>::type;

@@ -1,4 +1,4 @@
-// What the lanes of a group say to each other: votes, shuffles, scans and reductions of any operation. All are made
+// Exchange between the lanes of a group: votes, shuffles, scans and reductions of any operation. All are made
 // of shared arrays and barriers in one order, so that every device gives the same bits, whether it has subgroups or
 // not; each costs 2 barriers or more. Groups kernels only, never in divergent flow, lanes in the order of
 // Group::lane().

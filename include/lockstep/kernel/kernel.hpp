@@ -129,11 +129,11 @@ class Param<S> : public detail::StructOf<S>::Values {
 
 namespace detail {
 
-/// What may stand as a coordinate.
+/// A type that may stand as a coordinate.
 template <class I>
 concept Coordinate = std::is_arithmetic_v<I> || std::convertible_to<const I&, Val<i32>>;
 
-/// What a Grid, Out or InOut knows of its buffer while tracing.
+/// The buffer behind a Grid, Out or InOut, while tracing.
 class BufferRef {
  public:
   BufferRef(uint32_t buffer, int rank) : buffer_(buffer), rank_(rank) {}

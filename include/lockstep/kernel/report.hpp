@@ -1,4 +1,4 @@
-// What lanes say while a kernel runs: checks that must hold, and values to look at. They work on every device: the
+// Reports of lanes while a kernel runs: checks that must hold, and values to look at. They work on every device: the
 // reports go to a buffer of the engine's, which a launch reads when it has ended, so that a launch of such a
 // kernel waits. Of the reports of one launch the first 64 that reach the buffer are shown, and all are counted.
 #pragma once

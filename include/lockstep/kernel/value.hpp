@@ -31,7 +31,7 @@ class TraceScope {
   uint32_t outer_trace_;
 };
 
-/// What a C++ variable of the language holds: the number of a value in the trace that made it. A value is
+/// The base of the language's C++ variables: the number of a value in the trace that made it. A value is
 /// used in that trace only, and a variable is assigned in the block where it was made: inside of an if_ or a
 /// loop the assignment would hold for the rest of the trace, not for the passes or the branch.
 class Traced {
@@ -371,7 +371,7 @@ Val<detail::common_t<A, B>> select(const C& condition, const A& yes, const B& no
   return Val<T>::from(
       detail::builder().select(detail::id_of<bool>(condition), detail::id_of<T>(yes), detail::id_of<T>(no)));
 }
-/// Of two C++ numbers of one type: f32 for `select(c, 1.0f, 0.0f)`, i32 for `select(c, 1, 0)`.
+/// A choice between two C++ numbers of one type: f32 for `select(c, 1.0f, 0.0f)`, i32 for `select(c, 1, 0)`.
 template <class C, detail::Value A>
   requires std::same_as<detail::expr_t<C>, bool>
 Val<A> select(const C& condition, A yes, A no) {

@@ -1,4 +1,4 @@
-// What trains: a loss of parameters that are one flat buffer on a device, with the gradient beside it.
+// A model to be trained: a loss of parameters that are one flat buffer on a device, with the gradient beside it.
 //
 //   nn::TrainableModel& model = …;
 //   model.launch_gradient(batch, loss);                  // gradient() and loss[0]; launches only

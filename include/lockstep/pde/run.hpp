@@ -23,7 +23,7 @@ struct RunOptions {
   std::array<double, 3> spacing{1, 1, 1};  // of cells along x, y, z
   double dt = 1;
   Boundary boundary;
-  /// Of "sigma", "ux", "uy", "uz" or "p" instead of `boundary`.
+  /// Boundaries of "sigma", "ux", "uy", "uz" or "p" instead of `boundary`.
   std::map<std::string, Boundary> boundaries;
   /// Numbers that boundaries name (`dirichlet_face:@lid`). Names that are not here are arrays: a number (), for a
   /// trajectory one for each level (T,), or a profile with a number for each cell of the side, (nz, ny) for a side of

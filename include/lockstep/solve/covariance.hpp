@@ -13,7 +13,7 @@
 namespace lockstep::solve {
 
 struct CovarianceOptions {
-  /// What happens where J^T J is singular, as it is of a reconstruction that may move as a whole. refuse: an
+  /// Treatment of a singular J^T J, as of a reconstruction that may move as a whole. refuse: an
   /// InputError. complement: the Moore-Penrose inverse, which is the covariance within the complement of what may
   /// move freely, of up to 15 directions.
   enum class Gauge : uint8_t { refuse, complement };
@@ -34,12 +34,12 @@ class Covariance {
   ~Covariance();
   Covariance(Covariance&&) noexcept;
 
-  /// Of one block (t, t), row-major, and between two (ta, tb).
+  /// Covariance of one block (t, t), row-major, and between two (ta, tb).
   std::vector<double> block(BlockSet set, int64_t block) const;
   std::vector<double> block(BlockSet a, int64_t block_a, BlockSet b, int64_t block_b) const;
   /// The joint matrix of blocks in the order given.
   std::vector<double> joint(std::span<const std::pair<BlockSet, int64_t>> blocks) const;
-  /// Of every block of a set: (count, t, t), zeros for those that are fixed. From the entries of the inverse at
+  /// Covariances of every block of a set: (count, t, t), zeros for fixed ones. From the entries of the inverse at
   /// the places of the factor's (Erisman and Tinney 1975), for about the price of two factorisations.
   std::vector<double> marginals(BlockSet set) const;
   /// Directions that may move freely; 0 but for Gauge::complement.

@@ -1,4 +1,4 @@
-// What a problem is at its values: cost, residuals, gradient, Jacobian, J^T J, without a minimisation.
+// Evaluation of a problem at its values: cost, residuals, gradient, Jacobian, J^T J, without a minimisation.
 //
 // Rows are the residuals in the order of adding: the term sets as they were added, their instances in order, each
 // with its residuals; disabled instances and energies have none. Columns are the tangent coordinates that move,

@@ -1,4 +1,4 @@
-// What `lockstep solve` does, for programs: a file in, a minimisation, files out. Stages, CPU fallback and
+// `lockstep solve` for programs: a file in, a minimisation, files out. Stages, CPU fallback and
 // telemetry are inside; to_json() has the members of the program's JSON, to_text() its lines for people.
 //
 //   Context context;
@@ -23,13 +23,13 @@
 
 namespace lockstep::solve {
 
-/// What all runs take. Folders of files to be written must exist.
+/// Options of all runs. Folders of files to be written must exist.
 struct RunOptions {
   Options options;
   std::string plot;  // picture of cost and gradient over the iterations; empty: none
 };
 
-/// What all runs give.
+/// Results of all runs.
 struct RunResult {
   Summary summary;
   std::vector<StageRecord> host_stages;                    // reading, building, writing

@@ -90,7 +90,7 @@ struct SeriesTimes {
   double timestep_wall_time_s = 0;  ///< mean
   double timestep_wall_time_p95_s = 0;
   double tile_turnaround_ms = 0, tile_turnaround_p95_ms = 0;
-  /// What the stages took, over all tiles: "shadow", "gvf", "radiation", "sky", "comfort"; and of that on a GPU.
+  /// Time of the stages, over all tiles: "shadow", "gvf", "radiation", "sky", "comfort"; and of that on a GPU.
   std::map<std::string, double> stage_time_ms, gpu_stage_time_ms;
   double stitch_ms = 0;  ///< putting tiles together
   double copy_ms = 0;    ///< device to host
@@ -155,7 +155,7 @@ struct Gate {
 /// the CPU, tiled = untiled, a domain of more groups than one dispatch holds, tiles in flight, worker scaling.
 std::vector<Gate> run_gates(Context& context, const SeriesOptions& options);
 
-/// What a point where the presets differ does to the mean radiant temperature (K), all pixels and steps.
+/// Effect of a point where the presets differ on the mean radiant temperature (K), all pixels and steps.
 struct QuirkEffect {
   std::string quirk, value;                 ///< what was set in `corrected`, alone
   double mean_day_k = 0, mean_night_k = 0;  ///< mean change, sun up and down

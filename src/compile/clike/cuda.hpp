@@ -14,7 +14,7 @@
 
 namespace lockstep::clike {
 
-/// What a field of the kernel's argument struct holds.
+/// Content of a field of the kernel's argument struct.
 enum class ArgumentKind : uint8_t { buffer, shape, stride, extent, offset, scalar };
 
 /// One field of the struct that a kernel takes by value as its only parameter.

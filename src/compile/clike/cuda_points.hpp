@@ -12,7 +12,7 @@
 
 namespace lockstep::clike {
 
-/// What every clamp_index of the body and every periodic shift reach: offsets from the lane's coordinate along an axis,
+/// Reach of every clamp_index of the body and every periodic shift: offsets from the lane's coordinate along an axis,
 /// and the extent that bounds them. Complete only if every clamp has this form.
 struct StencilReach {
   struct Reach {

@@ -77,7 +77,7 @@ bool is_name_or_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return is_word(c) || c == '.'; });
 }
 
-/// What an operand of an operator may be without parentheses.
+/// The weakest precedence that an operand of an operator may have without parentheses.
 Precedence place_beside(char op, bool right) {
   switch (op) {
     case '*':

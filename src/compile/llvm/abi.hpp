@@ -1,4 +1,4 @@
-// What compiled kernels and their caller share: plain data at fixed offsets.
+// The interface between compiled kernels and their caller: plain data at fixed offsets.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct Box {
 using KernelFunction = void (*)(const Frame* frame, const Box* box, void* scratch);
 
 inline constexpr int kAlignment = 64;
-/// Of scratch memory: a vector of 16 lanes of 64 bits.
+/// Alignment of scratch memory: a vector of 16 lanes of 64 bits.
 inline constexpr int kScratchAlignment = 128;
 /// Readable bytes behind and before a buffer's elements.
 inline constexpr int kPadding = 128;

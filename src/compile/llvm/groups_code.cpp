@@ -50,7 +50,7 @@ class Plan {
     return array_regions_.contains(number) && array_regions_.at(number) == kGroupLevel;
   }
   int regions() const { return regions_; }
-  /// Of those that run once per group, the one with the most instructions: there is time for fetching prefetch.
+  /// The region with the most instructions of those that run once per group: there is time for prefetching.
   int largest_region() const { return largest_; }
 
   /// Pure, the same for the whole group, from values of the group's level only.
@@ -302,7 +302,7 @@ class GroupCode {
     return false;
   }
 
-  /// What this vector of the next group along x will touch.
+  /// Prefetches the addresses that this vector's lanes of the next group along x will touch.
   void prefetch_next(Value* first_lane) {
     BasicBlock *begin = u.new_block("prefetch"), *done = u.new_block("prefetch_done");
     Value* next = b.CreateNSWAdd(coord[0], b.getInt32(1));

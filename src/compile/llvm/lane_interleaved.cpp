@@ -38,7 +38,7 @@ std::vector<int> halves(int width, int block, bool upper) {
 
 }  // namespace
 
-/// Of all members, the index is known to vary in the same way over the lanes.
+/// Whether the index of all members is known to vary in the same way over the lanes.
 bool LaneCode::same_forms(const Interleaved& set) {
   const Form& first = divergence_[f_[set.members[0].access].args[0]];
   for (const Interleaved::Member& m : set.members) {
@@ -227,7 +227,7 @@ void LaneCode::scatter_records(const MemoryPlace& place, Value* index, const Rec
   });
 }
 
-/// Of rows of `count` elements a lane: the mask of the elements in vector `part`.
+/// Mask of the elements in vector `part` of rows of `count` elements a lane.
 Value* LaneCode::spread_mask(int count, int part) {
   std::vector<int> order;
   for (int k = 0; k < width_; ++k) order.push_back((part * width_ + k) / count);

@@ -76,7 +76,7 @@ struct Loaded : NativeKernel {
   orc::JITDylib* library = nullptr;
 };
 
-/// What the cache holds: this, then the object.
+/// Head of a cached object.
 struct Header {
   char magic[8] = {'l', 's', 'c', 'p', 'u', '0', '0', '7'};
   int64_t scratch_bytes = 0;

@@ -24,9 +24,9 @@ std::string native_unavailable();
 std::string native_processor();
 /// 32-bit lanes of the vectors that kernels are made of.
 int native_lanes();
-/// Of the sources that this generator was built from.
+/// Hash of the sources that this generator was built from.
 std::string_view generator_hash();
-/// What an object of a lowered function is kept under: other arithmetic, generators and processors have others.
+/// Cache key of a lowered function's object: other arithmetic, generators and processors have others.
 std::string object_key(const ir::Function& lowered, std::string_view generator, std::string_view processor);
 /// Lowers, compiles or fetches from the cache, loads. Objects of another `generator` are not taken. Throws
 /// DeviceError(compile).

@@ -10,7 +10,7 @@ using namespace ir;
 
 namespace {
 
-/// What makes two instructions equal.
+/// Instructions with equal keys are equal.
 struct Key {
   Op op;
   Type type;

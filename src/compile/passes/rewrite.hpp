@@ -1,4 +1,4 @@
-// What every pass needs: a walk in order, use counts, replacement of values.
+// Tools of every pass: a walk in order, use counts, replacement of values.
 #pragma once
 
 #include <functional>

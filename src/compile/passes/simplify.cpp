@@ -39,7 +39,7 @@ class Simplifier {
     const Op op = f_[id].op;
     if (op == Op::if_) {
       if (const auto condition = constant(f_[id].args[0])) {
-        // What the branch holds moves here; its values are used nowhere else.
+        // The content of the branch moves here; its values are used nowhere else.
         const Block taken = f_.blocks[f_[id].blocks[*condition ? 0 : 1]];
         for (Id inner : taken) statement(b, inner);
         return;

@@ -6,7 +6,7 @@
 
 namespace lockstep::platform {
 
-/// What the process may use.
+/// Threads that the process may use.
 int available_threads();
 
 /// Threads that share the parts of a loop.

@@ -5,7 +5,7 @@
 
 namespace lockstep::platform {
 
-/// What is resident now (bytes); 0: not known.
+/// Memory that is resident now (bytes); 0: not known.
 int64_t resident_bytes();
 /// The most that was resident at a time.
 int64_t peak_resident_bytes();

@@ -12,7 +12,7 @@ namespace lockstep::platform {
 int process_id();
 /// "AMD EPYC 9R14"; "CPU" where the system does not tell.
 std::string processor_description();
-/// Of the last cache level as one thread sees it; 0: not known.
+/// Size of the last cache level as one thread sees it; 0: not known.
 int64_t last_level_cache_bytes();
 /// Whether the system shows a graphics device at all.
 bool graphics_node_present();
@@ -20,8 +20,8 @@ bool graphics_node_present();
 struct SystemMemory {
   int64_t total_bytes = 0, free_bytes = 0;
 };
-/// Of the machine, or of the tightest control group around this process where that is less. What the page
-/// cache holds counts as free: the kernel gives it up on demand.
+/// Memory of the machine, or of the tightest control group around this process where that is less. The page
+/// cache counts as free: the kernel gives it up on demand.
 SystemMemory system_memory();
 /// The same read from other places than /proc and /sys/fs/cgroup, for tests.
 SystemMemory system_memory(const std::string& proc, const std::string& cgroups);

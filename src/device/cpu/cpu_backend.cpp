@@ -68,7 +68,7 @@ int64_t count_atomics(const ir::Function& f) {
   return n;
 }
 
-/// Of the last level as one thread sees it. Virtual machines report too much: no more than the usual 32 MB.
+/// Size of the last cache level as one thread sees it. Virtual machines report too much: at most the usual 32 MB.
 int64_t cache_bytes() {
   constexpr int64_t kUsual = int64_t(32) << 20;
   const int64_t bytes = platform::last_level_cache_bytes();

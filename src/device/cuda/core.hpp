@@ -1,4 +1,4 @@
-// What all objects of one open CUDA device share: the context, its streams, its memory pool and staging
+// Shared by all objects of one open CUDA device: the context, its streams, its memory pool and staging
 // memory.
 #pragma once
 
@@ -84,7 +84,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// The main stream's.
   Transfers& main_transfers() { return *main_transfers_; }
-  /// Of a stream that left them, or new ones: pinning memory takes long.
+  /// Transfers that a stream left, or new ones: pinning memory takes long.
   std::unique_ptr<Transfers> take_transfers();
   /// From a stream that has finished.
   void leave_transfers(std::unique_ptr<Transfers> transfers) noexcept;

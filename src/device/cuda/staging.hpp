@@ -9,7 +9,7 @@
 
 namespace lockstep::device::cuda {
 
-/// Of one stream at a time.
+/// Pinned memory for the copies of one stream at a time.
 class Staging {
  public:
   /// Slots are allocated when first used: small ones as long as small data passes, since pinning memory takes

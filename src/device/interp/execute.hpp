@@ -7,7 +7,7 @@
 
 namespace lockstep::interp {
 
-/// What was found, one entry a kind. `serial` numbers dispatches and groups across calls and is advanced.
+/// Runs a dispatch; gives the findings, one entry a kind. `serial` numbers dispatches and groups and is advanced.
 std::vector<Finding> execute(const Program& program, const device::Dispatch& dispatch,
                              std::array<int32_t, 3> group, uint32_t& serial);
 

@@ -1,4 +1,4 @@
-// What the interpreter finds wrong with a kernel while it runs it.
+// Findings: faults of a kernel that the interpreter sees while it runs it.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ struct AxisCheck {
   bool wide;  // i64
 };
 
-/// What a group does together. `lanes`: each lane runs code [begin, end) to its end, one after the other.
+/// A step of a group as a whole. `lanes`: each lane runs code [begin, end) to its end, one after the other.
 struct Node {
   enum Kind : uint8_t { lanes, barrier, reduce, if_, for_, loop };
   Kind kind = lanes;

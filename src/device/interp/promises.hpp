@@ -6,7 +6,7 @@
 
 namespace lockstep::interp {
 
-/// What is to be checked before a load, store or asynchronous copy of a buffer; the offset as a whole is
+/// Checks before a load, store or asynchronous copy of a buffer; the offset as a whole is
 /// checked by the access itself. Coordinates are known where the offset has the form that the kernel language
 /// writes.
 std::vector<AxisCheck> axis_checks(const Program& program, const ir::Instruction& access);

@@ -1,4 +1,4 @@
-// What an adapter is in the terms of the common layer.
+// Adapters in the terms of the common layer.
 #pragma once
 
 #include "device/backend.hpp"

@@ -1,4 +1,4 @@
-// What the back end encodes at once or records for later.
+// Commands, encoded at once or recorded for later.
 #include <utility>
 
 #include "device/webgpu/backend.hpp"

@@ -15,7 +15,7 @@
 
 namespace lockstep::device::webgpu {
 
-/// What the device reported. Filled by callbacks, which never throw; read by Core::check.
+/// Errors that the device reported. Filled by callbacks, which never throw; read by Core::check.
 struct ErrorSink {
   std::mutex mutex;
   bool lost = false, failed = false;

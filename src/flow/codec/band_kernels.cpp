@@ -96,7 +96,7 @@ const Kernel& BandKernels::amplitudes() {
   return made;
 }
 
-// What a rollout says of an energy may be negative: it then counts as none.
+// A rollout's energy may be negative: it then counts as none.
 const Kernel& BandKernels::classic_energies() {
   static const Kernel made = kernel(
       "flow.codec.energies", [](At<2> at, Grid<f32, 2> numbers, Grid<f32, 1> members, Out<f32, 2> energies) {

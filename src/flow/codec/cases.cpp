@@ -59,7 +59,7 @@ Array without_constant(std::vector<float> latents, const CodecLayout& l, int64_t
   return Array::of(std::move(latents), {frames, l.size});
 }
 
-/// What binding and reference share.
+/// Setup of a codec case, for binding and reference.
 struct CodecSetup {
   CodecOptions options;
   int64_t frames = 1;

@@ -64,7 +64,7 @@ std::vector<uint32_t> rans_frequencies(std::span<const uint32_t> counts, uint32_
         f[t] = uint32_t(std::max<uint64_t>(1, uint64_t(of[t]) * kTableSize / total));
         missing -= f[t];
       }
-    // What rounding left goes to, or comes from, the most frequent ones.
+    // The remainder of the rounding goes to, or comes from, the most frequent ones.
     while (missing != 0) {
       uint32_t& most = *std::max_element(f, f + kTokens);
       const int64_t change = missing > 0 ? missing : std::max<int64_t>(missing, -int64_t(most / 2));

@@ -11,7 +11,7 @@ namespace lockstep::flow::reference {
 
 /// +1, 0, -1 of each point after the sweeps; w (ny, nx).
 std::vector<int> ternary_mask(const CodecOptions& options, std::span<const double> w);
-/// What plan_codec takes: the half spectrum of the first frame, or for classic that of its residual.
+/// The spectrum that plan_codec takes: the half spectrum of the first frame, or for classic of its residual.
 std::vector<float> first_spectrum(const CodecOptions& options, std::span<const double> w);
 /// The latent of one field.
 std::vector<double> encode(const CodecPlan& plan, std::span<const double> w);

@@ -22,12 +22,12 @@ class ResidualCoder {
     std::vector<uint8_t> latent, residual, exact;
     int64_t bytes() const { return int64_t(latent.size() + residual.size()); }
   };
-  /// Of frames (m, ny, nx) on the device.
+  /// Encodes frames (m, ny, nx) on the device.
   Block encode(const Buffer& frames) const;
   /// `latent` (m, D) and `frames` (m, ny, nx), where given, are filled.
   void decode(const Block& block, int64_t frames, const Buffer& latent, const Buffer& fields) const;
 
-  /// What the coder launches.
+  /// Kernels that the coder launches.
   static std::vector<Kernel> kernels();
   /// The two halves of `encode` without its host: numbers of latents and points, predictions; for cases.
   struct Numbers {

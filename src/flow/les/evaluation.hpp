@@ -20,7 +20,7 @@ struct Launch {
 
 /// Numbers that kernels take by name.
 Arguments numbers_of(const Model& model, const Modes& modes, int64_t points);
-/// What shapes the kernels of a model.
+/// The form of the kernels of a model.
 KernelForm form_of(const Model& model, bool adaptive);
 
 /// Calls `work` with f32() or f64().
@@ -36,7 +36,7 @@ class Evaluation {
   Evaluation(const Device& device, const Model& model, const KernelForm& form, Storage storage,
              int64_t members);
 
-  /// What `products` takes out of a state; later states leave it behind themselves.
+  /// Derives the fields that `products` takes from a state; later states leave them behind themselves.
   Launch derive(const Buffer& w) const;
   /// The products' spectra of the state w, which the last derive or advance came from. `measuring`: the speeds at
   /// points too.

@@ -1,4 +1,4 @@
-// What a solver holds on a device, counted as it allocates, without a device.
+// Memory of a solver on a device, counted as it allocates, without a device.
 #include "lockstep/flow/memory.hpp"
 
 #include "flow/les/evaluation.hpp"

@@ -44,7 +44,7 @@ void store_complex(const Buffer& to, const ComplexVal<T>& value, const M& m, con
   to.template store_wide<2>(Wide<T, 2>{{value.re, value.im}}, m, row, column, 0);
 }
 
-/// Of a state: row and column change places where it is `turned` (KernelForm).
+/// An element of a state: row and column change places where it is `turned` (KernelForm).
 template <class Buffer, class M, class R, class C>
 auto load_state(bool turned, const Buffer& from, const M& m, const R& row, const C& column) {
   return turned ? load_complex(from, m, column, row) : load_complex(from, m, row, column);

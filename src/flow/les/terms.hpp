@@ -1,4 +1,4 @@
-// What an evaluation of the right-hand side takes of the spectrum, and what it gives back to it.
+// Terms of the right-hand side: fields made of the spectrum, and products that go back to it.
 #pragma once
 
 #include <vector>
@@ -57,7 +57,7 @@ inline Terms terms_of(const Model& model) {
   return t;
 }
 
-/// What Germano's identity needs of the filtered state.
+/// Fields of the filtered state that Germano's identity needs.
 inline std::vector<Quantity> germano_fields(const Terms& t) {
   std::vector<Quantity> list{Quantity::u, Quantity::v, Quantity::w, Quantity::wx, Quantity::wy};
   if (!is_leith(t.closure)) list.insert(list.end(), {Quantity::s11, Quantity::s12});

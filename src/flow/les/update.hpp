@@ -262,7 +262,7 @@ class StageUpdate {
     if (kind.last() && form.filter) filter_.emplace(p);
   }
 
-  /// What a stage of Runge and Kutta may ask for; loads that it does not need fall away.
+  /// States that a stage of Runge and Kutta may ask for; loads that it does not need fall away.
   EarlyStates<T> load_early(const Val<i32>& row, const Val<i32>& ix) {
     if (kind_.integrator == Integrator::etdrk4 || kind_.integrator == Integrator::ab3) return {};
     const StateAt<T> s{states_, member_, row, ix};

@@ -123,7 +123,7 @@ class Pipeline {
       throw InputError(fmt::format("a latent of {} numbers", size), "flow pipeline",
                        fmt::format("at most {}; a smaller --rank or --cut", kMaxLatent));
   }
-  /// Of the first frame: the initial field without the modes that the simulation drops.
+  /// Numbers in the latent of the first frame: the initial field without the modes that the simulation drops.
   int64_t first_latent_size() const {
     if (o_.codec.kind == CodecKind::classic) return 0;  // hundreds
     const BoxGrid& grid = o_.run.model.grid;

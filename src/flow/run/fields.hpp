@@ -1,4 +1,4 @@
-// What a run keeps of its flow: saved fields in files beside the result, and series in memory.
+// Fields and series of a run: saved fields in files beside the result, and series in memory.
 #pragma once
 
 #include <filesystem>

@@ -26,7 +26,7 @@ std::vector<double> normal_numbers(std::mt19937_64& engine, int64_t count, doubl
   return values;
 }
 
-/// Of `state` numbers, spectral radius about 0.95.
+/// A surrogate of `state` numbers, spectral radius about 0.95.
 Surrogate random_surrogate(int64_t state, int64_t latent, uint64_t seed) {
   std::mt19937_64 engine(seed);
   Surrogate m;

@@ -1,4 +1,4 @@
-// What learning on the host and on a device have in common: small matrices in f64.
+// Regression, common to learning on the host and on a device: small matrices in f64.
 #pragma once
 
 #include <Eigen/Core>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kModelError = 0.01;    // relative misfit that a right family is allowed
 constexpr double kHoldOutShare = 0.25;  // of the bins, for the weights
-// What extrapolation adds before any back-test, per unit of log(step): a share of the slope in logarithms, and of the
+// Doubt of extrapolation before any back-test, per unit of log(step): a share of the slope in logarithms, and of the
 // loss.
 constexpr double kSlopeDoubt = 0.4, kLevelDoubt = 0.03;
 constexpr int kReplicas = 12, kRefinements = 6, kBlock = 4;

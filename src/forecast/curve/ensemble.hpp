@@ -9,7 +9,7 @@
 
 namespace lockstep::forecast {
 
-/// What the ensemble says of one later step.
+/// The ensemble's prediction of one later step.
 struct EnsemblePoint {
   double mean = 0;       ///< of the trend
   double deviation = 0;  ///< of the trend about it: relative where losses are positive, else absolute

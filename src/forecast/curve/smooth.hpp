@@ -21,7 +21,7 @@ struct SmoothedCurve {
 /// Steps rise from 0. The shift is the first distance of two steps where the first step is 0, else 0.
 SmoothedCurve smooth_curve(std::span<const double> steps, std::span<const double> losses);
 
-/// What single values scatter by about a smooth trend, from the second half of the rows.
+/// Scatter of single values about a smooth trend, from the second half of the rows.
 struct CurveNoise {
   double deviation = 0;    ///< relative to the trend where losses are positive, else absolute
   double correlation = 0;  ///< of neighbours, 0 … 0.95

@@ -140,7 +140,7 @@ struct OnlineProblem {
     return posterior.prior_weight * to_prior + posterior.posterior_weight * to_posterior;
   }
 
-  /// What a member's weights are to make small.
+  /// The error that a member's weights minimise.
   template <class S>
   S error(const std::vector<S>& h, const std::vector<S>& w, int64_t member, double loss) const {
     if (two_hot.categoricals == 0) {

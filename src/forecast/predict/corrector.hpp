@@ -1,4 +1,4 @@
-// What predictions of losses missed so far, for the next prediction.
+// Corrections of predicted losses, from the misses so far.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct JumpOptions {
 
 enum class Direction : uint8_t { path, nowhere, random };
 
-/// What a line search found. The losses are those of the held-out examples.
+/// Result of a line search. The losses are those of the held-out examples.
 struct SearchResult {
   double before = 0, after = 0;
   double tau = 0;  // 0: the parameters are as they were, bit for bit
@@ -33,7 +33,7 @@ struct SearchResult {
   double work = 0;  // multiplications of the network's moves, a parameter
 };
 
-/// What the path looks like, over all tensors, weighted by the squares of their moves.
+/// Shape of the path over all tensors, weighted by the squares of their moves.
 struct PathShape {
   double explained = 0;  // by the fits
   double cosine = 0;     // of the last two differences

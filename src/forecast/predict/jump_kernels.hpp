@@ -1,4 +1,4 @@
-// What jumps do on the device. The parameters (n) are cut into chunks of at most kJumpChunk elements of one tensor
+// Kernels of jumps. The parameters (n) are cut into chunks of at most kJumpChunk elements of one tensor
 // each; the ring (rows, n) holds snapshots, the newest in row `newest` and older ones in the rows before it, cyclically.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a predictive trainer is made of.
+// The parts of a predictive trainer.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ void check_options(const PredictOptions& options);
 /// Text that tells whether a checkpoint belongs to these options and this model.
 std::string settings_of(const PredictOptions& options, nn::TrainableModel& model);
 
-/// What the bandit and the corrector know of a decision: 1, share explained, cosine, slope, last reward, age.
+/// Features of a decision, for the bandit and the corrector: 1, share explained, cosine, slope, last reward, age.
 inline constexpr int kDecisionFeatures = 6;
 
 /// An accepted jump until it is judged.

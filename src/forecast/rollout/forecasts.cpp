@@ -1,4 +1,4 @@
-// What a rollout says: statistics over members and steps, in f64.
+// Forecasts from a rollout: statistics over members and steps, in f64.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

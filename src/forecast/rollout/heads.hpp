@@ -60,7 +60,7 @@ std::vector<Val<T>> chain_products(int count, const Val<i32>& columns,
   return products;
 }
 
-/// What a head sees. h is visible to all lanes.
+/// Input of a head. h is visible to all lanes.
 template <class T>
 struct HeadInput {
   Val<i32> lane;
@@ -77,7 +77,7 @@ struct HeadValues {
   Val<T> loss, norm, entropy, variance;
 };
 
-/// Of the values at `first` … `first` + 31, all lanes alike.
+/// Combines the values at `first` … `first` + 31, all lanes alike.
 template <class T, class Combine>
 Val<T> chain_tree(const SharedArray<T>& s, int first, Combine combine) {
   std::vector<Val<T>> v;

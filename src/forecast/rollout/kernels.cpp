@@ -27,7 +27,7 @@ std::vector<Val<T>> row_products(const Grid<T, 3>& u, const Val<i32>& block, con
       count, u.size(1), [&](int c, const Val<i32>& k) { return Val<T>(u(block, k, p * c + lane)); }, x);
 }
 
-/// What a lane needs to know of one row.
+/// The place of a lane in one row.
 template <class T>
 struct Place {
   Val<i32> weights, scratch, lane, p;  // blocks of the member's weights and of the group's `pre`; P

@@ -29,7 +29,7 @@ inline int64_t chain_place(int64_t k, int64_t columns) {
 /// Share of the uniform distribution in the classes of a categorical; bins lie in [-limit, limit] before symexp.
 inline constexpr double kUniformShare = 0.01, kBinLimit = 20;
 
-/// What a kernel is traced for.
+/// Shape of the heads that a kernel is traced for.
 struct HeadShape {
   Heads heads = Heads::classic;
   int categoricals = 0, categorical_classes = 0, bins = 0;  // two-hot

@@ -96,7 +96,7 @@ Gru<T> member_of(const RolloutModel& model, GruForm form, int64_t m) {
   return gru;
 }
 
-/// What the heads make of h.
+/// The heads' results from h.
 template <class T>
 struct HeadResult {
   T loss, entropy, variance;
@@ -162,7 +162,7 @@ HeadResult<T> two_hot_heads(const RolloutModel& model, std::span<const T> h, uin
   return r;
 }
 
-/// Of the options: form, heads, steps and seed.
+/// The rollout in plain C++. Options used: form, heads, steps and seed.
 template <class T>
 Raw<T> rollout(const RolloutModel& model, const RolloutOptions& options) {
   Raw<T> raw;

@@ -11,14 +11,14 @@ namespace lockstep::forecast {
 
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 
-/// What decides on the rest of a run: parameters and the optimiser's vectors in their storage, and the policy's state.
+/// State that decides on the rest of a run: parameters and the optimiser's vectors in their storage, the policy's.
 struct TrainingState {
   int64_t step = 0, optimizer_steps = 0, moment_steps = 0;
   Array parameters, first, second, move;
   NamedArrays policy;
 };
 
-/// What a checkpoint must agree on with the run that reads it, line by line.
+/// The settings that a checkpoint and the run that reads it must share, line by line.
 std::string settings_text(const Task& task, const TrainOptions& options, uint64_t seed);
 
 void write_checkpoint(const std::filesystem::path& path, const std::string& settings,

@@ -1,4 +1,4 @@
-// What a training leaves in its folder.
+// The files of a training in its folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What is trained: data, network, loss, optimiser, and how long.
+// The task of a training: data, network, loss, optimiser, and how long.
 #pragma once
 
 #include <filesystem>

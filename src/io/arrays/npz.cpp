@@ -136,7 +136,7 @@ void append(std::string& out, uint64_t value, int size) {
 }
 constexpr uint16_t kVersion = 45;
 
-/// What both headers of a member hold. Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
+/// Fields of both headers of a member. Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
 void append_common(std::string& out, const Member& member) {
   constexpr uint16_t kDate1980 = 0x21;
   append(out, kVersion, 2);
@@ -180,7 +180,7 @@ std::string central_header(const Member& member) {
   append(out, member.offset, 8);
   return out;
 }
-/// What follows a directory of so many members and bytes at `at`.
+/// The end of an archive: the records behind a directory of so many members and bytes at `at`.
 std::string end_records(uint64_t members, uint64_t bytes, uint64_t at) {
   std::string out;
   if (members == 0) {

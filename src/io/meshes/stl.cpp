@@ -100,7 +100,7 @@ class AsciiParser {
     bool open = true;
     while (scan_.next_line()) {
       const std::string_view word = scan_.field();
-      // What follows "solid" and "endsolid" is the solid's name, of any words.
+      // Behind "solid" and "endsolid" stands the solid's name, of any words.
       if (!open) {
         if (!is_word(word, "solid"))
           scan_.fail(fmt::format("'{}'", shown(word)), "'solid' or the end of the file");

@@ -57,7 +57,7 @@ std::string shortened(std::string_view text, double room, double size, bool bold
 /// The text broken at blanks into lines of at most `room`; a longer word stands alone.
 std::vector<std::string> wrapped(std::string_view text, double room, double size, bool bold = false);
 
-/// What was drawn, in order. Arguments are finite.
+/// A list of drawn shapes, in order. Arguments are finite.
 class Drawing {
  public:
   Drawing(double width, double height) : width_(width), height_(height) {}

@@ -24,7 +24,7 @@ struct MapSun {
   double azimuth_deg = 0, altitude_deg = 0;
 };
 
-/// What a reader asks of a map. Whatever is empty is left out.
+/// Facts printed beside a map. Empty ones are left out.
 struct MapFacts {
   std::string date;           ///< "2015-06-21 15:00, UTC+2"
   std::string crs;            ///< "SWEREF99 TM (EPSG:3006)"

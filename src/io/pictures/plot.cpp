@@ -176,7 +176,7 @@ class Occupancy {
       for (size_t c = cell(x - kReach, cols_); c <= cell(x + kReach, cols_); ++c)
         taken_[r * static_cast<size_t>(cols_) + c] = 1;
   }
-  // Of the cells above and to the left, with a row and a column of zeros before them.
+  // Sums over the cells above and to the left, with a row and a column of zeros before them.
   std::vector<int> totals() const {
     const auto stride = static_cast<size_t>(cols_) + 1;
     std::vector<int> sums(stride * (static_cast<size_t>(rows_) + 1), 0);

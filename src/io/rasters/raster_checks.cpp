@@ -1,4 +1,4 @@
-// What must hold of a grid and its heights before a city is computed from them.
+// Conditions on a grid and its heights, checked before a city is computed from them.
 #include <fmt/format.h>
 
 #include <algorithm>

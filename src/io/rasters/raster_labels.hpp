@@ -11,7 +11,7 @@
 
 namespace lockstep::io {
 
-/// What a GeoTIFF tells beside its cells; `.npy` has no place for it.
+/// Labels of a GeoTIFF beside its cells; `.npy` has no place for them.
 struct RasterLabels {
   std::string title, unit;                                 ///< of the band
   std::vector<std::pair<std::string, std::string>> facts;  ///< of the file, by name

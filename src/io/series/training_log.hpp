@@ -1,4 +1,4 @@
-// What a training run wrote down: losses and other numbers by their steps, from CSV, JSON lines or TensorBoard.
+// Logs of a training run: losses and other numbers by their steps, from CSV, JSON lines or TensorBoard.
 #pragma once
 
 #include <cstddef>

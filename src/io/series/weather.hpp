@@ -57,7 +57,7 @@ WeatherTable parse_weather_csv(std::string_view text, std::string_view where);
 WeatherTable parse_weather(std::string_view text, std::string_view where);
 WeatherTable read_weather(const std::filesystem::path& path);
 
-/// What fill_gaps did.
+/// A gap that fill_gaps filled.
 struct FilledGap {
   std::string quantity;  ///< "row" where whole rows were missing
   CivilMinutes first = 0, last = 0;

@@ -1,4 +1,4 @@
-// What the weather readers share: limits of values, order of times.
+// Checks that the weather readers share: limits of values, order of times.
 #pragma once
 
 #include "io/series/weather.hpp"

@@ -8,7 +8,7 @@
 
 namespace lockstep::io {
 
-/// What a format allows besides fields and line ends.
+/// The syntax of a format besides fields and line ends.
 struct TextStyle {
   bool trailing_comments = false;  ///< from a '#' before a field to the end of the line
   bool continued_lines = false;    ///< a '\\' at the end of a line joins the next one to it

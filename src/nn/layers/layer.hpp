@@ -79,7 +79,7 @@ class Layer {
   std::vector<Buffer> parameters_, gradients_;
 };
 
-/// What a layer is made for; `where` names it in errors and tensors ("layer2.dense").
+/// The place of a layer in its network; `where` names it in errors and tensors ("layer2.dense").
 struct LayerPlace {
   std::string where;
   Shape input;

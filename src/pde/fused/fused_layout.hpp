@@ -1,4 +1,4 @@
-// What a group of the fused path keeps: which channels pass through shared memory, and where its planes lie.
+// The shared memory of a group of the fused path: the channels that pass through it, and where its planes lie.
 #pragma once
 
 #include <algorithm>

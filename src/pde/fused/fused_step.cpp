@@ -31,7 +31,7 @@ FusedStep::FusedStep(FusedSweep& sweep, const Index& z)
   if (!z.empty()) take(z);
 }
 
-/// What was loaded for plane z.
+/// Takes over the values loaded for plane z.
 void FusedStep::take(const Index& z) {
   const size_t rows = s_.rows_.size();
   for (size_t q = 0; q < rows; ++q)
@@ -256,7 +256,7 @@ void FusedStep::gradients(const Index& plane) {
   for (int q = 0; q < s_.shape_.rows; ++q) row_gradients(q, below);
 }
 
-/// What a plane adds to the gradients of one row; stores the plane that is
+/// Adds a plane's contribution to the gradients of one row; stores the plane that is
 /// complete.
 void FusedStep::row_gradients(int row, const Below& below) {
   const FusedSweep::Spot& c = s_.rows_[size_t(row)];

@@ -120,13 +120,13 @@ class FusedStep {
   /// Gradients of a plane, whose cotangents stand in the other half of the
   /// shared array.
   void gradients(const Index& plane);
-  /// What the step of the next plane needs of this one.
+  /// Keeps the values of this plane that the next one needs.
   void keep();
 
  private:
   using Values = FusedSweep::Values;
   using Sums = std::vector<std::pair<const FusedSweep::Pending*, AnyVal>>;
-  /// What shared memory gave in a plane.
+  /// Values already read from shared memory in a plane.
   struct Memo {
     std::map<std::tuple<int, int, int, int>, AnyVal> staged;
     std::map<std::tuple<int, int, int>, AnyVal> cotangents;

@@ -45,13 +45,13 @@ const Target* target_of(const Plan& plan, int field, int component, int level) {
     if (t.field_index == field && t.component == component && t.level == level) return &t;
   return nullptr;
 }
-/// What the residual one level before (+1) or after (-1) gives to a field.
+/// Gradient of a field from the residual one level before (+1) or after (-1).
 const Value* beside(const Plan& plan, int field, int component, int level) {
   const Target* t = target_of(plan, field, component, level);
   return t && t->point ? &*t->point : nullptr;
 }
 
-/// What sweeps hand on: gradients of the last level but one, and the cotangents of the last.
+/// The carry between sweeps: gradients of the last level but one, and the cotangents of the last.
 Carry carry_of(const Plan& plan, const TrajectoryPart& part, const std::vector<int>& fields) {
   Carry carry;
   for (int f : fields)

@@ -1,4 +1,4 @@
-// What a lane of the two-sweep path computes of one plane: cotangents, or gradients.
+// The computation of one plane by a lane of the two-sweep path: cotangents, or gradients.
 #include "pde/halves/half_sweep.hpp"
 
 namespace lockstep::pde {

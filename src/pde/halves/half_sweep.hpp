@@ -34,7 +34,7 @@ struct HalfChannel {
   bool beside() const { return spread[0] || spread[1]; }
 };
 
-/// What a half reads, and what a group of it holds.
+/// The data that a half reads, and the part of it that a group holds.
 struct HalfLayout {
   HalfLayout(const Discretisation& d, SweepHalf half, const std::vector<FieldLevel>& outputs,
              const HalfShape& shape);

@@ -1,4 +1,4 @@
-// What lanes at an edge of the grid compute apart, so that inner cells compute no boundary rule.
+// Cells at an edge of the grid, computed apart, so that inner cells compute no boundary rule.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@ struct FieldLevel {
   friend bool operator==(const FieldLevel&, const FieldLevel&) = default;
 };
 
-/// What a kernel is made for.
+/// The form of a kernel.
 struct KernelForm {
   Storage storage = Storage::f32;  // of fields, mask and gradients
   bool mask = false;
@@ -37,7 +37,7 @@ std::vector<const Target*> targets_of(const Plan& plan, const FieldLevel& where)
 
 /// Fields that the way back to `outputs` reads.
 std::vector<FieldLevel> adjoint_fields(const Plan& plan, const std::vector<FieldLevel>& outputs);
-/// What the way back to `outputs` computes at a cell and its neighbours.
+/// Values at a cell and its neighbours on the way back to `outputs`.
 std::vector<Value> adjoint_values(const Plan& plan, const std::vector<FieldLevel>& outputs);
 /// The numbers seed0 …, one for each residual.
 std::vector<AnyVal> seed_scalars(Parameters& p, const Plan& plan, Type type);

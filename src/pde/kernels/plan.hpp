@@ -1,4 +1,4 @@
-// What follows from a system's residuals: the accesses to fields, the cotangents' way back to each field.
+// The plan that follows from a system's residuals: the accesses to fields, the cotangents' way back to each field.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace lockstep::pde {
 
-/// What a leaf of the graph stands for.
+/// Meaning of a leaf of the graph.
 struct Access {
   enum Kind : uint8_t { field, tangent, parameter, cotangent, carried };
   Kind kind = field;
@@ -37,7 +37,7 @@ struct Target {
   std::vector<Value> after;
 };
 
-/// What a part of a trajectory takes from the part before it and leaves to the next: an array of rows (rows,
+/// The carry between two parts of a trajectory, from the earlier to the later: an array of rows (rows,
 /// nz, ny, nx) with the gradients of one level, as far as the parts up to it give them, then cotangents.
 struct Carry {
   /// Component of a field.

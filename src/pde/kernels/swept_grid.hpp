@@ -1,4 +1,4 @@
-// What both kinds of sweep along z share: the grid's sizes and offsets, the
+// The grid of both kinds of sweep along z: its sizes and offsets, the
 // planes of a group's chunk, and the cells that its lanes bring into shared
 // memory.
 #pragma once

@@ -9,7 +9,7 @@
 
 namespace lockstep::pde {
 
-/// What gives a side its value where no number of the mesh does.
+/// Source of a side's value where no number of the mesh gives it.
 struct SideValue {
   enum Kind : uint8_t { parameter, profile } kind;
   int number;  // among the plan's parameters or profiles

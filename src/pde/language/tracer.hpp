@@ -16,7 +16,7 @@ namespace lockstep::pde {
 using Offset = std::array<int, 3>;  // of a neighbour: x, y, z
 using Cell = std::array<Index, 3>;  // coordinates, or numbers of cells, along x, y, z
 
-/// What a tracer asks for a value in memory: a field, a tangent, a cotangent or a carried value at a
+/// A value in memory that a tracer asks for: a field, a tangent, a cotangent or a carried value at a
 /// neighbour.
 struct Datum {
   Access::Kind kind;

@@ -1,4 +1,4 @@
-// What losses by the kernels and by the plain reference share.
+// Shared by losses by the kernels and by the plain reference.
 #pragma once
 
 #include <cmath>

@@ -12,7 +12,7 @@
 
 namespace lockstep::primitives::fft {
 
-/// What element j of a line of n complex values is made of.
+/// Source of element j of a line of n complex values.
 enum class Source : uint8_t {
   complex,     // element j; of a truncated spectrum (entries < n), 0 where it was left out
   real,        // a real element
@@ -212,7 +212,7 @@ struct Layout {
   std::string key() const;
 };
 
-/// What a line kernel does at one place, with what memory, scale and number of the step's part.
+/// The body of a line kernel: place, memory, scale and number of the step's part.
 template <class T, class Place>
 using LineBody = std::function<void(const Place&, const Memory<T>&, const Val<T>&, const Val<i32>&)>;
 /// A kernel with the parameters from, to, table, factors, scale, number, traced when it is first asked for by

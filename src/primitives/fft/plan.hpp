@@ -1,4 +1,4 @@
-// What a plan chooses from: forms of the transform. All give the same bits; tests choose them one by one.
+// Forms of the transform, from which a plan chooses. All give the same bits; tests choose them one by one.
 #pragma once
 
 #include <vector>

@@ -25,7 +25,7 @@ struct FitOptions {
 struct FitResult {
   std::vector<std::string> parameters;  // names in the model that are no columns
   std::vector<double> initial, values;
-  /// Of the parameters: NaN of those at a bound or not determined; empty where none is known.
+  /// Errors of the parameters: NaN of those at a bound or not determined; empty where none is known.
   std::vector<double> standard_errors;
   /// (parameters, parameters), scaled by the residuals' variance; 0 of parameters at a bound. Empty where one is
   /// not determined, or there are as many rows as parameters.

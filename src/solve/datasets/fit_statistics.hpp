@@ -1,4 +1,4 @@
-// What residuals and their derivatives at a fit say of its parameters.
+// Statistics of a fit's parameters, from residuals and their derivatives.
 #pragma once
 
 #include <Eigen/Core>

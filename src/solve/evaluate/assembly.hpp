@@ -9,7 +9,7 @@
 
 namespace lockstep::solve {
 
-/// What one pass over the instances computes.
+/// The result of one pass over the instances.
 enum class Assembled : uint8_t {
   value,     // costs
   gradient,  // costs and the gradient

@@ -22,7 +22,7 @@ struct ElementTypes {
 std::string name_of(const ElementTypes& types);
 constexpr Storage storage_of(Type type) { return type == Type::f64 ? Storage::f64 : Storage::f32; }
 
-/// What an instance's kernel writes.
+/// Outputs of an instance's kernel.
 enum Output : unsigned {
   kCost = 1,       // `cost` (n), of storage cost
   kGradient = 2,   // `gradient` (slot_rows, n), of the compute type

@@ -61,7 +61,7 @@ void launch(const Device& device, const Kernel& kernel, int64_t extent, const Ar
   if (extent > 0) device.launch(kernel, {extent}, arguments);
 }
 
-/// What of `outputs` the instances' kernel writes, and whether Hessians come column by column.
+/// Those of `outputs` that the instances' kernel writes, and whether Hessians come column by column.
 struct InstanceOutputs {
   unsigned outputs = 0;
   bool columns = false;

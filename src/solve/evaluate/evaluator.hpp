@@ -22,7 +22,7 @@ struct HostBatch {
   bool energy = false;            // then rows == sum of widths, jacobian = Hessian, residuals = gradient
 };
 
-/// What an evaluator will be asked for, so that its kernels are compiled ahead. Others are compiled when they
+/// Requests that an evaluator expects, so that their kernels are compiled ahead. Others are compiled when they
 /// are first launched.
 enum Use : unsigned {
   kUseLinearize = 1,  // linearize(), try_step()

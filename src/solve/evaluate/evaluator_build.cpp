@@ -54,7 +54,7 @@ bool simplifies(double number) {
   return false;
 }
 
-/// Of those that hold instances; one that was taken out holds nothing.
+/// The first segment that holds instances; one that was taken out holds nothing.
 const Segment& first_segment(const Batch& batch) {
   return *std::find_if(batch.segments.begin(), batch.segments.end(),
                        [](const Segment& s) { return s.count > 0; });

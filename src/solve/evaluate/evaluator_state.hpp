@@ -1,4 +1,4 @@
-// What an Evaluator keeps on its device.
+// State of an Evaluator on its device.
 #pragma once
 
 #include <memory>
@@ -47,7 +47,7 @@ struct BatchState {
   std::vector<int32_t> blocks;  // (slots, n): block numbers
   std::vector<double> numbers;  // (columns, n)
   std::vector<double> uniforms;
-  // What is to be uploaded; empty afterwards.
+  // Still to be uploaded; empty afterwards.
   std::optional<AssemblyPlan> plan;
   std::optional<PlainTables> tables;
   mutable BatchReport report;
@@ -103,7 +103,7 @@ struct Evaluator::State {
   int64_t diagonal_of(int64_t block) const;
 
   bool wants_diagonal() const { return !(uses & kUseLinearize) || (uses & kUseDiagonal); }
-  /// What linearize() has instances' kernels write beside cost and gradient, where all is of one type.
+  /// Outputs that instances' kernels write for linearize() beside cost and gradient, where all is of one type.
   unsigned linearized_outputs() const;
   void build(const Problem::State& problem);
   void allocate_state();

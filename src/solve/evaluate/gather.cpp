@@ -58,7 +58,7 @@ namespace {
 // own, so that kernels do not grow with the width of blocks; trees over groups make long kernels sooner.
 constexpr int kMostUnrolled = 48, kMostUnrolledTrees = 6;
 
-/// What distinguishes the kernels of sums.
+/// Key of a kernel of sums.
 struct SumKind {
   Storage storage;
   int components;

@@ -36,7 +36,7 @@ void gram(const double* a, int64_t m, int64_t n, double* out);
 
 namespace dense {
 
-/// What a vector width implements. Strips are 8 rows, `width` columns, column after column.
+/// Kernels for one vector width. Strips are 8 rows, `width` columns, column after column.
 struct Kernels {
   /// Solves strip * L^T = strip in place for `strips` strips; L (width, width) with leading dimension ld.
   void (*solve_strips)(const double* l, int64_t ld, int64_t width, double* strips, int64_t count);

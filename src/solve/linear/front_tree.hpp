@@ -50,7 +50,7 @@ struct BlockLists {
   }
 };
 
-/// What the pattern alone decides.
+/// The part of a factorisation that the pattern alone decides.
 struct FrontTree {
   explicit FrontTree(const BlockPattern& pattern);
 

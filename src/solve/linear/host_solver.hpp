@@ -15,7 +15,7 @@ class HostSolver : public LinearSolver {
  public:
   void hold(std::vector<uint8_t> held) final { held_ = std::move(held); }
 
-  /// What the damping remembers of earlier linearisations, for a snapshot.
+  /// The damping's memory of earlier linearisations, for a snapshot.
   virtual std::vector<double> memory() const { return {}; }
   virtual void remember(std::vector<double>) {}
 

@@ -17,7 +17,7 @@ class NormalEquations {
   NormalEquations() = default;
   explicit NormalEquations(std::span<const HostBatch> batches);
 
-  /// What an entry sums: of an instance, the products of two slots' columns.
+  /// A summand of an entry: of an instance, the products of two slots' columns.
   struct Source {
     int32_t batch, row_slot, column_slot;
     int64_t instance;

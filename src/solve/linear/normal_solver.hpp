@@ -20,7 +20,7 @@ class NormalSolver : public HostSolver {
 
   /// Once, after equations_ is known.
   virtual void analyse() = 0;
-  /// Of values_ + diag(added). False where the matrix is not positive definite.
+  /// Factorises values_ + diag(added). False where the matrix is not positive definite.
   virtual bool factorise(std::span<const double> added) = 0;
   virtual void substitute(std::vector<double>& x) = 0;
 

@@ -64,7 +64,7 @@ std::array<SlotMask, 3> masks_of(int eliminated) {
   return {SlotMask{kept, out}, SlotMask{TermDerivatives::kAllSlots, kept}, SlotMask{out, kept}};
 }
 
-/// What each instance adds to the diagonal blocks of S.
+/// Contribution of each instance to the diagonal blocks of S.
 class SchurDiagonal {
  public:
   SchurDiagonal(const TermDerivatives& term, Storage real, int slot, Parameters& p)
@@ -102,7 +102,7 @@ class SchurDiagonal {
   }
 
  private:
-  /// Of two columns of J, or the entry of H.
+  /// Product of two columns of J, or the entry of H.
   Value product(int a, int b) {
     const auto entry = [&](int row, int column) { return term_.matrix_entry(graph_, stored_, row, column); };
     if (term_.energy()) return entry(a, b);

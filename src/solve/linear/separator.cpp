@@ -134,7 +134,7 @@ class Labelling {
     size_t pulled;  // of pulled_, where its part begins
   };
 
-  /// What the separator loses where v goes to `to`: v less its neighbours on the other side.
+  /// Decrease of the separator where v goes to `to`: v less its neighbours on the other side.
   int64_t gain(int32_t v, int to) const {
     int64_t sum = g_.weight[size_t(v)];
     for (int32_t e = g_.first[size_t(v)]; e < g_.first[size_t(v) + 1]; ++e) {

@@ -18,7 +18,7 @@ namespace lockstep::solve::mesh {
 /// developability_names().
 std::vector<std::string> energy_names();
 
-/// What is left out follows from the energy. What an energy does not use is refused.
+/// Options left out follow from the energy. Those that an energy does not use are refused.
 struct MeshOptions {
   std::string energy = "smooth";
   std::vector<int32_t> fixed;        // vertices held where they are
@@ -33,7 +33,7 @@ struct MeshOptions {
   RobustLoss loss;     // of every residual; energies are added as they are
 };
 
-/// What suits an energy where the user says nothing.
+/// Defaults of an energy.
 struct EnergyDefaults {
   Method method = Method::lm;
   int iterations = 100;

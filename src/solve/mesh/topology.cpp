@@ -23,7 +23,7 @@ struct HalfEdge {
 [[noreturn]] void refuse(const std::string& what, std::string_view where, std::string_view expected) {
   throw InputError(what, where, expected);
 }
-/// What repair() mends.
+/// Refuses a mesh that repair() mends.
 [[noreturn]] void refuse_mendable(const std::string& what, std::string_view where,
                                   std::string_view expected) {
   throw InputError(what, where, expected).with_hint("--repair mends such a mesh");

@@ -9,7 +9,7 @@ namespace lockstep::solve {
 /// together have that are not fixed. -1 where there is none.
 int eliminable_set(const Problem& problem);
 
-/// What `automatic` means; the rules, first to last:
+/// The meaning of `automatic`; the rules, first to last:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;
 /// - where a set can be eliminated and there are no energies: conjugate gradients on the Schur complement

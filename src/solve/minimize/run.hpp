@@ -15,7 +15,7 @@
 
 namespace lockstep::solve {
 
-/// What a minimisation goes on from, after a device failed or in another process. Everything else follows.
+/// The state that a minimisation goes on from, after a device failed or in another process. Everything else follows.
 struct Snapshot {
   std::vector<double> state;                 // the accepted point
   std::vector<double> scalars;               // of the method; empty at the start
@@ -68,7 +68,7 @@ class Run {
   std::string message;  // why a method gave up
 
  private:
-  /// What the method asks of the evaluator.
+  /// The method's requests to the evaluator.
   unsigned uses() const;
   std::string name_of(size_t batch, int64_t place) const;
   void stage(const char* name, const std::function<void()>& work);

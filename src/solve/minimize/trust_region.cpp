@@ -22,7 +22,7 @@ constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
 constexpr int kRoundingSteps = 12;  // steps in a row whose prediction is below rounding
 constexpr double kLargestDamping = 1e32;
 
-/// What the trust region methods share: linearisation, solver, forcing, tolerances.
+/// Common to the trust region methods: linearisation, solver, forcing, tolerances.
 class LeastSquares : public Minimizer {
  public:
   explicit LeastSquares(Run& run) : run_(run), solver_(make_linear_solver(run)) {

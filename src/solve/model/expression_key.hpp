@@ -1,4 +1,4 @@
-// What instances of one batch share: the expression of their residuals without the numbers in it, and how
+// The key that instances of one batch share: the expression of their residuals without the numbers in it, and how
 // its leaves are found in an instance's blocks and data.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What terms of poses share.
+// Mathematics of poses in terms.
 #pragma once
 
 #include <numbers>

@@ -1,4 +1,4 @@
-// What a Problem holds.
+// The content of a Problem.
 #pragma once
 
 #include <memory>
@@ -43,7 +43,7 @@ struct Batch {
   int64_t instances = 0;  // that count
 };
 
-/// What a TermSet stands for.
+/// The record of a TermSet.
 struct TermRecord {
   std::string name;
   struct Part {  // instances [first, first + count) of a segment

@@ -1,4 +1,4 @@
-// What changes in a Problem after it was built: blocks appended, coordinates held, terms with other data,
+// Changes of a Problem after it was built: blocks appended, coordinates held, terms with other data,
 // weights, disabled, taken out.
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What all runs of solve share: stages of the host, progress as telemetry, the plot, members and lines of results.
+// Common to all runs of solve: stages of the host, progress as telemetry, the plot, members and lines of results.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What is told and drawn of a mesh that was minimised.
+// Results and pictures of a mesh that was minimised.
 #pragma once
 
 #include "lockstep/solve/run.hpp"

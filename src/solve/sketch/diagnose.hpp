@@ -1,4 +1,4 @@
-// What the constraints of a solved sketch leave free, and which of them say the same twice.
+// Freedoms that the constraints of a solved sketch leave, and constraints that say the same twice.
 #pragma once
 
 #include <vector>

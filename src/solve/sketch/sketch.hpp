@@ -74,7 +74,7 @@ struct Sketch {
   std::vector<SketchConstraint> constraints;  // implied ones first
 };
 
-/// What a kind takes.
+/// A kind of constraint: its entities and its value.
 struct KindInfo {
   std::string_view name;
   std::string_view entities;  // alternatives between |, letters as in EntityRef, a final + for one or more

@@ -23,7 +23,7 @@ bool utci_is_fitted(double ta_c, double rh_percent, double wind_10m, double tmrt
 
 enum class Sex { male, female };
 
-/// Of whom PET is asked. The default is the standard person of VDI 3787.
+/// The person of PET. The default is the standard person of VDI 3787.
 struct Person {
   double mass_kg = 75, age_years = 35, height_m = 1.8;
   double activity_w = 80;     ///< beside the basal metabolism

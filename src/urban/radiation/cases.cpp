@@ -151,7 +151,7 @@ Case step_case(const std::string& name, const RadiationOptions& options, bool pl
   return c;
 }
 
-/// What vertical planes that face four sides receive, everywhere.
+/// Radiation received by vertical planes that face four sides, everywhere.
 Case sides_case(const std::string& name, const RadiationOptions& options, bool plants) {
   Case c;
   c.name = name;

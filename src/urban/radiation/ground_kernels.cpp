@@ -176,7 +176,7 @@ struct Surface {
   explicit Surface(const Wide<f32, 4>& row) : excess(row[0]), emissivity(row[1]), albedo(row[2]) {}
 };
 
-/// What a pixel gives back above what air-warm ground would, and its sunlit albedo, where surfaces differ.
+/// Longwave that a pixel sends above that of air-warm ground, and its sunlit albedo, where surfaces differ.
 struct GivenPlanes {
   const Out<f32, 2>&lup, &albedo;
 };
@@ -208,7 +208,7 @@ struct GroundFields {
   bool covers() const { return lup.has_value(); }
 };
 
-/// What the ground of a ray sums up to.
+/// Sum over the ground of a ray.
 struct RaySum {
   Val<f32> lup, albedo, share;
 };

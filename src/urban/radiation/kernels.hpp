@@ -75,7 +75,7 @@ static_assert(kSlotsUsed <= kSlots);
 /// gives to the whole sky's diffuse light and to the side; below which tan asvf a wall there is sunlit, and what it
 /// then gives more than in the shade, short and long, to the side and down.
 enum PatchWord : int { kLuminance, kSkyShort, kThreshold = 4, kLitShort, kLitLongSide, kLitLongDown };
-/// Of the 16 patches of a word of states, all open: luminance, light to the side; and their highest threshold.
+/// Sums over the 16 patches of a word of states, all open: luminance, light to the side; and their highest threshold.
 enum WordWord : int { kAllLuminance, kAllShort, kHighestThreshold };
 /// Of a run of patches in one word of states that differ in their azimuth alone: the word, its first patch there and
 /// their number; of an open patch: side, down, and both times its longwave.
@@ -87,7 +87,7 @@ enum RunWord : int { kRunWord, kRunFirst, kRunPatches, kRunSide, kRunDown, kRunL
 enum SideWord : int { kOpenShort, kOpenLong, kOpenDown, kLitBelow, kPlanes, kLitLong = kPlanes + 4 };
 inline constexpr int kSideHead = 4, kSideRow = 12, kSideFluxes = 8;
 
-/// What a pixel of the ground adds to a ray's counts: pixels in the sun, pixels under plants that the sun shines on,
+/// Bits that a pixel of the ground adds to a ray's counts: pixel in the sun, pixel under plants that the sun shines on,
 /// and whether a sunlit wall stands beside.
 inline constexpr int kUnderPlantShift = 12;
 inline constexpr u32 kInSun = 1u, kUnderPlant = 1u << kUnderPlantShift, kBesideSunlitWall = 1u << 31,
@@ -117,7 +117,7 @@ const Kernel& ground_geometry();
 /// padded grid, offsets, table, out planes, i32 near, far, pitch, keep_edge)
 const Kernel& ground_albedo();
 
-/// What each ground pixel gives: light (kInSun …), and with covers the longwave above that of the air and the sunlit
+/// Outputs at each ground pixel: light (kInSun …), and with covers the longwave above that of the air and the sunlit
 /// albedo. (At<2> ground grid, shadow planes with heights, wall sun planes, walls, [cover i32,] table, out u32 light
 /// [, lup, albedo]); the outputs are windows of padded grids.
 const Kernel& ground_surface(bool plants, bool covers);

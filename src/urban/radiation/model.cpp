@@ -165,7 +165,7 @@ struct RadiationModel::State {
   bool anisotropic() const { return options.sky == SkyModel::anisotropic; }
   int64_t row() const { return tile.row - scene.tile.row; }
   int64_t col() const { return tile.col - scene.tile.col; }
-  /// Of the padded grids.
+  /// Shape of the padded grids.
   Shape padded() const { return {tile.rows + 2 * reach.far, (tile.cols + 2 * reach.far + 15) / 16 * 16}; }
   int64_t pitch() const { return padded()[1]; }
   bool keep_edge() const { return options.constants.edge == RasterEdge::keep; }

@@ -35,7 +35,7 @@ struct RadiationOptions {
   std::vector<SurfaceRow> land_cover = standard_land_cover();
 };
 
-/// What one tile is made of, on the host. The grids have the shape of the whole city and must outlive the
+/// The inputs of one tile, on the host. The grids have the shape of the whole city and must outlive the
 /// constructor of RadiationModel alone.
 struct RadiationScene {
   const City* city = nullptr;    ///< with a DEM or a land cover: buildings are told from ground by them
@@ -90,7 +90,7 @@ class RadiationModel {
   /// Steps come in the order of time: the warmth of surfaces lags behind. The clock is told the phases "shadow", "gvf" and
   /// "radiation".
   void step(const StepForcing& forcing, device::PhaseClock* clock = nullptr);
-  /// Of the last step; valid until the next.
+  /// Output of the last step; valid until the next.
   Buffer output(RadiationOutput which) const;
   /// From the next step on fluxes on vertical planes are found at these pixels (row, column) of the core, or everywhere.
   void find_sides(const std::vector<std::array<int64_t, 2>>& pixels);
@@ -101,7 +101,7 @@ class RadiationModel {
   /// The 15 view factors (15, rows, cols; 5 without plants).
   Buffer sky_view() const;
 
-  /// What is carried from step to step, for checkpoints and for a restart on another device.
+  /// The state carried from step to step, for checkpoints and for a restart on another device.
   std::vector<std::byte> save() const;
   /// Throws InputError for the state of another shape.
   void restore(const std::vector<std::byte>& state);

@@ -55,7 +55,7 @@ struct Views {
   }
 };
 
-/// What the patches of the sky send.
+/// Sums over the patches of the sky.
 struct PatchSums {
   Var<f32> open{0.0f}, under{0.0f}, short_side{0.0f};             // luminance; light to the side
   Var<f32> side{0.0f}, down{0.0f};                                // of open patches
@@ -201,7 +201,7 @@ struct Sunlight {
       kup[size_t(d)] =
           ground(kAlbedoPlane + d, at) * table[int(kBeamDown)] + (even + from_walls) * albedo(d, at);
   }
-  /// What a side gets beside the beam under an isotropic sky, twice.
+  /// Twice the shortwave of a side under an isotropic sky, without the beam.
   Real twice_side(const Views& v, size_t d, const Table& table) const {
     const Real walls = 1.0f - side_share(v.svf[d]);
     const Real leaves = (1.0f - side_share(open_share(v.svf[d], v.veg[d]))) - walls;

@@ -61,7 +61,7 @@ struct GroundSums {
   bool wall_seen = false;
 };
 
-/// What the pixels and walls of a ray give.
+/// Contributions of the pixels and walls of a ray.
 struct GroundGifts {
   Reals excess_lup;   ///< of the ground over that of the air
   Reals sunlit_wall;  ///< 1 = a wall pixel that counts as sunlit

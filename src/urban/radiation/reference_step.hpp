@@ -10,7 +10,7 @@
 
 namespace lockstep::urban::reference {
 
-/// What a step works on, whole grids. View factors in the order of kSkyViewNames, 1 of plants where there are
+/// Input of a step, whole grids. View factors in the order of kSkyViewNames, 1 of plants where there are
 /// none.
 struct StepGrids {
   int64_t rows = 0, cols = 0;
@@ -20,7 +20,7 @@ struct StepGrids {
   std::array<Reals, kSkyViewGrids> view;
   PackedSky states;
   SkyDivision sky;
-  // Of the sun's position:
+  // By the sun's position:
   Reals sun, vegetation, wall_sun;  ///< published bits of the shadow, sunlit height of walls
 
   size_t pixels() const { return static_cast<size_t>(rows * cols); }
@@ -64,7 +64,7 @@ StepGrids step_grids(const City& city, const Walls& walls, const std::vector<int
   return g;
 }
 
-/// What is carried to the next step.
+/// State carried to the next step.
 struct StepState {
   WaveDelay clock;
   Views lup;
@@ -200,7 +200,7 @@ inline GroundView ground_of_step(const StepGrids& g, const StepForcing& f, const
   return view;
 }
 
-/// What all pixels of a step share.
+/// Common to all pixels of a step.
 struct StepContext {
   const StepGrids& g;
   const StepForcing& f;

@@ -1,4 +1,4 @@
-// What a step needs beside its pixels: all scalars, in f64, and what becomes of each patch of the sky.
+// Scalars of a step, in f64, and the treatment of each patch of the sky.
 #pragma once
 
 #include <array>

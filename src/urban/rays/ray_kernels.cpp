@@ -37,7 +37,7 @@ struct Table {
   static Val<f32> real(const Val<i32>& word) { return bitcast<f32>(word); }
 };
 
-/// What a ray has met so far.
+/// Objects that a ray has met so far.
 struct Meeting {
   Var<bool> building{false};
   Var<bool> plants;

@@ -28,7 +28,7 @@ struct RaySlope {
 /// Throws InputError for an altitude outside (0, 90].
 RaySlope ray_slope(const Direction& direction);
 
-/// What bounds a ray.
+/// Quantities that bound a ray.
 struct RayBounds {
   int64_t rows = 0;  ///< of the whole raster, also when only a part of it is at hand
   int64_t cols = 0;

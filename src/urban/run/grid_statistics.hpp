@@ -1,4 +1,4 @@
-// What a run tells about a grid that it has written.
+// Statistics of a grid that a run has written.
 #pragma once
 
 #include <algorithm>

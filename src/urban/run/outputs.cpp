@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 /// Grids above this size get no picture.
 constexpr int64_t kLargestPicture = int64_t{1} << 27;
-/// What is held of a grid that is not drawn (cells), and up to where grids are drawn several at a time.
+/// Cells held of a grid that is not drawn, and cells up to which grids are drawn several at a time.
 constexpr int64_t kPart = int64_t{1} << 22, kManyAtATime = int64_t{1} << 24;
 
 FolderLock hold(const OutputOptions& options) {

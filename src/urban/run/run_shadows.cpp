@@ -70,7 +70,7 @@ void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRun
                 azimuth, position.altitude_deg);
 }
 
-/// What the ground shows while the sun is down: the Earth stands in its way as a building does.
+/// Shadows while the sun is down: the Earth stands in its way as a building does.
 void shade_all(const City& city, const Walls* walls, Outputs& outputs) {
   constexpr float missing = std::numeric_limits<float>::quiet_NaN();
   const int64_t step = std::clamp<int64_t>((int64_t{1} << 22) / city.cols, 1, city.rows);

@@ -26,7 +26,7 @@ constexpr std::array<const char*, kSkyViewGrids> kUmepNames = {
     "svfveg.tif",  "svfEveg.tif",  "svfSveg.tif",  "svfWveg.tif",  "svfNveg.tif",
     "svfaveg.tif", "svfEaveg.tif", "svfSaveg.tif", "svfWaveg.tif", "svfNaveg.tif"};
 constexpr size_t kBuildingGrids = 5;
-/// What each array of shadowmats.npz says of the states 0 … 3: 1 = sees the sky.
+/// The states 0 … 3 in each array of shadowmats.npz: 1 = sees the sky.
 struct Matrix {
   const char* name;
   std::array<uint8_t, 4> sees;

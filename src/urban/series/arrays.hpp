@@ -9,7 +9,7 @@
 
 namespace lockstep::urban {
 
-/// What a run takes from memory instead of the options' files.
+/// Inputs of a run from memory instead of the options' files.
 struct SeriesArrays {
   CityInput city;              ///< with an empty DSM: city, land cover and walls come from files
   Raster land_cover;           ///< empty: none

@@ -1,4 +1,4 @@
-// What a run hour by hour reads: the city, its ground, the weather, the points.
+// Inputs of a run hour by hour: the city, its ground, the weather, the points.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What each point where published programs differ does to the mean radiant temperature, toggled alone.
+// Effect of each point where published programs differ on the mean radiant temperature, toggled alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// What a quirk shows on: the city as it is, with a land cover, or for a box.
+/// The scene on which a quirk shows: the city as it is, with a land cover, or for a box.
 enum class QuirkScene { plain, covered, box };
 
 struct Toggle {

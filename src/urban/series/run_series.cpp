@@ -44,7 +44,7 @@ double mean_of(const std::vector<double>& values) {
 
 struct StoredTile;
 
-/// What one run holds together.
+/// The parts of one run.
 struct SeriesRun {
   Context& context;
   const SeriesOptions& options;
@@ -170,7 +170,7 @@ void SeriesRun::assemble(const TilePlan& plan, const TileStore& store) {
   }
 }
 
-/// What rows [begin, end) have of a stored tile; its points with its first row.
+/// Takes from a stored tile its part of rows [begin, end); its points with its first row.
 void SeriesRun::take_rows(StoredTile& stored, size_t step, int64_t begin, int64_t end, int64_t cols,
                           StepPlanes& planes) {
   const Tile& tile = stored.tile;

@@ -1,4 +1,4 @@
-// What remains of a series: mean, maximum, hours of sun, hours above thresholds, a grid each.
+// Summary of a series: mean, maximum, hours of sun, hours above thresholds, a grid each.
 #pragma once
 
 #include <cstdint>

@@ -126,7 +126,7 @@ StepMemory StepLayout::memory(float* step) const {
   return memory;
 }
 
-/// What comfort needs of each step.
+/// Inputs of comfort at each step.
 struct ComfortSteps {
   std::vector<double> wind_10m, wind_1m1;
   std::vector<UtciStep> utci;  // empty where not wanted

@@ -16,7 +16,7 @@ namespace lockstep::urban {
 
 inline constexpr char kStepStage[] = "urban.step";
 
-/// What a point gets a step, beside the weather.
+/// Quantities at a point at each step, beside the weather.
 enum class PointValue {
   kdown,
   kup,
@@ -66,7 +66,7 @@ struct StepSink {
   std::function<void(size_t step)> end;
 };
 
-/// What was timed, over all tiles.
+/// Times measured over all tiles.
 struct SeriesClock {
   std::mutex mutex;
   std::vector<double> step_seconds;
@@ -84,7 +84,7 @@ class SeriesTiles {
 
   /// For plan_tiles; `compute` and `options` are not set.
   TileJob job() const;
-  /// Of progress, a tile: its steps, and the words of its sky where that is computed.
+  /// Parts of a tile's progress: its steps, and the words of its sky where that is computed.
   int parts() const;
   /// The job's options, for tile_key: all that the bits of a tile depend on. Reads every grid.
   std::string key_text() const;

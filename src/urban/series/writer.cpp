@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using WriteClock = std::chrono::steady_clock;
 
 constexpr size_t kFewestSteps = 3, kMostSteps = 16;
-/// What steps in flight may take where they are more than the fewest.
+/// Memory that steps in flight may take where they are more than the fewest.
 constexpr size_t kStepBytes = size_t{64} << 20;
 /// Files written at a time, to hide how long a disk takes to flush one; of formats that copy the grid fewer.
 constexpr size_t kFileThreads = 8;

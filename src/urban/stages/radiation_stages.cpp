@@ -14,7 +14,7 @@ using reference::Reals;
 constexpr const char* kSides[4] = {"east", "south", "west", "north"};
 constexpr char kGrid[] = "(y,x)", kScalar[] = "()", kFlux[] = "W m-2", kOne[] = "1", kDegrees[] = "degrees",
                kKelvin[] = "K";
-/// Of the published arrays of the ground view and the sides.
+/// Constants of the published arrays of the ground view and the sides.
 constexpr double kSigma = 5.67e-8, kZeroCelsius = 273.15;
 
 StageArray grid(std::string name, const char* unit, std::string about = "") {

@@ -73,7 +73,7 @@ uint64_t free_host_bytes(const TileOptions& options);
 TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, const TileOptions& options,
                     int64_t kept_side);
 
-/// What a job's stored tiles depend on: city, options, versions, numerics, family of the device.
+/// Key of a job's stored tiles: city, options, versions, numerics, family of the device.
 std::string tile_key(const Context& context, const City& city, const TileJob& job);
 
 /// Calls `run(number)` for every number, at most `workers` at a time; the first exception stops the rest and is

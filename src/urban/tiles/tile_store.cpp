@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kManifest = "manifest.txt";
 constexpr std::string_view kHeading = "lockstep urban tiles 3";
 
-/// What stands before a tile's data.
+/// Head of a stored tile, before its data.
 struct TileHead {
   Hash128 key, checksum;
 };

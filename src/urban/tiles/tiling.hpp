@@ -29,7 +29,7 @@ struct TileCost {
   uint64_t host_core_bytes = 0;    ///< on the host, a core pixel: the result
 };
 
-/// What the choice of a tile's size depends on.
+/// The numbers that decide on a tile's size.
 struct TileBudget {
   TileCost cost;
   uint64_t device_bytes = 0;      ///< free memory of the device; unused where that is the host's

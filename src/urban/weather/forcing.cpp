@@ -25,7 +25,7 @@ double degrees_0_360(double angle) {
   return angle < 0 ? angle + 360 : angle;
 }
 
-/// What a calendar day has in common.
+/// Data common to the hours of a calendar day.
 struct Day {
   double max_altitude_deg = 0, mean_air_c = 0;
 };

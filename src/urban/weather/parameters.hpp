@@ -13,7 +13,7 @@
 
 namespace lockstep::urban {
 
-/// What a parameter file sets. Without a file: the standard values of docs/urban.md.
+/// Parameters as a file sets them. Without a file: the standard values of docs/urban.md.
 struct ModelParameters {
   std::vector<SurfaceRow> land_cover = standard_land_cover();
   std::vector<std::string> class_names = {};  ///< one a row of land_cover, where a file tells them

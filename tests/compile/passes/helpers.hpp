@@ -24,7 +24,7 @@ template <class Body>
 ir::Function traced(Body body, KernelOptions options = {}) {
   return kernel("test.pass", body, options).function();
 }
-/// What the kernel's first store stores.
+/// The value of the kernel's first store.
 inline const ir::Instruction& stored(const ir::Function& f) { return f[f[find(f, ir::Op::store)].args[1]]; }
 
 }  // namespace lockstep

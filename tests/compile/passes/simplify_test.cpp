@@ -11,7 +11,7 @@ using namespace lockstep;
 using ir::Op;
 
 namespace {
-/// What becomes of the value that the kernel stores.
+/// The value that the kernel stores, simplified.
 template <class T, class Body>
 std::pair<ir::Function, ir::Instruction> simplified(Body body) {
   ir::Function f = traced(

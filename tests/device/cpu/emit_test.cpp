@@ -1,4 +1,4 @@
-// What code the index analysis leads to, other processors, the object cache, launches from several threads.
+// Code that the index analysis leads to, other processors, the object cache, launches from several threads.
 #include "compile/llvm/emit.hpp"
 
 #include <stdlib.h>

@@ -104,7 +104,7 @@ TEST(Records, RowsOfNeighbouringLanes) {
     }
 }
 
-// What a lane writes it reads again, and the other way round, whatever is loaded or stored together.
+// A lane reads what it wrote, and the other way round, whatever is loaded or stored together.
 TEST(Records, OrderWithinALane) {
   const Device device = cpu();
   const Kernel k = kernel("test.records.order", [](At<1> at, Grid<i32, 1> place, InOut<f32, 1> y) {

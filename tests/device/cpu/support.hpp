@@ -1,4 +1,4 @@
-// What the tests of the CPU back end share.
+// Tools of the CPU back end's tests.
 #pragma once
 
 #include <gtest/gtest.h>

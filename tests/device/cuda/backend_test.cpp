@@ -1,4 +1,4 @@
-// What the CUDA back end does beside arithmetic: copies, streams, graphs, big buffers and domains, group
+// The CUDA back end beside arithmetic: copies, streams, graphs, big buffers and domains, group
 // functions.
 #include <algorithm>
 #include <numeric>

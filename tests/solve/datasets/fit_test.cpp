@@ -163,7 +163,7 @@ TEST(Fit, SaysWhereParametersAreNotDetermined) {
   EXPECT_NEAR(result.values[0] * result.values[1], 3, 1e-6);
 }
 
-// What no row can tell apart has no value of its own; the rest keeps its values and errors.
+// Parameters that no row can tell apart have no value of their own; the others keep their values and errors.
 TEST(Fit, RedundantParametersAreNamed) {
   const io::CsvTable data = table([](double t) { return 5 * std::exp(-0.7 * t) + 1; }, 40, 0, 4, 0.01);
   const FitResult plain = fit(data, options("a*exp(-b*t)+c"), cpu());

@@ -190,7 +190,7 @@ TEST(MeshMinimize, SmoothingOfALinearSurfaceLeavesIt) {
     options.fixed = select_vertices("boundary", mesh, build_topology(mesh, "grid"), "--fix");
     MeshProblem smooth = problem_of(mesh, options);
     const Summary summary = minimized(smooth, Method::lm, 20);
-    // What is left are the fixed corners, where the boundary bends.
+    // The rest are the fixed corners, where the boundary bends.
     EXPECT_NEAR(summary.final_cost, summary.initial_cost, 1e-14) << energy;
     for (size_t k = 0; k < mesh.vertices.size(); ++k)
       EXPECT_NEAR(smooth.result().vertices[k], mesh.vertices[k], 1e-10) << energy;

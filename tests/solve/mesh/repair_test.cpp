@@ -1,4 +1,4 @@
-// What is wrong with a mesh, and what is left of it.
+// Faults of a mesh, and the part of it that repair leaves.
 #include "solve/mesh/repair.hpp"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@
 namespace lockstep::solve::mesh {
 namespace {
 
-// What holds for every oriented manifold.
+// True of every oriented manifold.
 void check_topology(const TriangleMesh& mesh, const Topology& t) {
   EXPECT_TRUE(std::is_sorted(t.edges.begin(), t.edges.end()));
   size_t boundary_edges = 0;

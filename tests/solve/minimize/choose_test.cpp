@@ -1,4 +1,4 @@
-// What Linear::automatic picks, by the rules of choose.hpp.
+// Choices of Linear::automatic, by the rules of choose.hpp.
 #include "solve/minimize/choose.hpp"
 
 #include <gtest/gtest.h>

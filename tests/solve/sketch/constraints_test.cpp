@@ -22,7 +22,7 @@ double cross(Xy a, Xy b) { return a.x * b.y - a.y * b.x; }
 double dot(Xy a, Xy b) { return a.x * b.x + a.y * b.y; }
 double length(Xy a) { return std::hypot(a.x, a.y); }
 
-// What the predicates ask of a sketch.
+// A sketch as the predicates see it.
 struct View {
   const Sketch& sketch;
   Xy p(const char* name) const {

@@ -27,7 +27,7 @@ std::vector<fs::path>& kept_whole() {
   return files;
 }
 
-/// What stands there already, which a file may be put over.
+/// The status of a target that a file may be put over. Throws InputError for any other.
 fs::file_status checked_target(const fs::path& target) {
   std::error_code ignored;
   const fs::file_status status = fs::status(target, ignored);

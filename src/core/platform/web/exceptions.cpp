@@ -137,7 +137,7 @@ int64_t find_handler(const uint8_t* tables, uintptr_t pad, Exception& e) {
 
 extern "C" {
 
-// What a landing pad and the functions below exchange; the compiler knows the layout.
+// Data between a landing pad and the functions below; the compiler knows the layout.
 struct LandingPad {
   uintptr_t number;
   uintptr_t tables;

@@ -29,7 +29,7 @@ class FrontCholesky {
     int64_t unknown = -1, front = -1, column = -1;
     bool ok() const { return unknown < 0; }
   };
-  /// Of the last run; waits for it.
+  /// Outcome of the last run; waits for it.
   Outcome outcome() const;
 
   int64_t levels() const { return int64_t(plan_.levels.size()); }

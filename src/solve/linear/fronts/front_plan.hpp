@@ -68,7 +68,7 @@ struct FrontPlan {
   std::vector<int32_t> order;        // by unknown of the pattern: place in the order
   int64_t unknowns = 0, panels = 0, updates = 0, steps = 0;
 
-  /// Of the tables and of numbers of `real_bytes` each.
+  /// Bytes of the tables and of numbers of `real_bytes` each.
   double bytes(int real_bytes) const;
 
  private:

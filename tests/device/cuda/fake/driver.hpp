@@ -28,6 +28,6 @@ void fake_clear_launches();
 /// From now on work is put off until something waits for it, and runs in an order drawn from `seed` among those
 /// that events allow; freed memory is given again at once, as a pool may. 0: all work at once.
 void fake_defer(uint64_t seed);
-/// What a launch does when its turn comes; null: nothing.
+/// Sets the work of a launch, done when its turn comes; null: nothing.
 void fake_kernel(void (*run)(const FakeLaunch*));
 }

@@ -337,7 +337,7 @@ TEST_F(FakeCuda, ALossWhileOthersAskForTheDevice) {
   EXPECT_EQ(runs, 2);
 }
 
-/// What scale() does, its arguments where the printer put them.
+/// The work of scale(), its arguments where the printer put them.
 std::vector<clike::ArgumentField> scale_fields;
 void run_scale(const FakeLaunch* launch) {
   const f32* a = nullptr;

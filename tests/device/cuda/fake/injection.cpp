@@ -44,7 +44,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   return !callbacks->function_table(7, nullptr, nullptr) && export_table(3) && !export_table(2);
 }
 
-/// What came since the last call.
+/// The ranges seen since the last call.
 extern "C" __attribute__((visibility("default"))) void fake_ranges(char* to, size_t bytes) {
   const std::lock_guard lock(mutex);
   to[seen.copy(to, bytes - 1)] = 0;

@@ -20,7 +20,7 @@ const Kernel& add_one() {
       kernel("test.add_one", [](At<1> at, Grid<u32, 1> a, Out<u32, 1> b) { b[at] = a[at] + 1u; });
   return k;
 }
-/// What add_one does: its arguments begin with the two addresses.
+/// The work of add_one: its arguments begin with the two addresses.
 void run_add_one(const FakeLaunch* launch) {
   const u32* a = nullptr;
   u32* b = nullptr;
