@@ -3,11 +3,14 @@
 #include <cmath>
 #include <string>
 
+#include "core/refusal.hpp"
 #include "lockstep/autodiff.hpp"
 #include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::autodiff {
 namespace {
+
+using test::refusal;
 
 TEST(Tape, EqualExpressionsAreOneNode) {
   Tape g;
@@ -49,15 +52,6 @@ TEST(Tape, RefusesValuesOfAnotherGraph) {
   EXPECT_THROW(evaluate(x + 1, std::vector<double>{}), InputError);
   const Value one = g.constant(1);
   EXPECT_THROW(vjp(std::span(&x, 1), std::span<const Value>(), std::span(&one, 1)), InputError);
-}
-
-/// The text of the InputError that `work` throws.
-template <class Work>
-std::string refusal(const Work& work) {
-  try {
-    work();
-  } catch (const InputError& e) { return e.what(); }
-  return "nothing was refused";
 }
 
 TEST(Tape, FunctionsOfValuesRefuseTwoGraphsAndNameBoth) {

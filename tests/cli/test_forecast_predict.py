@@ -1,27 +1,12 @@
 """forecast train --trainer predictive: JSON, controls, checkpoints, refusals."""
-import csv
-import os
-import signal
-import subprocess
-import time
 import unittest
 
-from program import PROGRAM, ProgramTest
+from training import TrainingTest
 
 JUMPS = ["xor", "--trainer", "predictive", "--warm-up", "20", "--spacing", "4", "--correct", "4", "--horizons", "4,8,16"]
 
 
-class Predictive(ProgramTest):
-    def train(self, *more, out="out"):
-        document = self.json_of("forecast", "train", *more, "--device", "cpu", "--out", self.path(out))
-        self.check_summary(document)
-        return document
-
-    def log(self, out):
-        """Rows but for their seconds."""
-        with open(self.path(out, "log.csv")) as file:
-            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
-
+class Predictive(TrainingTest):
     def test_jumps_are_counted(self):
         d = self.train(*JUMPS, "--seeds", "2")
         self.assertEqual((d["trainer"], d["steps"], d["accuracy"]), ("predictive", 300, 1))
@@ -59,14 +44,7 @@ class Predictive(ProgramTest):
     def test_a_killed_run_goes_on(self):
         more = [*JUMPS, "--directions", "mlp", "--steps", "3000", "--evaluate-every", "100", "--rate", "0.001", "--moments", "decay"]
         self.train(*more, out="whole")
-        arguments = [PROGRAM, "forecast", "train", *more, "--device", "cpu", "--checkpoint", self.path("state.npz"), "--out",
-                     self.path("cut")]
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 60
-        while not os.path.exists(self.path("state.npz")) and time.monotonic() < until and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        self.killed(*more, checkpoint=self.path("state.npz"), out="cut")
         document = self.train(*more, "--checkpoint", self.path("state.npz"), out="cut")
         self.assertIsNotNone(document["runs"][0]["resumed_at"])
         self.assertGreater(document["jumps"], 0)

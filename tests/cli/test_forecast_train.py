@@ -1,26 +1,12 @@
 """forecast train: JSON, files, checkpoints that survive a kill, refusals."""
-import csv
 import json
 import os
-import signal
-import subprocess
-import time
 import unittest
 
-from program import PROGRAM, ProgramTest
+from training import TrainingTest
 
 
-class Train(ProgramTest):
-    def train(self, *more, out="out"):
-        document = self.json_of("forecast", "train", *more, "--device", "cpu", "--out", self.path(out))
-        self.check_summary(document)
-        return document
-
-    def log(self, out):
-        """Rows but for their seconds."""
-        with open(self.path(out, "log.csv")) as file:
-            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
-
+class Train(TrainingTest):
     def test_xor(self):
         d = self.train("xor", "--seeds", "2", "--seed", "5")
         self.assertLessEqual({"val_loss", "accuracy", "steps", "seconds", "jumps", "accepted", "parameters", "runs"}, set(d))
@@ -45,15 +31,7 @@ class Train(ProgramTest):
     def test_a_killed_run_goes_on(self):
         more = ["xor", "--steps", "6000", "--evaluate-every", "100", "--rate", "0.001"]
         self.train(*more, out="whole")
-        arguments = [PROGRAM, "forecast", "train", *more, "--device", "cpu", "--checkpoint", self.path("state.npz"), "--out",
-                     self.path("cut")]
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 60
-        while not os.path.exists(self.path("state.npz")) and time.monotonic() < until and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        self.killed(*more, checkpoint=self.path("state.npz"), out="cut")
         document = self.train(*more, "--checkpoint", self.path("state.npz"), out="cut")
         self.assertIsNotNone(document["runs"][0]["resumed_at"])
         self.assertEqual(self.log("cut"), self.log("whole"))

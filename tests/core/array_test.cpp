@@ -7,18 +7,14 @@
 #include <limits>
 #include <numeric>
 
+#include "core/refusal.hpp"
 #include "lockstep/error.hpp"
 
 namespace {
 
 using namespace lockstep;
+using lockstep::test::refusal;
 
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const InputError& e) { return e.what(); }
-  return "no InputError";
-}
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::vector<int32_t> count_to(size_t n) {
@@ -34,9 +30,9 @@ std::vector<E> elements_of(const Array& array) {
 
 TEST(Shape, AFifthAxisThrows) {
   Shape shape{1, 2, 3, 4};
-  EXPECT_TRUE(has(error_of([&] { shape.push_back(5); }), "at most 4 axes"));
+  EXPECT_TRUE(has(refusal([&] { shape.push_back(5); }), "at most 4 axes"));
   EXPECT_EQ(shape, (Shape{1, 2, 3, 4}));
-  EXPECT_TRUE(has(error_of([] { Shape{1, 2, 3, 4, 5}; }), "at most 4 axes"));
+  EXPECT_TRUE(has(refusal([] { Shape{1, 2, 3, 4, 5}; }), "at most 4 axes"));
 }
 
 TEST(Array, StartsEmptyAndZeroed) {
@@ -47,16 +43,16 @@ TEST(Array, StartsEmptyAndZeroed) {
   EXPECT_EQ(zeros.bytes(), 12);
   EXPECT_EQ(elements_of<int16_t>(zeros), std::vector<int16_t>(6, 0));
   EXPECT_EQ(Array(Storage::f64, {}).elements(), 1);
-  EXPECT_TRUE(has(error_of([] { Array(Storage::f32, {2, -1}); }), "(2, -1)"));
-  EXPECT_TRUE(has(error_of([] { Array(Storage::f64, {int64_t{1} << 40, 1 << 21}); }), "2^63"));
-  EXPECT_TRUE(has(error_of([] { Array::of(std::vector<float>{1, 2}, {3}); }), "2 values"));
+  EXPECT_TRUE(has(refusal([] { Array(Storage::f32, {2, -1}); }), "(2, -1)"));
+  EXPECT_TRUE(has(refusal([] { Array(Storage::f64, {int64_t{1} << 40, 1 << 21}); }), "2^63"));
+  EXPECT_TRUE(has(refusal([] { Array::of(std::vector<float>{1, 2}, {3}); }), "2 values"));
 }
 
 TEST(Array, TypedViewsNameBothTypes) {
   const Array a = Array::of(std::vector<float>{1, 2});
-  EXPECT_EQ(error_of([&] { (void)a.as<double>(); }), "an array of f32 [Array]: expected f64");
+  EXPECT_EQ(refusal([&] { (void)a.as<double>(); }), "an array of f32 [Array]: expected f64");
   Array b = a;
-  EXPECT_EQ(error_of([&] { (void)b.mutate<int32_t>(); }), "an array of f32 [Array]: expected i32");
+  EXPECT_EQ(refusal([&] { (void)b.mutate<int32_t>(); }), "an array of f32 [Array]: expected i32");
 }
 
 TEST(Array, CopiesShareUntilOneIsWritten) {
@@ -100,21 +96,21 @@ TEST(Array, SlicesAndAxes) {
   EXPECT_FALSE(middle.contiguous());
   EXPECT_EQ(elements_of<int32_t>(middle), (std::vector<int32_t>{4, 5, 6, 8, 9, 10, 16, 17, 18, 20, 21, 22}));
   EXPECT_EQ((middle.at<int32_t>(1, 0, 2)), 18);
-  EXPECT_TRUE(has(error_of([&] { (void)middle.as<int32_t>(); }), "contiguous"));
+  EXPECT_TRUE(has(refusal([&] { (void)middle.as<int32_t>(); }), "contiguous"));
   EXPECT_EQ(a[1].shape(), (Sizes{3, 4}));
   EXPECT_EQ(a[1].as<int32_t>().front(), 12);
   EXPECT_EQ(a.transposed().shape(), (Sizes{4, 3, 2}));
   EXPECT_EQ((a.transposed().at<int32_t>(3, 2, 1)), 23);
   EXPECT_EQ(elements_of<int32_t>(a.transposed().transposed()), count_to(24));
   EXPECT_EQ(a.reshape({6, 4})[5].as<int32_t>()[0], 20);
-  EXPECT_TRUE(has(error_of([&] { a.reshape({5, 5}); }), "as many elements"));
-  EXPECT_TRUE(has(error_of([&] { middle.reshape({12}); }), "contiguous"));
-  EXPECT_TRUE(has(error_of([&] { (void)a.slice(0, 1, 2); }), "indices 1 to 3"));
-  EXPECT_TRUE(has(error_of([&] { (void)a.size(3); }), "axis 3"));
+  EXPECT_TRUE(has(refusal([&] { a.reshape({5, 5}); }), "as many elements"));
+  EXPECT_TRUE(has(refusal([&] { middle.reshape({12}); }), "contiguous"));
+  EXPECT_TRUE(has(refusal([&] { (void)a.slice(0, 1, 2); }), "indices 1 to 3"));
+  EXPECT_TRUE(has(refusal([&] { (void)a.size(3); }), "axis 3"));
   EXPECT_EQ(a.slice(1, 3, 0).copy().elements(), 0);
   EXPECT_EQ(a.device_shape(), (Shape{2, 3, 4}));
   EXPECT_TRUE(
-      has(error_of([] { (void)Array(Storage::f32, {1, 1, 1, 1, 1}).device_shape(); }), "at most 4 axes"));
+      has(refusal([] { (void)Array(Storage::f32, {1, 1, 1, 1, 1}).device_shape(); }), "at most 4 axes"));
 }
 
 TEST(Array, WritingASliceLeavesTheWhole) {
@@ -131,12 +127,12 @@ TEST(Array, ConvertsByValue) {
   EXPECT_EQ(elements_of<int16_t>(f.to(Storage::i16)), (std::vector<int16_t>{1, -2, 300}));
   EXPECT_EQ(elements_of<double>(f.to(Storage::f64)), (std::vector<double>{1.75, -2.5, 300}));
   EXPECT_EQ(f.to(Storage::f32).data(), f.data());
-  EXPECT_EQ(error_of([&] { f.to(Storage::u8); }), "-2.5 at (1,) [Array::to]: expected a value that u8 holds");
-  EXPECT_TRUE(has(error_of([&] { Array::of(std::vector<float>{nan}).to(Storage::i32); }), "nan at (0,)"));
-  EXPECT_TRUE(has(error_of([&] { Array::of(std::vector<float>{2147483648.0f}).to(Storage::i32); }), "i32"));
+  EXPECT_EQ(refusal([&] { f.to(Storage::u8); }), "-2.5 at (1,) [Array::to]: expected a value that u8 holds");
+  EXPECT_TRUE(has(refusal([&] { Array::of(std::vector<float>{nan}).to(Storage::i32); }), "nan at (0,)"));
+  EXPECT_TRUE(has(refusal([&] { Array::of(std::vector<float>{2147483648.0f}).to(Storage::i32); }), "i32"));
   EXPECT_EQ(elements_of<uint64_t>(Array::of(std::vector<double>{9007199254740993.0}).to(Storage::u64))[0],
             9007199254740992u);
-  EXPECT_TRUE(has(error_of([] { Array::of(std::vector<uint64_t>{UINT64_MAX}).to(Storage::i64); }),
+  EXPECT_TRUE(has(refusal([] { Array::of(std::vector<uint64_t>{UINT64_MAX}).to(Storage::i64); }),
                   "18446744073709551615"));
   const bool flags[] = {true, false};
   EXPECT_EQ(elements_of<double>(Array::of(std::span<const bool>(flags), {2}).to(Storage::f64)),

@@ -3,10 +3,13 @@
 
 #include <thread>
 
+#include "core/refusal.hpp"
 #include "device/devices.hpp"
 
 namespace lockstep {
 namespace {
+
+using test::refusal;
 
 class GraphNumbers : public testing::TestWithParam<std::string> {
  protected:
@@ -30,14 +33,6 @@ std::vector<f32> start() {
   for (size_t k = 0; k < x.size(); ++k) x[k] = 1.0f / float(k + 1);
   return x;
 }
-template <class F>
-std::string refusal(F work) {
-  try {
-    work();
-  } catch (const InputError& error) { return error.what(); }
-  return "nothing thrown";
-}
-
 TEST_P(GraphNumbers, ReplaysEqualSeparateLaunches) {
   const Buffer x = device.upload(start()), y = device.upload(start());
   const Graph graph = device.record([&] {

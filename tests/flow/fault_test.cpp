@@ -7,6 +7,7 @@
 
 #include "core/temporary_folder.hpp"
 #include "device/devices.hpp"
+#include "flow/small_run.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/flow/run.hpp"
 
@@ -19,19 +20,6 @@ std::string software_gpu() {
   for (const std::string& name : test_devices())
     if (name.starts_with("webgpu")) return name;
   return "";
-}
-
-RunOptions short_run(const fs::path& folder) {
-  RunOptions o;
-  o.model.grid = {16, 16};
-  o.model.viscosity = 1e-3;
-  o.grid_given = true;
-  o.stepping = {Integrator::rk2, 0.01};
-  o.steps = 20;
-  o.save_every = 10;
-  o.folder = folder;
-  o.format = RunOptions::Format::npz;
-  return o;
 }
 
 struct Outcome {
@@ -47,7 +35,7 @@ Outcome outcome_of(const std::string& device, const std::string& fault) {
   options.on_fallback = [&](const std::string& line) { outcome.lines.push_back(line); };
   Context context(options);
   set_fault(fault);
-  const RunResult r = run(context, short_run(folder.path()));
+  const RunResult r = run(context, small_run(folder.path()));
   set_fault("");
   EXPECT_EQ(r.frames, 3);
   EXPECT_EQ(r.steps.front(), 20);
@@ -88,7 +76,7 @@ TEST(FlowFaults, NothingIsLeftBehindTheInterpreter) {
   Context context(options);
   set_fault("flow.steps:launch");
   try {
-    run(context, short_run(folder.path()));
+    run(context, small_run(folder.path()));
     ADD_FAILURE() << "no DeviceError";
   } catch (const DeviceError& e) {
     EXPECT_NE(e.hint().find("interp has nothing to fall back to"), e.hint().npos);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/temporary_folder.hpp"
+#include "flow/small_run.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
 #include "lockstep/error.hpp"
 
@@ -15,16 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 RunOptions small(const fs::path& folder) {
-  RunOptions o;
-  o.model.grid = {16, 16};
-  o.model.viscosity = 1e-3;
-  o.grid_given = true;
-  o.stepping = {Integrator::rk2, 0.01};
-  o.steps = 20;
-  o.save_every = 10;
+  RunOptions o = small_run(folder);
   o.seed = 3;
-  o.folder = folder;
-  o.format = RunOptions::Format::npz;
   return o;
 }
 

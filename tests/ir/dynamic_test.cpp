@@ -6,21 +6,15 @@
 
 #include <cmath>
 
+#include "core/refusal.hpp"
 #include "device/devices.hpp"
 
 namespace lockstep {
 namespace {
 
+using test::refusal;
 using testing::AllOf;
 using testing::HasSubstr;
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const InputError& e) { return e.what(); }
-  return "";
-}
 
 class Dynamic : public testing::TestWithParam<std::string> {
  protected:
@@ -244,7 +238,7 @@ TEST_P(Dynamic, NamesThatDoNotFit) {
   const Kernel k = weighted_sum(1, Storage::f32, Type::f32);
   const Buffer x = device().upload(std::vector<float>(4, 1.0f)), out = device().allocate<float>({4}),
                words = device().allocate<int32_t>({4}), flat = device().allocate<float>({2, 2});
-  const auto launch = [&](const Arguments& a) { return error_of([&] { device().launch(k, {4}, a); }); };
+  const auto launch = [&](const Arguments& a) { return refusal([&] { device().launch(k, {4}, a); }); };
   const auto good = [&] { return Arguments().set("out", out).set("weight0", 0.5); };
   EXPECT_EQ(launch(good().set("x0", x)), "");
   EXPECT_THAT(launch(good()), AllOf(HasSubstr("test.weighted_sum"), HasSubstr("parameter x0"),
@@ -272,7 +266,7 @@ TEST(DynamicKernel, ParametersOfAKernel) {
 
 template <class Body>
 std::string trace_error(Body body) {
-  return error_of([&] { kernel("test.wrong", [&](At<1> at, Parameters& p) { body(at, p); }); });
+  return refusal([&] { kernel("test.wrong", [&](At<1> at, Parameters& p) { body(at, p); }); });
 }
 
 TEST(DynamicKernel, WrongUseIsNamed) {

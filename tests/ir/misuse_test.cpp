@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/refusal.hpp"
 #include "device/devices.hpp"
 #include "lockstep/kernel.hpp"
 #include "lockstep/native.hpp"
@@ -9,16 +10,9 @@
 namespace lockstep {
 namespace {
 
+using test::refusal;
 using testing::AllOf;
 using testing::HasSubstr;
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const InputError& e) { return e.what(); }
-  return "";
-}
 
 // A read-only buffer's elements are not assigned.
 template <class G, class P, class V>
@@ -41,7 +35,7 @@ static_assert(detail::Value<bool> && detail::Value<f64> && !detail::Value<int8_t
 
 template <class Body>
 std::string trace_error(Body body) {
-  return error_of(
+  return refusal(
       [&] { kernel("test.misuse", [&](At<1> at, Grid<f32, 1> a, Out<f32, 1> b) { body(at, a, b); }); });
 }
 using G = const Grid<f32, 1>&;
@@ -110,7 +104,7 @@ TEST(Misuse, AValueOfAnotherKernel) {
 TEST(Misuse, AnEmptyKernel) {
   const Kernel none;
   const Device device = Device::open("interp");
-  EXPECT_THAT(error_of([&] { none.name(); }), HasSubstr("never traced"));
+  EXPECT_THAT(refusal([&] { none.name(); }), HasSubstr("never traced"));
   EXPECT_THROW(device.launch(none, {1}), InputError);
   EXPECT_THROW(device.prepare(none), InputError);
   EXPECT_THROW(device.supports(none), InputError);

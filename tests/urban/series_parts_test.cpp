@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/rasters/grid_series.hpp"
 #include "io/rasters/netcdf_api.hpp"
@@ -21,12 +22,8 @@
 namespace lockstep::urban {
 namespace {
 
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) { return error.what(); }
-  return "nothing was thrown";
-}
+using test::refusal;
+
 void expect_part(const std::string& part, const std::string& text) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }

@@ -7,11 +7,14 @@
 #include <fstream>
 #include <utility>
 
+#include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve {
 namespace {
+
+using lockstep::test::refusal;
 
 class Files : public testing::Test {
  protected:
@@ -19,12 +22,6 @@ class Files : public testing::Test {
     const std::filesystem::path file = folder.path() / name;
     std::ofstream(file) << text;
     return file;
-  }
-  std::string refusal(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const InputError& e) { return e.what(); }
-    return "";
   }
   lockstep::test::TemporaryFolder folder;
 };

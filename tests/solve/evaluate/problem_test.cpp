@@ -6,6 +6,7 @@
 #include <ctime>
 #include <limits>
 
+#include "core/refusal.hpp"
 #include "problems.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/reference.hpp"
@@ -13,14 +14,9 @@
 namespace lockstep::solve::test {
 namespace {
 
-using autodiff::Tape;
+using lockstep::test::refusal;
 
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& e) { return e.what(); }
-  return "";
-}
+using autodiff::Tape;
 
 /// Every device of this machine that gives f64 results.
 std::vector<Device> exact_devices() {
@@ -330,53 +326,51 @@ TEST(Problem, ErrorsNameTheTermTheInstanceAndTheSlot) {
   const auto has = [](const std::string& text, std::initializer_list<const char*> parts) {
     for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << text << " lacks " << part;
   };
-  has(message_of([&] {
+  has(refusal([&] {
         problem.add_terms(spring, {x, x}, std::vector<int32_t>{0, 1, 2, 4}, std::vector<double>{1, 1});
       }),
       {"spring", "block 4 of points", "slot 1", "instance 1"});
-  has(message_of([&] { problem.add_terms(spring, {x, y}, std::vector<int32_t>{0, 1}, one); }),
+  has(refusal([&] { problem.add_terms(spring, {x, y}, std::vector<int32_t>{0, 1}, one); }),
       {"spring", "angles", "slot 1"});
-  has(message_of([&] { problem.add_terms(spring, {x}, std::vector<int32_t>{0, 1}, one); }),
+  has(refusal([&] { problem.add_terms(spring, {x}, std::vector<int32_t>{0, 1}, one); }),
       {"spring", "1 block sets"});
-  has(message_of([&] { problem.add_terms(spring, {x, x}, std::vector<int32_t>{0, 1, 2}, one); }),
-      {"3 indices"});
-  has(message_of([&] { problem.add_terms(spring, {x, x}, std::vector<int32_t>{0, 1}, {}); }),
-      {"0 data for 1"});
-  has(message_of([&] {
+  has(refusal([&] { problem.add_terms(spring, {x, x}, std::vector<int32_t>{0, 1, 2}, one); }), {"3 indices"});
+  has(refusal([&] { problem.add_terms(spring, {x, x}, std::vector<int32_t>{0, 1}, {}); }), {"0 data for 1"});
+  has(refusal([&] {
         problem.add_terms(spring, {x, x}, std::vector<int32_t>{0, 1, 1, 2}, std::vector<double>{1, INFINITY});
       }),
       {"datum 0 of instance 1", "inf"});
-  has(message_of([&] {
+  has(refusal([&] {
         problem.add_terms(
             {"none", {3}, 0, [](const TermArguments& a) { return std::vector{a.graph().constant(1)}; }}, {x},
             std::vector<int32_t>{0}, {});
       }),
       {"none", "depend on no block"});
-  has(message_of([&] {
+  has(refusal([&] {
         problem.add_terms({"far", {3}, 0, [](const TermArguments& a) { return std::vector{a.x(0, 3)}; }}, {x},
                           std::vector<int32_t>{0}, {});
       }),
       {"far", "does not have"});
-  has(message_of([&] { problem.add_terms(spring, {x, BlockSet{7}}, std::vector<int32_t>{0, 1}, one); }),
+  has(refusal([&] { problem.add_terms(spring, {x, BlockSet{7}}, std::vector<int32_t>{0, 1}, one); }),
       {"block set 7"});
-  has(message_of([&] { problem.add_blocks("bad", euclidean(2), std::vector<double>{1, 2, 3}); }),
+  has(refusal([&] { problem.add_blocks("bad", euclidean(2), std::vector<double>{1, 2, 3}); }),
       {"bad", "3 values"});
-  has(message_of([&] { problem.add_blocks("bad", euclidean(2), std::vector<double>{1, 2, NAN, 4}); }),
+  has(refusal([&] { problem.add_blocks("bad", euclidean(2), std::vector<double>{1, 2, NAN, 4}); }),
       {"component 0 of block 1", "nan"});
-  has(message_of([&] { problem.fix(x, 4); }), {"block 4 of points"});
-  has(message_of([&] { problem.bound(y, 0, 0, 0, 1); }), {"angles", "Euclidean"});
-  has(message_of([&] { problem.bound(x, 0, 0, 2, 1); }), {"bounds 2 and 1"});
-  has(message_of([&] { problem.variable(x, 0, 3); }), {"component 3 of points"});
+  has(refusal([&] { problem.fix(x, 4); }), {"block 4 of points"});
+  has(refusal([&] { problem.bound(y, 0, 0, 0, 1); }), {"angles", "Euclidean"});
+  has(refusal([&] { problem.bound(x, 0, 0, 2, 1); }), {"bounds 2 and 1"});
+  has(refusal([&] { problem.variable(x, 0, 3); }), {"component 3 of points"});
   Tape other;
-  has(message_of([&] { problem.add_residuals(std::vector<Value>{other.variable("z")}); }),
+  has(refusal([&] { problem.add_residuals(std::vector<Value>{other.variable("z")}); }),
       {"residual 0", "graph"});
-  has(message_of([&] { problem.add_residuals(std::vector<Value>{problem.graph().variable("z")}); }),
+  has(refusal([&] { problem.add_residuals(std::vector<Value>{problem.graph().variable("z")}); }),
       {"residual 0", "leaf z"});
-  has(message_of([&] { problem.add_residuals(std::vector<Value>{problem.graph().constant(2)}); }),
+  has(refusal([&] { problem.add_residuals(std::vector<Value>{problem.graph().constant(2)}); }),
       {"residual 0", "no variable"});
   EXPECT_EQ(problem.batch_count(), 0);
-  has(message_of([&] { Evaluator(problem, Device::open("cpu"), Precision::f64); }), {"without residuals"});
-  has(message_of([] { Evaluator(Problem(), Device::open("cpu"), Precision::f64); }), {"without blocks"});
+  has(refusal([&] { Evaluator(problem, Device::open("cpu"), Precision::f64); }), {"without residuals"});
+  has(refusal([] { Evaluator(Problem(), Device::open("cpu"), Precision::f64); }), {"without blocks"});
 }
 
 TEST(Problem, CountsItsParts) {
