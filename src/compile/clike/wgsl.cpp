@@ -441,30 +441,6 @@ void WgslPrinter::async_copy(const Instruction& i, const Expression& shared_inde
     shared_store(shared, {plus(to, k)}, {buffers_[buffer].load(plus(from, k))});
 }
 
-/// The tree of control.hpp: v[i] = v[i] op v[i + s] for s = lanes/2 … 1.
-std::string reduce_function(Type type, ir::Reduction kind, int lanes) {
-  const std::string_view t = wgsl_type(type);
-  const std::string_view combine = kind == ir::Reduction::add ? "a + b"
-                                   : kind == ir::Reduction::min
-                                       ? (type == Type::f32 ? "ls_fmin(a, b)" : "select(a, b, b < a)")
-                                       : (type == Type::f32 ? "ls_fmax(a, b)" : "select(a, b, a < b)");
-  std::string text = fmt::format(
-      "fn ls_reduce_{0}_{1}(lane: i32, value: {0}) -> {0} {{\n  ls_tree_{0}[lane] = value;\n  "
-      "workgroupBarrier();\n",
-      t, int(kind));
-  for (int s = lanes / 2; s > 0; s /= 2)
-    text += fmt::format(R"(  if (lane < {1}i) {{
-    let a = ls_tree_{0}[lane];
-    let b = ls_tree_{0}[lane + {1}i];
-    ls_tree_{0}[lane] = {2};
-  }}
-  workgroupBarrier();
-)",
-                        t, s, combine);
-  return text +
-         fmt::format("  let result = ls_tree_{0}[0];\n  workgroupBarrier();\n  return result;\n}}\n", t);
-}
-
 /// The kernel as one function.
 std::string WgslPrinter::main_text(const std::array<int32_t, 3>& group, const std::string& body) {
   const ir::Function& f = function();
@@ -532,7 +508,7 @@ WgslSource WgslPrinter::print() {
   std::set<Type> trees;
   for (const auto& [type, kind] : reductions_) {
     trees.insert(type);
-    reductions += reduce_function(type, kind, out.group[0] * out.group[1] * out.group[2]);
+    reductions += wgsl_reduce_function(type, kind, out.group[0] * out.group[1] * out.group[2]);
   }
 
   // The weak form may fail without a cause.
@@ -583,47 +559,6 @@ WgslSource WgslPrinter::print() {
 }
 
 }  // namespace
-
-std::string wgsl_refusal(const ir::Function& f) {
-  if (f.index_type == Type::i64) return "a buffer has 2^31 elements or more: WGSL has 32-bit indices only";
-  for (Type type : {Type::f64, Type::i64, Type::u64})
-    if (f.uses(type)) return fmt::format("WGSL has no {}", name(type));
-  for (const ir::BufferParam& b : f.buffers)
-    if (size_of(b.storage) == 8) return fmt::format("buffer {}: WGSL has no {}", b.name, name(b.storage));
-  for (const auto* arrays : {&f.shared, &f.locals})
-    for (const ir::ArrayDecl& a : *arrays)
-      if (size_of(a.storage) == 8) return fmt::format("array {}: WGSL has no {}", a.name, name(a.storage));
-  for (const ir::ScalarParam& s : f.scalars)
-    if (is_wide(s.type)) return fmt::format("parameter {}: WGSL has no {}", s.name, name(s.type));
-  return {};
-}
-
-PointsPlan wgsl_points(const ir::Function& f) { return choose_points(f); }
-
-std::array<int32_t, 3> wgsl_group(const ir::Function& f, int64_t group_lanes) {
-  if (f.group[0] > 0) return {f.group[0], std::max(f.group[1], 1), std::max(f.group[2], 1)};
-  std::array<int32_t, 3> group{256, 1, 1};
-  if (f.rank == 2) group = wgsl_points(f) == PointsPlan{0, 4} ? std::array{64, 4, 1} : std::array{32, 8, 1};
-  if (f.rank == 3) group = {32, 4, 2};
-  for (int a = 2; int64_t(group[0]) * group[1] * group[2] > group_lanes && group[0] > 1;) {
-    if (group[size_t(a)] > 1)
-      group[size_t(a)] /= 2;
-    else
-      --a;
-  }
-  return group;
-}
-
-int64_t wgsl_shared_bytes(const ir::Function& f, int64_t group_lanes) {
-  int64_t bytes = 0;
-  for (const ir::ArrayDecl& a : f.shared) bytes += (a.count * 4 + 15) & ~int64_t(15);
-  std::set<Type> trees;
-  for (const ir::Block& block : f.blocks)
-    for (Id id : block)
-      if (f[id].op == Op::group_reduce) trees.insert(f[id].type);
-  const auto group = wgsl_group(f, group_lanes);
-  return bytes + int64_t(trees.size()) * group[0] * group[1] * group[2] * 4;
-}
 
 WgslSource print_wgsl(const ir::Function& lowered, const WgslOptions& options) {
   if (const std::string refusal = wgsl_refusal(lowered); !refusal.empty())

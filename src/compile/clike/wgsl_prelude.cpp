@@ -1,5 +1,9 @@
 #include "compile/clike/wgsl_prelude.hpp"
 
+#include <fmt/format.h>
+
+#include "compile/clike/wgsl_buffers.hpp"
+
 namespace lockstep::clike {
 
 namespace {
@@ -217,5 +221,28 @@ constexpr Helper kHelpers[] = {
 }  // namespace
 
 std::span<const Helper> wgsl_helpers() { return kHelpers; }
+
+std::string wgsl_reduce_function(Type type, ir::Reduction kind, int lanes) {
+  const std::string_view t = wgsl_type(type);
+  const std::string_view combine = kind == ir::Reduction::add ? "a + b"
+                                   : kind == ir::Reduction::min
+                                       ? (type == Type::f32 ? "ls_fmin(a, b)" : "select(a, b, b < a)")
+                                       : (type == Type::f32 ? "ls_fmax(a, b)" : "select(a, b, a < b)");
+  std::string text = fmt::format(
+      "fn ls_reduce_{0}_{1}(lane: i32, value: {0}) -> {0} {{\n  ls_tree_{0}[lane] = value;\n  "
+      "workgroupBarrier();\n",
+      t, int(kind));
+  for (int s = lanes / 2; s > 0; s /= 2)
+    text += fmt::format(R"(  if (lane < {1}i) {{
+    let a = ls_tree_{0}[lane];
+    let b = ls_tree_{0}[lane + {1}i];
+    ls_tree_{0}[lane] = {2};
+  }}
+  workgroupBarrier();
+)",
+                        t, s, combine);
+  return text +
+         fmt::format("  let result = ls_tree_{0}[0];\n  workgroupBarrier();\n  return result;\n}}\n", t);
+}
 
 }  // namespace lockstep::clike

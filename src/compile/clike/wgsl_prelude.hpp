@@ -10,4 +10,7 @@ namespace lockstep::clike {
 /// In a legal order of definition.
 std::span<const Helper> wgsl_helpers();
 
+/// The tree of control.hpp: v[i] = v[i] op v[i + s] for s = lanes/2 … 1.
+std::string wgsl_reduce_function(Type type, ir::Reduction kind, int lanes);
+
 }  // namespace lockstep::clike
