@@ -118,14 +118,14 @@ TEST_P(Launch, ErrorsNameTheLines) {
   const int declared = __LINE__ + 1;
   const Kernel k = kernel("test.lines", [](At<1> at, Param<i32> by, Out<i32, 1> out) { out[at] = by; });
   const Buffer out = device.allocate<i32>({3});
-  const auto at = [](int line) { return "launch_test.cpp:" + std::to_string(line); };
+  const auto place = [](int line) { return "launch_test.cpp:" + std::to_string(line); };
   int line = __LINE__ + 1;
   const std::string wrong_number = whole_message([&] { device.launch(k, {3}, 0.5, out); });
-  EXPECT_EQ(wrong_number, "0.5 [kernel test.lines, argument 1 (p0, declared near " + at(declared) +
-                              "), launched near " + at(line) + "]: expected a value that i32 holds");
+  EXPECT_EQ(wrong_number, "0.5 [kernel test.lines, argument 1 (p0, declared near " + place(declared) +
+                              "), launched near " + place(line) + "]: expected a value that i32 holds");
   line = __LINE__ + 1;
   const std::string too_few = whole_message([&] { device.launch_on(device.stream(), k, {3}, 1); });
-  EXPECT_EQ(too_few, "1 arguments [kernel test.lines, launched near " + at(line) +
+  EXPECT_EQ(too_few, "1 arguments [kernel test.lines, launched near " + place(line) +
                          "]: expected 1 buffers and 1 numbers");
   const Kernel named = kernel("test.named_lines", [](At<1> at, Parameters& p) {
     const auto to = p.write<i32, 1>("to");
@@ -134,8 +134,8 @@ TEST_P(Launch, ErrorsNameTheLines) {
   const int to_line = __LINE__ - 3;
   line = __LINE__ + 1;
   const std::string missing = whole_message([&] { device.launch(named, {3}, Arguments()); });
-  EXPECT_EQ(missing, "no argument [kernel test.named_lines, parameter to, declared near " + at(to_line) +
-                         ", launched near " + at(line) + "]: expected a buffer of i32 of rank 1");
+  EXPECT_EQ(missing, "no argument [kernel test.named_lines, parameter to, declared near " + place(to_line) +
+                         ", launched near " + place(line) + "]: expected a buffer of i32 of rank 1");
 }
 
 TEST_P(Launch, ArgumentsBindByPosition) {

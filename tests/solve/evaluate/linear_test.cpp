@@ -26,11 +26,11 @@ Problem views_problem(int cameras, int points, int views, uint64_t seed, int mor
                      2,
                      [more](const TermArguments& a) {
                        const Value z = a.x(1, 2) + a.x(0, 2);
-                       std::vector<Value> seen{a.x(0, 3) * (a.x(1, 0) - a.x(0, 0)) / z - a.data(0),
+                       std::vector<Value> view{a.x(0, 3) * (a.x(1, 0) - a.x(0, 0)) / z - a.data(0),
                                                a.x(0, 3) * (a.x(1, 1) - a.x(0, 1)) / z - a.data(1)};
                        for (int k = 0; k < more; ++k)
-                         seen[size_t(k % 2)] += 0.1 * a.x(0, 4 + k) * sin((k + 1.0) * a.x(1, k % 3));
-                       return seen;
+                         view[size_t(k % 2)] += 0.1 * a.x(0, 4 + k) * sin((k + 1.0) * a.x(1, k % 3));
+                       return view;
                      },
                      {RobustLoss::Kind::huber, 1}},
                     {eyes, seen}, pairs, random_numbers(pairs.size(), seed + 2));
