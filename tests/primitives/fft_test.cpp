@@ -144,6 +144,23 @@ std::vector<f32> of_form(const Device& device, const FftOptions& o, Form form) {
   return run<f32>(plan, device, x, back ? FftDirection::inverse : FftDirection::forward);
 }
 
+// Tables, Bluestein's factors and scratch arrays.
+TEST(Fft, BytesOfAPlanAreForetold) {
+  const Device device = Device::open("interp");
+  for (const FftKind kind : {FftKind::c2c, FftKind::r2c, FftKind::c2r})
+    for (const Shape& lengths : {Shape{64}, Shape{1}, Shape{22}, Shape{62, 44}, Shape{33, 48}, Shape{16, 26}})
+      for (const Form form : {Form::automatic, Form::passes, Form::blocks}) {
+        const FftOptions o =
+            options(kind, lengths, lengths[0] == 33 ? Storage::f64 : Storage::f32, lengths[0] == 62 ? 3 : 1);
+        const int64_t before = device.counters().allocated_bytes;
+        primitives::fft::set_form(form);
+        const Fft plan(device, o);
+        const int64_t bytes = primitives::fft::plan_bytes(o, primitives::fft::choice_for(device.info()));
+        primitives::fft::set_form(Form::automatic);
+        EXPECT_EQ(bytes, device.counters().allocated_bytes - before) << to_string(Sizes(lengths));
+      }
+}
+
 TEST(Fft, AllFormsGiveTheSameBits) {
   struct Plan {
     FftKind kind;

@@ -5,8 +5,7 @@
 
 namespace lockstep::flow {
 
-/// Bytes that a Solver of these settings takes on such a device, by the lengths of its arrays. Lengths with prime
-/// factors beyond 7 take more. Throws as check() does.
+/// Bytes that a Solver of these settings takes on such a device, by the lengths of its arrays. Throws as check() does.
 int64_t memory_bytes(const Model& model, const Stepping& stepping, Storage precision, int64_t members,
                      const DeviceInfo& device);
 

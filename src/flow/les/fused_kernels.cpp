@@ -15,7 +15,7 @@ namespace fft = primitives::fft;
 int fused_fields(const KernelForm& form) { return form.terms.closure == Closure::none ? 2 : 3; }
 
 bool is_fused(const Modes& modes, const KernelForm& form) {
-  const auto served = [](int64_t n) { return n >= 16 && n <= 4096 && std::has_single_bit(uint64_t(n)); };
+  const auto served = [](int64_t n) { return n >= 16 && n <= 8192 && std::has_single_bit(uint64_t(n)); };
   const Terms& t = form.terms;
   return served(modes.points_x) && served(modes.points_y) && !t.flux &&
          (t.closure == Closure::none ||
@@ -39,13 +39,14 @@ int64_t exchange_bytes(const LineSpread& s) {
   return fft::FftExchange<T>::bytes({s.length, s.lanes, s.radices}, s.lines, s.buffers, s.planes, s.sets);
 }
 
-/// Where a limit asks for it: one transform at a time, fewer lines in a group, then half the memory.
+/// Where a limit asks for it: fewer lines in a group, then less memory at the price of barriers.
 template <class T>
 void fit(LineSpread& s, const Limits& limits) {
   while (s.lines > 1 &&
          (s.lanes * s.lines > limits.group_lanes || exchange_bytes<T>(s) > limits.shared_bytes))
     s.lines /= 2;
-  if (exchange_bytes<T>(s) > limits.shared_bytes) s.planes = 1;
+  for (int* part : {&s.planes, &s.buffers, &s.sets})
+    if (exchange_bytes<T>(s) > limits.shared_bytes) *part = 1;
 }
 
 std::optional<DeviceKind> chosen_kind;

@@ -14,7 +14,6 @@ namespace lockstep::flow {
 
 namespace {
 
-constexpr int64_t kChunk = 1024;  // rows of a tall matrix that are summed in order; the chunks are added then
 constexpr double kDepth = 1e-10;  // squares of singular values that one Gram matrix tells apart
 constexpr int kMostPasses = 8;
 
@@ -44,11 +43,8 @@ class Tall {
   Tall(const Device& device, int64_t latent)
       : device_(device),
         latent_(latent),
-        chunk_(std::min(latent, kChunk)),
-        count_((latent + chunk_ - 1) / chunk_),
-        ones_(device.allocate(Storage::f64, {1, count_})) {
-    primitives::fill(device, ones_, 1);
-  }
+        chunk_(std::min(latent, kSumChunk)),
+        count_((latent + chunk_ - 1) / chunk_) {}
 
   /// Latents (n, D) as columns; rows beyond D are 0.
   Buffer columns_of(const Buffer& latents) const {
@@ -69,12 +65,10 @@ class Tall {
   Matrix cross(const Buffer& a, const Buffer& b) const {
     const int64_t m = a.shape()[1], n = b.shape()[1];
     const Buffer left = device_.allocate(Storage::f64, {count_, m, chunk_}),
-                 parts = device_.allocate(Storage::f64, {count_, m, n}),
-                 sum = device_.allocate(Storage::f64, {1, m * n});
+                 sum = device_.allocate(Storage::f64, {m, n});
     device_.launch(turned(), {count_, m, chunk_}, a.reshape({count_, chunk_, m}), left);
-    primitives::matmul(device_, left, b.reshape({count_, chunk_, n}), parts);
-    primitives::matmul(device_, ones_, parts.reshape({count_, m * n}), sum);
-    const Matrix result = matrix_of(device_.download(sum).reshape({m, n}));
+    add_products(device_, {left, b.reshape({count_, chunk_, n})}, {}, sum);
+    const Matrix result = matrix_of(device_.download(sum));
     if (!result.allFinite())
       throw InputError("a latent is not finite", "flow surrogate", "finite numbers below 1e150");
     return result;
@@ -126,7 +120,6 @@ class Tall {
  private:
   const Device& device_;
   int64_t latent_, chunk_, count_;
-  Buffer ones_;
 };
 
 LearntOnDevice uploaded(const Device& device, Surrogate model, Storage storage) {

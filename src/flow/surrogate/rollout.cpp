@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kRowLanes = 64;
 constexpr int64_t kProductMembers = 8;  // from here on matmul, below a group for each number
-constexpr int64_t kRowChunk = 1024;     // numbers of a long row that one product sums
 constexpr int64_t kLiftStates = 4096;   // states between two products with the basis
 
 /// to[m, j] = sum of from[m, k] rows[j, k]: lane l takes k = l, l + 64 … in order, then a tree over the lanes.
@@ -90,20 +89,16 @@ struct Rollout::State {
   }
   /// to (m, r) = rows (m, D) . basis_columns: long rows by chunks side by side, whose products are then added in order.
   void project(const Buffer& rows, const Buffer& to) const {
-    if (latent <= kRowChunk) return primitives::matmul(device, rows, basis_columns, to);
-    const int64_t m = rows.shape()[0], whole = latent / kRowChunk, rest = latent - whole * kRowChunk;
-    const Buffer chunks = made(whole * m, kRowChunk).reshape({whole, m, kRowChunk});
-    const Buffer parts = made(whole + (rest > 0 ? 1 : 0), m * rank), ones = made(1, parts.shape()[0]);
+    if (latent <= kSumChunk) return primitives::matmul(device, rows, basis_columns, to);
+    const int64_t m = rows.shape()[0], whole = latent / kSumChunk, rest = latent - whole * kSumChunk;
+    const Buffer chunks = device.allocate(storage, {whole, m, kSumChunk});
     device.launch(storage == Storage::f64 ? chunks_of_rows<f64>() : chunks_of_rows<f32>(),
-                  {whole, m, kRowChunk}, rows, chunks);
-    primitives::matmul(device, chunks,
-                       basis_columns.rows(0, whole * kRowChunk).reshape({whole, kRowChunk, rank}),
-                       parts.rows(0, whole).reshape({whole, m, rank}));
+                  {whole, m, kSumChunk}, rows, chunks);
+    ChunkedFactors last;
     if (rest > 0)
-      primitives::matmul(device, rows.window({0, latent - rest}, {m, rest}),
-                         basis_columns.rows(latent - rest, rest), parts.rows(whole, 1).reshape({m, rank}));
-    primitives::fill(device, ones, 1);
-    primitives::matmul(device, ones, parts, to.reshape({1, m * rank}));
+      last = {rows.window({0, latent - rest}, {m, rest}), basis_columns.rows(latent - rest, rest)};
+    add_products(device, {chunks, basis_columns.rows(0, whole * kSumChunk).reshape({whole, kSumChunk, rank})},
+                 last, to);
   }
   void expect(const Buffer& b, int64_t rows_multiple, const char* what) const {
     if (!b || b.storage() != storage || b.shape().rank() != 2 || b.shape()[1] != latent ||

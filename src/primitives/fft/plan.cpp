@@ -20,13 +20,13 @@ std::atomic<Form> chosen{Form::automatic};
 }
 void set_form(Form form) { chosen = form; }
 
-Choice choice_for(const Device& device) {
+Choice choice_for(const DeviceInfo& device) {
   const Form wanted = chosen;
-  const DeviceKind kind = device.info().kind;
+  const DeviceKind kind = device.kind;
   const Form best = kind == DeviceKind::cpu      ? Form::lanes
                     : kind == DeviceKind::interp ? Form::passes
                                                  : Form::blocks;
-  return {wanted == Form::automatic ? best : wanted, device.info().limits};
+  return {wanted == Form::automatic ? best : wanted, device.limits};
 }
 
 }  // namespace primitives::fft
@@ -157,6 +157,29 @@ std::vector<fft::Step> all_steps(const FftOptions& o, bool inverse, const fft::C
   return steps;
 }
 
+using Chains = std::array<std::vector<fft::Step>, 2>;  // forward, inverse
+
+Chains chains_of(const FftOptions& o, const fft::Choice& choice) {
+  const auto steps = [&](bool inverse) {
+    return o.type == Storage::f32 ? all_steps<f32>(o, inverse, choice) : all_steps<f64>(o, inverse, choice);
+  };
+  Chains chains;
+  if (o.kind != FftKind::c2r) chains[0] = steps(false);
+  if (o.kind != FftKind::r2c) chains[1] = steps(true);
+  return chains;
+}
+
+/// Numbers of both scratch arrays: step s writes that of s modulo 2, the last one the result.
+std::array<int64_t, 2> scratch_numbers(const Chains& chains) {
+  std::array<int64_t, 2> numbers{};
+  for (const auto& chain : chains)
+    for (size_t s = 0; s + 1 < chain.size(); ++s)
+      numbers[s % 2] = std::max(numbers[s % 2], 2 * chain[s].to.elements());
+  return numbers;
+}
+constexpr int64_t kScratchRow = 1 << 20;  // of scratch arrays of more numbers than an axis has
+int64_t scratch_rows(int64_t numbers) { return primitives::divide_up(numbers, kScratchRow); }
+
 /// A table of complex numbers on the device.
 template <class T>
 Buffer upload_pairs(const Device& device, const std::vector<T>& parts) {
@@ -203,15 +226,14 @@ struct Fft::State {
   Device device;
   FftOptions options;
   fft::Choice choice;
-  std::array<std::vector<fft::Step>, 2> steps;  // forward, inverse
-  std::array<std::vector<Kernel>, 2> kernels;   // of the steps, for aligned pairs
-  std::array<Buffer, 2> table, chirp, filter;   // by axis
+  Chains steps;
+  std::array<std::vector<Kernel>, 2> kernels;  // of the steps, for aligned pairs
+  std::array<Buffer, 2> table, chirp, filter;  // by axis
   std::array<Buffer, 2> scratch;
 
   template <class T>
   void make() {
-    if (options.kind != FftKind::c2r) steps[0] = all_steps<T>(options, false, choice);
-    if (options.kind != FftKind::r2c) steps[1] = all_steps<T>(options, true, choice);
+    steps = chains_of(options, choice);
     for (int axis = 0; axis < options.lengths.rank(); ++axis) {
       const AxisForm form = axis_form(options, axis, false);
       const int64_t n = form.direct ? form.points : fft::bluestein_length(form.points);
@@ -223,18 +245,12 @@ struct Fft::State {
     for (size_t direction = 0; direction < 2; ++direction)
       for (const fft::Step& step : steps[direction])
         kernels[direction].push_back(step.kernel({batched(), true, true}));
-    // Step s writes scratch s modulo 2, the last one the result.
-    std::array<int64_t, 2> elements{};
-    for (const auto& chain : steps)
-      for (size_t s = 0; s + 1 < chain.size(); ++s)
-        elements[s % 2] = std::max(elements[s % 2], 2 * chain[s].to.elements());
+    const std::array<int64_t, 2> numbers = scratch_numbers(steps);
     for (size_t b = 0; b < 2; ++b)
-      if (elements[b] > 0) {
-        if (elements[b] > INT32_MAX)
-          scratch[b] = device.allocate<T>({primitives::divide_up(elements[b], 1 << 20), 1 << 20});
-        else
-          scratch[b] = device.allocate<T>({elements[b]});
-      }
+      if (numbers[b] > INT32_MAX)
+        scratch[b] = device.allocate<T>({scratch_rows(numbers[b]), kScratchRow});
+      else if (numbers[b] > 0)
+        scratch[b] = device.allocate<T>({numbers[b]});
   }
 
   bool batched() const { return options.lengths.rank() == 2 && options.batch > 1; }
@@ -251,7 +267,7 @@ Fft::Fft(const Device& device, const FftOptions& options) {
   const auto state = std::make_shared<State>();
   state->device = device;
   state->options = options;
-  state->choice = fft::choice_for(device);
+  state->choice = fft::choice_for(device.info());
   if (options.type == Storage::f32)
     state->make<f32>();
   else
@@ -299,14 +315,24 @@ namespace primitives::fft {
 std::vector<Kernel> plan_kernels(const FftOptions& o, const Choice& choice) {
   check(o);
   std::vector<Kernel> all;
-  for (const bool inverse : {false, true}) {
-    if (o.kind == (inverse ? FftKind::r2c : FftKind::c2r)) continue;
-    const auto steps =
-        o.type == Storage::f32 ? all_steps<f32>(o, inverse, choice) : all_steps<f64>(o, inverse, choice);
-    for (const Step& step : steps)
+  for (const auto& chain : chains_of(o, choice))
+    for (const Step& step : chain)
       all.push_back(step.kernel({o.lengths.rank() == 2 && o.batch > 1, true, true}));
-  }
   return all;
+}
+
+int64_t plan_bytes(const FftOptions& o, const Choice& choice) {
+  check(o);
+  int64_t numbers = 0;
+  for (int axis = 0; axis < o.lengths.rank(); ++axis) {
+    const AxisForm form = axis_form(o, axis, false);
+    const int64_t n = form.direct ? form.points : bluestein_length(form.points);
+    numbers += 2 * Stages(n).table_size();
+    if (!form.direct) numbers += 2 * (form.points + n);  // chirp and filter
+  }
+  for (const int64_t scratch : scratch_numbers(chains_of(o, choice)))
+    numbers += scratch > INT32_MAX ? scratch_rows(scratch) * kScratchRow : scratch;
+  return numbers * int64_t(size_of(o.type));
 }
 
 }  // namespace primitives::fft

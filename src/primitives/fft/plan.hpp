@@ -20,9 +20,11 @@ struct Choice {
   Form form = Form::passes;
   Limits limits;
 };
-Choice choice_for(const Device& device);
+Choice choice_for(const DeviceInfo& device);
 
 /// Kernels of a plan; no device.
 std::vector<Kernel> plan_kernels(const FftOptions& options, const Choice& choice);
+/// Bytes that a plan takes: tables, Bluestein's factors, scratch arrays; no device.
+int64_t plan_bytes(const FftOptions& options, const Choice& choice);
 
 }  // namespace lockstep::primitives::fft
