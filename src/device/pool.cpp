@@ -2,7 +2,15 @@
 
 #include <bit>
 
+#include "device/stage_scope.hpp"
+
 namespace lockstep::device {
+
+namespace {
+void count(int64_t bytes) {
+  if (StageScope* scope = current_scope()) scope->allocated_bytes += bytes;
+}
+}  // namespace
 
 int64_t size_class(int64_t bytes) {
   const int64_t step = bytes <= (1 << 20) ? 256 : int64_t(std::bit_floor(uint64_t(bytes))) / 8;
@@ -38,9 +46,11 @@ std::shared_ptr<Memory> MemoryPool::allocate(int64_t bytes) {
       memory = shared_->backend->allocate(size);
     }
   }
+  count(size);
   const int64_t now = shared_->allocated += size;
   for (int64_t peak = shared_->peak; now > peak && !shared_->peak.compare_exchange_weak(peak, now);) {}
   return std::shared_ptr<Memory>(memory.get(), [shared = shared_, memory, size](Memory*) mutable {
+    count(-size);
     shared->allocated -= size;
     std::lock_guard lock(shared->mutex);
     if (shared->kept_bytes + size <= shared->keep_bytes) {

@@ -25,6 +25,7 @@ class StageScope {
   void synchronize() const;
 
   int64_t launches = 0, bytes_to_device = 0, bytes_from_device = 0;
+  int64_t allocated_bytes = 0;  // less what the thread gave back
 
  private:
   friend struct DeviceState;

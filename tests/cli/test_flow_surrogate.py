@@ -64,6 +64,17 @@ class FlowSurrogate(ProgramTest):
         with open(self.path("log", "summary.json")) as file:
             self.assertEqual(len(json.load(file)), 4)
 
+    def test_pipeline_with_a_bound(self):
+        arguments = [*SMALL, "--steps", "40", "--strides", "2", "--max-error", "1e-3"]
+        runs = [self.json_of("flow", "pipeline", *arguments, "--overlap", overlap, "--out", self.path(overlap))["runs"][0]
+                for overlap in ("off", "on")]
+        self.assertEqual([r["overlapped"] for r in runs], [False, True])
+        for key in ("coded", "fields", "latents", "transfers", "memory"):
+            self.assertEqual(runs[0][key], runs[1][key])
+        self.assertLessEqual(runs[0]["coded"]["max_error"], 1e-3)
+        self.assertLess(runs[0]["coded"]["bits_per_point"], 32)
+        self.refuses("flow", "pipeline", *arguments, "--codec", "classic", "--out", self.path("out"), saying="--max-error")
+
     def test_refusals(self):
         out = ["--out", self.path("out")]
         for arguments, saying in ((["--strides", "3", "--steps", "40"], "a stride of 3"), (["--strides", "x"], "'x'"),

@@ -90,12 +90,14 @@ class FlowOptions(OptionsWalk):
         table = {**FLOW, **LEARN, "--strides": ([], ["--strides", "2"]), "--sizes": (["--sizes", "8"], ["--sizes", "12"]),
                  "--precisions": ([], ["--precisions", "f32,f64"]), "--places": ([], ["--places", "cpu"]), "--codec": ([], ["--codec", "classic"]),
                  "--rank": ([], ["--rank", "0.5"]), "--cut": ([], ["--cut", "3"]), "--decoder": ([], ["--decoder", "stochastic"]),
+                 "--max-error": ([], ["--max-error", "0.1"]), "--overlap": ([], ["--overlap", "on"]),
                  "--log-metrics": ([], ["--log-metrics", "{out}/log"]), "--steps": ([], ["--steps", "14"])}
         self.walk_flat(["flow", "pipeline"], PIPELINE, table, {"--out"},
                        contradict={"--sizes": ["--n"], "--rank": ["--cut"], "--codec": ["--cut"], "--cfl": ["--dt"], "--time": ["--steps"]})
         self.refuses_all(["flow", "pipeline"], PIPELINE, (
             (["--sizes", "8"], "one of them"), (["--precision", "f32", "--precisions", "f32"], "one of them"), (["--rank", "0.99"], "one of them"),
-            (["--format", "nc"], "--format"), (["--history-every", "1"], "--history-every")))
+            (["--max-error", "1", "--rank", "0.9"], "one of them"), (["--max-error", "1", "--decoder", "stochastic"], "--decoder"),
+            (["--max-error", "-1"], "-1"), (["--format", "nc"], "--format"), (["--history-every", "1"], "--history-every")))
         for more, saying in ((["--strides", "1,5"], "12 steps with a stride of 5"), (["--vectors", "2048", "--delays", "2"], "2048 singular vectors")):
             self.refuses_all(["flow", "pipeline"], PIPELINE, ((more, saying),))
             self.assertEqual(os.listdir(self.path("out")), [], "refused before the first of several runs")

@@ -37,13 +37,30 @@ PipelineOptions small(const fs::path& folder) {
   return o;
 }
 
+/// The frames of a pipeline.
+Array simulated(PipelineOptions o) {
+  o.run.model.forcing.seed = o.run.seed;
+  const Device device = Device::open("cpu");
+  Solver solver(device, o.run.model, o.run.stepping, o.run.precision);
+  solver.set_vorticity(load_initial(o.run));
+  const int64_t frames = o.run.steps / o.stride + 1, n = o.run.model.grid.nx;
+  const Buffer all = device.allocate<f32>({frames, n, n});
+  for (int64_t k = 0; k < frames; ++k) {
+    if (k > 0) solver.advance(o.stride);
+    solver.vorticity(all.rows(k, 1));
+  }
+  return device.download(all);
+}
+
 // The engine's counts, stage by stage, are the sum of the list: nothing else was copied.
 TEST(FlowPipeline, EveryCopyIsOnTheList) {
   for (const std::string& device : host_devices())
-    for (const Place place : {Place::device, Place::mixed}) {
+    for (const int way : {0, 1, 2, 3, 4}) {
       const test::TemporaryFolder folder;
       PipelineOptions o = small(folder.path());
-      o.place = place;
+      o.place = way % 2 == 0 ? Place::device : Place::mixed;
+      o.overlap = way >= 2;
+      if (way == 4) o.max_error = 1e-3;
       o.run.pictures = true;
       Context context = context_of(device);
       const PipelineResult r = run_pipeline(context, o);
@@ -120,6 +137,85 @@ TEST(FlowPipeline, PlacesAgree) {
     }
 }
 
+/// All that a run found, as text; without times, and without what is said of memory and copies by the way.
+std::string findings(PipelineResult r) {
+  r.stages.clear();
+  r.peak_bytes = 0;
+  r.seconds = 0;
+  r.overlapped = false;
+  r.files.clear();
+  return to_json({r});
+}
+
+// Stages at once: the same numbers, memory and copies as one after the other, and the same pictures.
+TEST(FlowPipeline, StagesAtOnceChangeNothing) {
+  for (const std::string& device : host_devices())
+    for (const Place place : {Place::device, Place::mixed, Place::cpu})
+      for (const int64_t n : {32, 24}) {
+        const test::TemporaryFolder folder;
+        PipelineOptions o = small(folder.path());
+        o.run.model.grid = {n, n};
+        o.place = place;
+        o.run.pictures = true;
+        if (n == 24) o.stride = 1;  // more than the codec takes at once
+        std::string first;
+        std::vector<std::string> pictures;
+        for (const bool overlap : {false, true}) {
+          o.overlap = overlap;
+          Context context = context_of(device);
+          const PipelineResult r = run_pipeline(context, o);
+          EXPECT_EQ(r.overlapped, overlap);
+          EXPECT_GT(r.seconds, 0);
+          if (!overlap) first = findings(r);
+          EXPECT_EQ(findings(r), first) << device << ' ' << name(place);
+          for (const fs::path& file : r.files) pictures.push_back(io::read_text_file(file));
+        }
+        ASSERT_EQ(pictures.size(), 6u);
+        for (size_t k = 0; k < 3; ++k) EXPECT_EQ(pictures[k], pictures[k + 3]);
+      }
+}
+
+// What is thrown while others run ends all of them.
+TEST(FlowPipeline, StagesAtOnceEndTogether) {
+  const test::TemporaryFolder folder;
+  Context context = context_of("cpu");
+  PipelineOptions o = small(folder.path());
+  o.overlap = true;
+  o.run.stepping.dt = 0.5;
+  EXPECT_THROW(run_pipeline(context, o), InputError);
+  o = small(folder.path());
+  o.overlap = true;
+  o.codec.kind = CodecKind::classic;  // a middle band beyond this grid's modes
+  o.run.model.grid = {16, 16};
+  EXPECT_THROW(run_pipeline(context, o), InputError);
+}
+
+// The codec's fields are those of a file with such a bound, at the price that it says.
+TEST(FlowPipeline, ABoundHoldsAndIsThatOfFiles) {
+  const test::TemporaryFolder folder;
+  PipelineOptions o = small(folder.path());
+  for (const double bound : {1e-2, 1e-4, 0.0}) {
+    o.max_error = bound;
+    for (const std::string& device : host_devices()) {
+      Context context = context_of(device);
+      const PipelineResult r = run_pipeline(context, o);
+      ASSERT_TRUE(r.coded);
+      EXPECT_LE(r.coded->max_error, bound);
+      if (bound > 0) {
+        EXPECT_GT(r.coded->max_error, bound / 2);
+        EXPECT_LT(r.fields.codec.relative_l2, bound);
+      }
+      const Array fields = simulated(o);
+      CodecOptions codec = o.codec;
+      codec.grid = o.run.model.grid;
+      const EncodedFields e = encode_fields(context.device(), codec, fields, bound);
+      EXPECT_EQ(r.latent_size, latents_of(context.device(), e).size(1));
+      EXPECT_NEAR(double(r.coded->bytes) / double(e.latent_code.size() + e.residual_code.size()), 1,
+                  bound > 0 ? 0.01 : 0.05);
+    }
+  }
+}
+
 // The stages before go to the CPU with the one that failed: the result has the bits of the CPU's.
 TEST(FlowPipeline, AFailedStageBringsThoseBeforeIt) {
   std::string gpu;
@@ -130,14 +226,20 @@ TEST(FlowPipeline, AFailedStageBringsThoseBeforeIt) {
   PipelineOptions o = small(folder.path());
   o.run.model.grid = {16, 16};
   o.run.steps = 12;
-  Context cpu = context_of("cpu"), other = context_of(gpu);
+  Context cpu = context_of("cpu");
   const PipelineResult want = run_pipeline(cpu, o);
-  set_fault("flow.encode:launch");
-  const PipelineResult got = run_pipeline(other, o);
-  set_fault("");
-  EXPECT_EQ(other.fallbacks(), (std::map<std::string, int64_t>{{"flow.encode", 1}}));
-  EXPECT_EQ(got.fields.surrogate.l2_by_frame, want.fields.surrogate.l2_by_frame);
-  EXPECT_EQ(got.latents.held_out.surrogate, want.latents.held_out.surrogate);
+  for (const bool overlap : {false, true})
+    for (const std::string stage : {"flow.simulate", "flow.encode"}) {
+      if (!overlap && stage != "flow.encode") continue;
+      o.overlap = overlap;
+      Context other = context_of(gpu);
+      set_fault(stage + ":launch");
+      const PipelineResult got = run_pipeline(other, o);
+      set_fault("");
+      EXPECT_EQ(other.fallbacks(), (std::map<std::string, int64_t>{{stage, 1}})) << overlap;
+      EXPECT_EQ(got.fields.surrogate.l2_by_frame, want.fields.surrogate.l2_by_frame);
+      EXPECT_EQ(got.latents.held_out.surrogate, want.latents.held_out.surrogate);
+    }
 }
 
 TEST(FlowPipeline, ErrorsOfKnownFields) {
@@ -219,6 +321,15 @@ TEST(FlowPipeline, Refusals) {
   refused([](PipelineOptions& o) { o.run.stepping.dt = 0.5; });
   refused([](PipelineOptions& o) { o.surrogate.train_share = 0.01; });
   refused([](PipelineOptions& o) { o.run.folder.clear(); });
+  refused([](PipelineOptions& o) { o.max_error = -1; });
+  refused([](PipelineOptions& o) {
+    o.max_error = 1;
+    o.decoder = Decoder::stochastic;
+  });
+  refused([](PipelineOptions& o) {
+    o.max_error = 1;
+    o.codec.kind = CodecKind::classic;
+  });
 }
 
 }  // namespace

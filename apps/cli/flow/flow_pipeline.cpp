@@ -19,8 +19,9 @@ namespace {
 struct PipelineArguments {
   FlowArguments flow;
   SurrogateArguments surrogate;
-  std::string codec = "v2", decoder = "mean", sizes, strides = "10", precisions, places, log_metrics;
-  std::optional<double> rank, cut;
+  std::string codec = "v2", decoder = "mean", sizes, strides = "10", precisions, places, log_metrics,
+              overlap = "auto";
+  std::optional<double> rank, cut, max_error;
 };
 
 struct PipelineVariant {
@@ -112,8 +113,13 @@ std::string pipeline_summary(const flow::PipelineResult& r) {
       "enstrophy {:+.3g}\n",
       r.fields.codec.relative_l2, r.fields.surrogate.correlation, r.fields.surrogate.energy_drift,
       r.fields.surrogate.enstrophy_drift);
+  if (r.coded)
+    text += fmt::format("coded with errors up to {:.4g}: {:.4g} found, {:.4g} bits a point\n", r.coded->bound,
+                        r.coded->max_error, r.coded->bits_per_point);
   for (const flow::StageUse& s : r.stages)
     text += fmt::format("  {:<14} {:>10.4g} s on {}\n", s.stage, s.seconds, s.device);
+  text += fmt::format("  {:<14} {:>10.4g} s, {}\n", "all", r.seconds,
+                      r.overlapped ? "stages at once" : "one stage after the other");
   text += "on the device:\n";
   for (const flow::MemoryUse& m : r.memory)
     text += fmt::format("  {:<22} {:>14} bytes {:<20} {}\n", m.name, m.bytes, m.shape, m.stages);
@@ -131,7 +137,11 @@ void check_pipeline_options(const CLI::App& app, const PipelineArguments& a) {
   refuse_both(app, "--precision", "--precisions");
   refuse_both(app, "--cut", "--rank");
   if (a.codec == "classic")
-    refuse_given(app, {"--rank", "--cut"}, "nothing uses it with --codec classic", "--codec v2");
+    refuse_given(app, {"--max-error", "--rank", "--cut"}, "nothing uses it with --codec classic",
+                 "--codec v2");
+  refuse_both(app, "--max-error", "--rank");
+  if (a.max_error && a.decoder != "mean")
+    refuse_given(app, {"--decoder"}, "a bounded error knows no stochastic decoder", "no --max-error");
   refuse_given(app, {"--format", "--history-every"}, "a pipeline keeps no files of fields",
                "flow run for them");
 }
@@ -140,9 +150,11 @@ int run_pipeline(const CommonOptions& common, const PipelineArguments& a) {
   flow::PipelineOptions base;
   base.run = flow_run_options(a.flow);
   base.codec = codec_options(a);
+  base.max_error = a.max_error;
   base.decoder = a.decoder == "stochastic" ? flow::Decoder::stochastic : flow::Decoder::mean;
   base.surrogate = surrogate_options(a.surrogate);
   base.rollout = rollout_mode(a.surrogate);
+  if (a.overlap != "auto") base.overlap = a.overlap == "on";
   const std::vector<PipelineVariant> variants = variants_of(a, base.run);
   if (variants.size() > 1 && !base.run.video.empty())
     throw InputError(fmt::format("a film of {} runs", variants.size()), "flow pipeline --video", "one run");
@@ -195,9 +207,18 @@ void add_flow_pipeline(CommandList& commands, Command& flow) {
   add_number(app, "--rank", a->rank,
              "v2: share of the first frame's enstrophy that the latents hold (default 0.99)", "SHARE");
   add_number(app, "--cut", a->cut, "v2: all coefficients with |k| up to this, instead of --rank", "K");
+  add_number(
+      app, "--max-error", a->max_error,
+      "v2: the codec's fields differ by at most this at any point, as with flow encode, instead of --rank",
+      "E");
   add_choice(app, "--decoder", a->decoder,
              "mean (default): least error; stochastic: with random small scales", {"mean", "stochastic"});
   add_surrogate_options(app, a->surrogate);
+  add_choice(
+      app, "--overlap", a->overlap,
+      "whether stages run at once where their data allow; off: a stage's time is its own. auto (default): "
+      "on CUDA",
+      {"auto", "on", "off"});
   add_output_folder(app, "--log-metrics", a->log_metrics,
                     "a folder for a JSON of this run, by its time, and a summary of all");
   add_common(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +28,16 @@ struct PipelineOptions {
   RunOptions run;
   int64_t stride = 10;  // steps from a frame to the next; a multiple of them are the steps
   CodecOptions codec;   // its grid is the run's
+  /// v2: the codec's fields differ by at most this at any point, as encode_fields() has it; the surrogate learns the
+  /// quantised latents. `codec.share` is not used then. Decoder::mean.
+  std::optional<double> max_error;
   Decoder decoder = Decoder::mean;
   SurrogateOptions surrogate;
   RolloutMode rollout = RolloutMode::doubling;
   Place place = Place::device;
+  /// Whether stages run at once where their data allow: encoding while the simulation goes on, decoding and pictures of
+  /// the truth while the model learns. Changes no number but times. Not given: on CUDA.
+  std::optional<bool> overlap;
 };
 
 /// A copy between host and device.
@@ -46,7 +53,8 @@ struct MemoryUse {
   int64_t bytes = 0;
   std::string stages;  // that need it
 };
-/// A stage as the engine counted it.
+/// A stage as the engine counted it. Its seconds run from its begin to its end, whatever else runs meanwhile, and count
+/// what it waited for another stage: of stages at once the sum is more than the pipeline took.
 struct StageUse {
   std::string stage, device;
   double seconds = 0;
@@ -66,6 +74,13 @@ struct FieldScores {
   int64_t horizon = 0;   // steps before the surrogate's fields are no nearer than persistence
 };
 
+/// Frames with a bound on their error, as a file would hold them.
+struct CodedFrames {
+  double bound = 0, max_error = 0;  // asked for; found in the held-out frames
+  int64_t bytes = 0;                // of all frames
+  double bits_per_point = 0;
+};
+
 struct PipelineResult {
   Place place = Place::device;
   std::string device;
@@ -78,10 +93,13 @@ struct PipelineResult {
   double frame_time = 0;  // between frames
   SurrogateScores latents;
   FieldScores fields;
+  std::optional<CodedFrames> coded;
   std::vector<StageUse> stages;
   std::vector<Transfer> transfers;
   std::vector<MemoryUse> memory;
   int64_t peak_bytes = 0;
+  bool overlapped = false;  // stages ran at once
+  double seconds = 0;       // of all stages, from the first one's begin to the last one's end
   std::vector<std::filesystem::path> files;
 };
 

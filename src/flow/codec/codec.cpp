@@ -16,8 +16,6 @@ namespace lockstep::flow {
 
 namespace {
 
-constexpr int64_t kFramesAtOnce = 64, kPointsAtOnce = 1 << 20;
-
 Buffer upload_shaped(const Device& device, const std::vector<int32_t>& values, Shape shape) {
   return device.upload(std::span<const int32_t>(values), shape);
 }
@@ -67,9 +65,7 @@ struct Codec::State {
   bool is_classic() const { return plan.options.kind == CodecKind::classic; }
   int64_t fields() const { return is_classic() ? 2 : 1; }
   int64_t words() const { return chunks_of(layout.nx, 32); }
-  int64_t at_once() const {
-    return std::clamp<int64_t>(kPointsAtOnce / int64_t(layout.points()), 1, kFramesAtOnce);
-  }
+  int64_t at_once() const { return frames_at_once(plan.options.grid); }
 
   State(const Device& on, const CodecOptions& options) : device(on) {
     plan.options = options;

@@ -37,12 +37,6 @@ Buffer upload_frames(const Device& device, const Array& fields, int64_t first, i
   return device.upload(fields.slice(0, first, count).packed());
 }
 
-int64_t block_frames(const BoxGrid& grid) { return std::max<int64_t>(1, kBlockNumbers / grid.points()); }
-
-/// Largest value and root mean square over all frames.
-struct FieldSizes {
-  double peak = 0, rms = 0;
-};
 FieldSizes sizes_of(const Array& fields) {
   FieldSizes s;
   for (const float v : fields.as<float>()) {
@@ -101,39 +95,6 @@ std::vector<uint8_t> take_block(std::span<const uint8_t>& from, const char* wher
   return block;
 }
 
-/// The codec and the steps that make the first frame smallest.
-struct BoundedCodec {
-  Codec codec;
-  ResidualSteps steps;
-};
-BoundedCodec choose_steps(const Device& device, const CodecOptions& options, const Array& fields,
-                          double bound) {
-  const Buffer first = upload_frames(device, fields, 0, 1);
-  const FieldSizes sizes = sizes_of(fields);
-  // Nothing is to be learned from transforms that overflow.
-  if (sizes.peak > kLargestPredicted) device.clear(first);
-  ResidualSteps steps = point_steps(bound, sizes);
-  std::vector<double> noises;
-  if (steps.point > 0)
-    for (const double share : kNoiseShares) noises.push_back(share * bound);
-  else
-    for (const double unit : kRoundings) noises.push_back(unit * kRounding * std::max(sizes.rms, 1e-30));
-  CodecOptions cut = options;
-  if (cut.cut == 0)
-    cut.cut = cut_of_steps(device, options, first, mode_step_of(noises.front(), options.grid));
-  const Codec codec(device, cut, first);
-  int64_t least = std::numeric_limits<int64_t>::max();
-  double best = 0;
-  for (const double noise : noises) {
-    steps.mode = mode_step_of(noise, options.grid);
-    const int64_t bytes =
-        ResidualCoder(codec, device, steps).encode(upload_frames(device, fields, 0, 1)).bytes();
-    if (bytes < least) least = bytes, best = steps.mode;
-  }
-  steps.mode = best;
-  return {codec, steps};
-}
-
 ResidualSteps steps_of(const EncodedFields& e) { return {e.mode_step, e.point_step, 0}; }
 
 /// f(block, first frame, frames) of each block of a coded file.
@@ -156,6 +117,46 @@ void each_block(const EncodedFields& e, F f) {
 }
 
 }  // namespace
+
+int64_t block_frames(const BoxGrid& grid) { return std::max<int64_t>(1, kBlockNumbers / grid.points()); }
+
+void check_bound(const CodecOptions& options, double bound) {
+  if (options.kind != CodecKind::v2)
+    throw InputError("a bounded error with the classic codec", "flow codec", "v2");
+  if (!(bound >= 0) || !std::isfinite(bound))
+    throw InputError(fmt::format("a largest error of {}", bound), "flow codec", "0 or above");
+}
+
+BoundedCodec bounded_codec(const Device& device, const CodecOptions& options, const Buffer& given,
+                           const FieldSizes& sizes, double bound) {
+  expect_same_predictions(device);
+  check_bound(options, bound);
+  Buffer first = given;
+  // Nothing is to be learned from transforms that overflow.
+  if (sizes.peak > kLargestPredicted) {
+    first = device.allocate(Storage::f32, given.shape());
+    device.clear(first);
+  }
+  ResidualSteps steps = point_steps(bound, sizes);
+  std::vector<double> noises;
+  if (steps.point > 0)
+    for (const double share : kNoiseShares) noises.push_back(share * bound);
+  else
+    for (const double unit : kRoundings) noises.push_back(unit * kRounding * std::max(sizes.rms, 1e-30));
+  CodecOptions cut = options;
+  if (cut.cut == 0)
+    cut.cut = cut_of_steps(device, options, first, mode_step_of(noises.front(), options.grid));
+  const Codec codec(device, cut, first);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  double best = 0;
+  for (const double noise : noises) {
+    steps.mode = mode_step_of(noise, options.grid);
+    const int64_t bytes = ResidualCoder(codec, device, steps).encode(given).bytes();
+    if (bytes < least) least = bytes, best = steps.mode;
+  }
+  steps.mode = best;
+  return {codec, steps};
+}
 
 EncodedFields encode_fields(const Device& device, const CodecOptions& options, const Array& given,
                             std::optional<double> max_error) {
@@ -181,11 +182,9 @@ EncodedFields encode_fields(const Device& device, const CodecOptions& options, c
     return e;
   }
   expect_same_predictions(device);
-  if (options.kind != CodecKind::v2)
-    throw InputError("a bounded error with the classic codec", "flow codec", "v2");
-  if (!(*max_error >= 0) || !std::isfinite(*max_error))
-    throw InputError(fmt::format("a largest error of {}", *max_error), "flow codec", "0 or above");
-  const BoundedCodec chosen = choose_steps(device, options, fields, *max_error);
+  check_bound(options, *max_error);
+  const BoundedCodec chosen =
+      bounded_codec(device, options, upload_frames(device, fields, 0, 1), sizes_of(fields), *max_error);
   e.plan = chosen.codec.plan();
   e.mode_step = chosen.steps.mode;
   e.point_step = chosen.steps.point;

@@ -12,6 +12,7 @@ namespace lockstep::flow {
 
 namespace {
 
+constexpr int64_t kFramesAtOnce = 64, kPointsAtOnce = 1 << 20;
 constexpr double kRingSlack = 1 + 1e-12;  // |k| = cut counts as inside
 constexpr double kLeastScale = 1e-6;      // of the field's root mean square
 constexpr double kLeastBand = 1e-3;       // the same for amplitudes of bands
@@ -168,6 +169,10 @@ double cut_of_share(const CodecOptions& o, std::span<const float> spectrum) {
 }
 
 }  // namespace
+
+int64_t frames_at_once(const BoxGrid& grid) {
+  return std::clamp<int64_t>(kPointsAtOnce / grid.points(), 1, kFramesAtOnce);
+}
 
 double plane_wavenumber(const BoxGrid& grid, int64_t iy, int64_t ix) {
   const double longest = std::max(grid.lx, grid.ly);

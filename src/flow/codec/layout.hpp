@@ -33,6 +33,8 @@ struct CodecLayout {
   double points() const { return double(nx) * double(ny); }
 };
 
+/// Frames that a codec encodes and decodes at once.
+int64_t frames_at_once(const BoxGrid& grid);
 /// |k| in units of 2 pi / max(Lx, Ly).
 double plane_wavenumber(const BoxGrid& grid, int64_t iy, int64_t ix);
 /// Throws InputError for options out of range.

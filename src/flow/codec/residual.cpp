@@ -61,8 +61,9 @@ void ResidualCoder::restore(const Numbers& n, const Buffer& latent, const Buffer
   device_.launch(ResidualKernels::restore(), fields.shape(), n.points, n.flags, fields, steps_.point);
 }
 
-ResidualCoder::Block ResidualCoder::encode(const Buffer& frames) const {
+ResidualCoder::Block ResidualCoder::encode(const Buffer& frames, const Buffer& latent) const {
   const Numbers n = quantise(frames);
+  if (latent) device_.launch(ResidualKernels::dequantise(), n.latent.shape(), n.latent, step_, latent);
   Block block;
   block.latent = rans_encode(device_, n.latent.reshape({1, n.latent.shape()[0], n.latent.shape()[1]}));
   block.residual = rans_encode(device_, n.points);

@@ -22,8 +22,8 @@ class ResidualCoder {
     std::vector<uint8_t> latent, residual, exact;
     int64_t bytes() const { return int64_t(latent.size() + residual.size()); }
   };
-  /// Encodes frames (m, ny, nx) on the device.
-  Block encode(const Buffer& frames) const;
+  /// Encodes frames (m, ny, nx) on the device. `latent` (m, D), where given, gets the latents as decode() restores them.
+  Block encode(const Buffer& frames, const Buffer& latent = {}) const;
   /// `latent` (m, D) and `frames` (m, ny, nx), where given, are filled.
   void decode(const Block& block, int64_t frames, const Buffer& latent, const Buffer& fields) const;
 
@@ -42,6 +42,24 @@ class ResidualCoder {
   ResidualSteps steps_;
   Buffer gain_, step_;
 };
+
+/// Largest value and root mean square over all frames.
+struct FieldSizes {
+  double peak = 0, rms = 0;
+};
+/// A codec of the first frame, and the steps that hold a bound on the error of all frames and make the first one smallest.
+struct BoundedCodec {
+  Codec codec;
+  ResidualSteps steps;
+};
+/// `first` (1, ny, nx) on the device. Throws InputError for the classic codec and bounds below 0, and what
+/// expect_same_predictions() throws.
+BoundedCodec bounded_codec(const Device& device, const CodecOptions& options, const Buffer& first,
+                           const FieldSizes& sizes, double bound);
+/// Frames of such a grid that are coded together.
+int64_t block_frames(const BoxGrid& grid);
+/// Throws InputError for what bounded_codec() refuses of options.
+void check_bound(const CodecOptions& options, double bound);
 
 /// Throws UnsupportedError where another device would predict other values than this one.
 void expect_same_predictions(const Device& device);

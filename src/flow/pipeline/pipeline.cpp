@@ -2,14 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
+#include <exception>
+#include <future>
 #include <memory>
 #include <type_traits>
 
 #include "core/log.hpp"
+#include "device/stage_scope.hpp"
 #include "flow/codec/layout.hpp"
+#include "flow/codec/residual.hpp"
 #include "flow/modes.hpp"
 #include "flow/pipeline/compare_fields.hpp"
+#include "flow/pipeline/relay.hpp"
 #include "flow/run/pictures.hpp"
 #include "flow/surrogate/kernels.hpp"
 #include "io/pictures/plot.hpp"
@@ -27,8 +34,26 @@ namespace {
 enum class Step : uint8_t { simulate, encode, learn, rollout, decode, plot, video };
 constexpr const char* kStepNames[] = {"flow.simulate", "flow.encode", "flow.learn", "flow.rollout",
                                       "flow.decode",   "flow.plot",   "flow.video"};
+/// What stages are made of: parts of one stage may run beside others.
+enum class Part : uint8_t {
+  simulate,
+  encode,
+  learn,
+  rollout,
+  decode_truth,
+  decode_rollouts,
+  plot_truth,
+  plot_rollouts,
+  video,
+};
+constexpr Step kStepOf[] = {Step::simulate, Step::encode, Step::learn, Step::rollout, Step::decode,
+                            Step::decode,   Step::plot,   Step::plot,  Step::video};
 constexpr const char* kFixed = "fixed by the settings";
 constexpr int64_t kWatch = 500;  // steps between two looks at the status
+constexpr int64_t kRelays = 8;   // times that finished frames are passed on to the codec
+
+/// Ends a part whose stage begins anew.
+struct Abandoned {};
 
 class Pipeline {
  public:
@@ -46,6 +71,12 @@ class Pipeline {
       throw InputError(fmt::format("{} steps with a stride of {}", run.steps, o_.stride), "flow pipeline",
                        "a multiple of a stride of 1 or more");
     check(run.model, run.stepping);
+    if (o_.max_error) {
+      check_bound(o_.codec, *o_.max_error);
+      if (o_.decoder != Decoder::mean)
+        throw InputError("the stochastic decoder for fields whose error is bounded", "flow pipeline",
+                         "mean: nothing is left to draw");
+    }
     frame_count_ = run.steps / o_.stride + 1;
     train_ = int64_t(std::floor(o_.surrogate.train_share * double(frame_count_) + 1e-9));
     if (train_ < o_.surrogate.delays + 1 || train_ >= frame_count_)
@@ -57,9 +88,13 @@ class Pipeline {
   PipelineResult run() {
     before_ = context_.stages();
     first_peak();
-    for (const Step s : {Step::simulate, Step::encode, Step::learn, Step::rollout, Step::decode}) stage(s);
-    if (o_.run.pictures) stage(Step::plot);
-    if (!o_.run.video.empty()) stage(Step::video);
+    const auto begin = std::chrono::steady_clock::now();
+    r_.overlapped = overlaps();
+    if (r_.overlapped) run_at_once();
+    for (const Step s :
+         {Step::simulate, Step::encode, Step::learn, Step::rollout, Step::decode, Step::plot, Step::video})
+      if (wanted(s) && !done(s)) stage(s);
+    r_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     finish();
     return std::move(r_);
   }
@@ -74,15 +109,28 @@ class Pipeline {
     Device(device).reset_peak();
   }
 
+  bool wanted(Step s) const {
+    return s == Step::plot ? o_.run.pictures : s != Step::video || !o_.run.video.empty();
+  }
+  static std::vector<Part> parts_of(Step s) {
+    std::vector<Part> parts;
+    for (size_t p = 0; p < std::size(kStepOf); ++p)
+      if (kStepOf[p] == s) parts.push_back(Part(p));
+    return parts;
+  }
+  bool done(Step s) const {
+    const std::vector<Part> parts = parts_of(s);
+    return std::all_of(parts.begin(), parts.end(), [&](Part p) { return done_[size_t(p)]; });
+  }
+
   void stage(Step s) {
     const size_t fallbacks = context_.fallbacks().size();
-    step_ = s;
     const auto work = [&](const Device& device) {
+      if (s == failed_at_ && failure_ && !on_cpu(s)) std::rethrow_exception(std::exchange(failure_, nullptr));
       if (s != Step::simulate && !on_.same_as(device)) {
         // Only the simulation of mixed runs left something on the host.
         const bool keep = o_.place == Place::mixed;
-        std::erase_if(r_.transfers, [&](const Transfer& t) { return !keep || t.stage != kStepNames[0]; });
-        r_.memory.clear();
+        forget([&](int stage) { return !keep || stage > 0; });
         for (int k = keep ? 1 : 0; k < int(s); ++k) run_step(Step(k), device);
       }
       run_step(s, device);
@@ -96,15 +144,95 @@ class Pipeline {
 
   void run_step(Step s, const Device& device) {
     if (o_.place != Place::mixed || s != Step::simulate) on_ = device;
-    switch (s) {
-      case Step::simulate: return simulate(device);
-      case Step::encode: return encode(device);
-      case Step::learn: return learn_operator(device);
-      case Step::rollout: return roll_out(device);
-      case Step::decode: return decode(device);
-      case Step::plot: return plot(device);
-      case Step::video: return film_frames(device);
+    for (const Part p : parts_of(s)) run_part(p, device);
+  }
+  void run_part(Part p, const Device& device) {
+    switch (p) {
+      case Part::simulate: return simulate(device);
+      case Part::encode: return encode(device);
+      case Part::learn: return learn_operator(device);
+      case Part::rollout: return roll_out(device);
+      case Part::decode_truth: return decode_truth(device);
+      case Part::decode_rollouts: return decode_rollouts(device);
+      case Part::plot_truth: return plot_truth(device);
+      case Part::plot_rollouts: return plot_rollouts(device);
+      case Part::video: return film_frames(device);
     }
+  }
+
+  // ── stages at once ──
+
+  bool overlaps() const {
+    return o_.overlap.value_or(o_.place != Place::cpu && context_.device().info().kind == DeviceKind::cuda);
+  }
+  /// Until something fails: stages that are not done then begin anew, one after the other.
+  void run_at_once() {
+    on_ = o_.place == Place::cpu ? context_.cpu() : context_.device();
+    side_ = on_.stream();
+    const bool ordered = o_.place != Place::mixed;
+    const int64_t least = frames_at_once(o_.run.model.grid);
+    batch_ = std::max<int64_t>((frame_count_ + kRelays * least - 1) / (kRelays * least), least > 1 ? 1 : 2) *
+             least;
+    relay_ = std::make_unique<Relay>(on_, 1 + (frame_count_ + batch_ - 1) / batch_, ordered);
+    bool sound = together({Part::simulate}, {Part::encode});
+    relay_.reset();
+    std::vector<Part> beside{Part::decode_truth};
+    if (wanted(Step::plot)) beside.insert(beside.begin(), Part::plot_truth);
+    sound = sound && together({Part::learn, Part::rollout}, beside) && together({Part::decode_rollouts}, {});
+    beside.assign(wanted(Step::video) ? 1 : 0, Part::video);
+    if (sound && wanted(Step::plot)) together({Part::plot_rollouts}, beside);
+    side_ = {};
+  }
+  /// Parts one after the other on this thread and the default stream, others on another thread and a stream of its own.
+  /// False where a device failed; throws what else was thrown, first here.
+  bool together(const std::vector<Part>& here, const std::vector<Part>& there) {
+    std::future<std::exception_ptr> other =
+        std::async(std::launch::async, [&] { return attempted(there, true); });
+    const std::exception_ptr own = attempted(here, false), others = other.get();
+    for (const std::exception_ptr& e : {own, others}) {
+      try {
+        if (e) std::rethrow_exception(e);
+      } catch (const Abandoned&) {}
+    }
+    if (!own && !others) return true;
+    forget([&](int stage) { return !done(Step(stage)); });
+    return false;
+  }
+  std::exception_ptr attempted(const std::vector<Part>& parts, bool beside) {
+    try {
+      for (const Part p : parts) attempt(p, beside);
+    } catch (...) {
+      if (relay_) relay_->stop();
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  void attempt(Part p, bool beside) {
+    const Step s = kStepOf[size_t(p)];
+    const auto failed = [&] {
+      const std::lock_guard lock(ledger_);
+      if (!failure_) failure_ = std::current_exception(), failed_at_ = s;
+      throw Abandoned();
+    };
+    const auto work = [&](const Device& device) {
+      try {
+        if (beside)
+          device.on(side_, [&] { run_part(p, device); });
+        else
+          run_part(p, device);
+      } catch (const DeviceError&) { failed(); } catch (const UnsupportedError&) {
+        failed();
+      }
+    };
+    if (on_cpu(s))
+      context_.run_stage_on_cpu(kStepNames[int(s)], work);
+    else
+      context_.run_stage(kStepNames[int(s)], work);
+    done_[size_t(p)] = true;
+  }
+  /// Another thread's part, from which this one's goes on.
+  void follow(int64_t part) {
+    if (relay_ && !relay_->follow(part)) throw Abandoned();
   }
 
   /// Refuses latents that are too long and bounds the state, before anything was simulated.
@@ -118,7 +246,10 @@ class Pipeline {
       logging::info("flow pipeline: {} of up to {} singular vectors are kept", most, train_);
       s.rank = most;
     }
-    const int64_t size = first_latent_size();
+    if (o_.run.model.grid.points() <= kMaxLatent) return;  // a latent has no more numbers than its field
+    if (!o_.max_error || o_.codec.cut > 0) expect_latent(first_latent_size());
+  }
+  static void expect_latent(int64_t size) {
     if (size > kMaxLatent)
       throw InputError(fmt::format("a latent of {} numbers", size), "flow pipeline",
                        fmt::format("at most {}; a smaller --rank or --cut", kMaxLatent));
@@ -126,6 +257,7 @@ class Pipeline {
   /// Numbers in the latent of the first frame: the initial field without the modes that the simulation drops.
   int64_t first_latent_size() const {
     if (o_.codec.kind == CodecKind::classic) return 0;  // hundreds
+    if (o_.codec.cut > 0) return codec_layout({o_.codec, {}, {}}).size;
     const BoxGrid& grid = o_.run.model.grid;
     const Modes modes = modes_of(o_.run.model);
     FftOptions options;
@@ -150,26 +282,47 @@ class Pipeline {
 
   // ── ledger ──
 
+  static int stage_now() {
+    const std::string_view now = device::current_stage();
+    for (int s = 0; s < int(std::size(kStepNames)); ++s)
+      if (now == kStepNames[s]) return s;
+    return 0;
+  }
+  template <class Which>
+  void forget(Which which) {
+    std::erase_if(copies_, [&](const auto& c) { return which(c.first); });
+    std::erase_if(memory_, [&](const auto& m) { return which(m.first); });
+  }
   void copied(std::string what, bool to_device, int64_t bytes, std::string reason) {
     if (bytes <= 0) return;
-    for (Transfer& t : r_.transfers)
-      if (t.stage == kStepNames[int(step_)] && t.what == what && t.to_device == to_device) {
+    const int stage = stage_now();
+    const std::lock_guard lock(ledger_);
+    for (auto& [of, t] : copies_)
+      if (of == stage && t.what == what && t.to_device == to_device) {
         t.bytes += bytes;
         return;
       }
-    r_.transfers.push_back({kStepNames[int(step_)], std::move(what), to_device, bytes, std::move(reason)});
+    copies_.push_back({stage, {kStepNames[stage], std::move(what), to_device, bytes, std::move(reason)}});
+  }
+  void held(const std::string& what, std::string shape, int64_t bytes, const std::string& stages) {
+    const int stage = stage_now();
+    const std::lock_guard lock(ledger_);
+    for (auto& [of, m] : memory_)
+      if (of == stage && m.name == what && m.shape == shape) {
+        m.bytes += bytes;
+        return;
+      }
+    memory_.push_back({stage, {what, std::move(shape), bytes, stages}});
   }
   /// Runs what makes a part, or lets it make tables when first used, and notes what they took.
   template <class F>
-  auto made(const Device& device, const std::string& part, const std::string& stages, F make) {
-    const DeviceCounters was = device.counters();
+  auto made(const std::string& part, const std::string& stages, F make) {
+    const device::StageScope& scope = *device::current_scope();
+    const int64_t to = scope.bytes_to_device, from = scope.bytes_from_device, was = scope.allocated_bytes;
     const auto note = [&] {
-      const DeviceCounters is = device.counters();
-      copied("tables of the " + part, true, is.bytes_to_device - was.bytes_to_device, kFixed);
-      copied("what the " + part + " reads for them", false, is.bytes_from_device - was.bytes_from_device,
-             kFixed);
-      if (is.allocated_bytes > was.allocated_bytes)
-        r_.memory.push_back({part, "", is.allocated_bytes - was.allocated_bytes, stages});
+      copied("tables of the " + part, true, scope.bytes_to_device - to, kFixed);
+      copied("what the " + part + " reads for them", false, scope.bytes_from_device - from, kFixed);
+      if (scope.allocated_bytes > was) held(part, "", scope.allocated_bytes - was, stages);
     };
     if constexpr (std::is_void_v<decltype(make())>) {
       make();
@@ -180,9 +333,18 @@ class Pipeline {
       return result;
     }
   }
+  /// Notes what `work` copies in one direction.
+  template <class F>
+  void copying(const char* what, bool to_device, const char* reason, F work) {
+    const device::StageScope& scope = *device::current_scope();
+    const auto bytes = [&] { return to_device ? scope.bytes_to_device : scope.bytes_from_device; };
+    const int64_t was = bytes();
+    work();
+    copied(what, to_device, bytes() - was, reason);
+  }
   Buffer allocated(const Device& device, const char* what, const Shape& shape, const char* stages) {
     const Buffer b = device.allocate(Storage::f32, shape);
-    r_.memory.push_back({what, to_string(Sizes(shape)), b.bytes(), stages});
+    held(what, to_string(Sizes(shape)), b.bytes(), stages);
     return b;
   }
 
@@ -192,35 +354,56 @@ class Pipeline {
 
   void simulate(const Device& device) {
     const RunOptions& run = o_.run;
-    auto solver = made(device, "solver", "simulate", [&] {
+    auto solver = made("solver", "simulate", [&] {
       return std::make_unique<Solver>(device, run.model, run.stepping, run.precision);
     });
-    const DeviceCounters was = device.counters();
-    solver->set_vorticity(initial_);
-    copied("initial field, clock, status", true, device.counters().bytes_to_device - was.bytes_to_device,
-           "input");
-    frames_ = allocated(device, "frames", fields_shape(frame_count_), "simulate to video");
-    const int64_t before_watch = device.counters().bytes_from_device;
+    copying("initial field, clock, status", true, "input", [&] { solver->set_vorticity(initial_); });
+    const Buffer frames = allocated(device, "frames", fields_shape(frame_count_), "simulate to video");
+    if (o_.place == Place::mixed)
+      host_frames_ = Array(Storage::f32, {frame_count_, run.model.grid.ny, run.model.grid.nx});
+    else
+      frames_ = frames;
+    solver->vorticity(frames.rows(0, 1));
+    const device::StageScope& scope = *device::current_scope();
+    const int64_t from = scope.bytes_from_device;
+    hand_over(device, frames, 0, 1);
     check_start(*solver);
-    solver->vorticity(frames_.rows(0, 1));
-    int64_t since = 0;
+    step_through(*solver, device, frames);
+    const bool mixed = o_.place == Place::mixed;
+    copied("status and speeds", false, scope.bytes_from_device - from - (mixed ? frames.bytes() : 0),
+           fmt::format("the watch, every {} steps", kWatch));
+    if (!mixed) return;
+    copied("frames", false, frames.bytes(), "the simulation was on the CPU");
+    const std::lock_guard lock(ledger_);
+    std::erase_if(memory_, [](const auto& m) { return m.first == 0; });  // of the other device
+  }
+  void step_through(Solver& solver, const Device& device, const Buffer& frames) {
+    int64_t since = 0, passed = 0;
     for (int64_t k = 1; k < frame_count_; ++k) {
       for (int64_t left = o_.stride; left > 0;) {
         const int64_t now = std::min(left, kWatch - since);
-        solver->advance(now);
+        solver.advance(now);
         left -= now;
         since = (since + now) % kWatch;
-        if (since == 0 || (k + 1 == frame_count_ && left == 0)) refuse_blow_up(*solver);
+        if (since == 0 || (k + 1 == frame_count_ && left == 0)) refuse_blow_up(solver);
       }
-      solver->vorticity(frames_.rows(k, 1));
+      solver.vorticity(frames.rows(k, 1));
+      if (relay_ && (k + 1 - passed == batch_ || k + 1 == frame_count_)) {
+        hand_over(device, frames, std::max<int64_t>(passed, 1), k + 1 - std::max<int64_t>(passed, 1));
+        passed = k + 1;
+      } else if (!relay_ && k + 1 == frame_count_) {
+        hand_over(device, frames, 1, k);
+      }
     }
-    copied("status and speeds", false, device.counters().bytes_from_device - before_watch,
-           fmt::format("the watch, every {} steps", kWatch));
-    if (o_.place != Place::mixed) return;
-    host_frames_ = device.download(frames_);
-    copied("frames", false, frames_.bytes(), "the simulation was on the CPU");
-    frames_ = {};
-    r_.memory.clear();  // of the other device
+  }
+  /// Frames to who waits for them; of mixed runs by way of the host.
+  void hand_over(const Device& device, const Buffer& frames, int64_t first, int64_t count) {
+    if (o_.place == Place::mixed) {
+      const Buffer part = frames.rows(first, count);
+      device.read(part, host_frames_.mutate<float>().data() + first * o_.run.model.grid.points(),
+                  part.bytes());
+    }
+    if (relay_) relay_->pass();
   }
 
   void check_start(Solver& solver) const {
@@ -238,64 +421,152 @@ class Pipeline {
   }
 
   void encode(const Device& device) {
-    if (o_.place == Place::mixed) {
-      frames_ = allocated(device, "frames", fields_shape(frame_count_), "encode to video");
-      device.write(frames_, host_frames_.data(), host_frames_.bytes());
-      copied("frames", true, frames_.bytes(), "the simulation was on the CPU");
+    const bool mixed = o_.place == Place::mixed;
+    if (mixed) frames_ = allocated(device, "frames", fields_shape(frame_count_), "encode to video");
+    const auto arrive = [&](int64_t first, int64_t count) {
+      if (!mixed) return;
+      const Buffer part = frames_.rows(first, count);
+      device.write(part, host_frames_.as<float>().data() + first * o_.run.model.grid.points(), part.bytes());
+      copied("frames", true, part.bytes(), "the simulation was on the CPU");
+    };
+    if (o_.max_error) {  // its steps follow from all frames
+      follow(1 + (frame_count_ - 1) / std::max<int64_t>(batch_, 1));
+      arrive(0, frame_count_);
+      return encode_bounded(device, *o_.max_error);
     }
-    codec_ = made(device, "codec", "encode, decode", [&] {
+    follow(0);
+    arrive(0, 1);
+    codec_ = made("codec", "encode, decode", [&] {
       return std::make_unique<Codec>(
           device, o_.codec, frames_.rows(0, 1).reshape({o_.run.model.grid.ny, o_.run.model.grid.nx}));
     });
+    make_latents(device);
+    const int64_t step = relay_ ? batch_ : frame_count_;
+    for (int64_t first = 0; first < frame_count_; first += step) {
+      const int64_t count = std::min(step, frame_count_ - first), from = std::max<int64_t>(first, 1);
+      follow(1 + first / step);
+      arrive(from, first + count - from);
+      made("codec at work", "encode, decode",
+           [&] { codec_->encode(frames_.rows(first, count), latents_.rows(first, count)); });
+    }
+  }
+  void make_latents(const Device& device) {
     r_.latent_size = codec_->latent_size();
+    expect_latent(r_.latent_size);
     latents_ = allocated(device, "latents", {frame_count_, r_.latent_size}, "encode to decode");
-    made(device, "codec at work", "encode, decode", [&] { codec_->encode(frames_, latents_); });
+  }
+  /// As encode_fields() codes frames; the coded numbers go to the host, quantised latents stay on the device.
+  void encode_bounded(const Device& device, double bound) {
+    FieldSizes sizes;
+    copying("largest values of frames", false, "the steps of the bound", [&] {
+      const Buffer all = frames_.reshape({frames_.elements()});
+      sizes.peak = largest_size(device, all);
+      sizes.rms = double(primitives::norm<float>(device, all)) / std::sqrt(double(all.elements()));
+    });
+    made("codec", "encode, decode", [&] {
+      const BoundedCodec chosen = bounded_codec(device, o_.codec, frames_.rows(0, 1), sizes, bound);
+      codec_ = std::make_unique<Codec>(chosen.codec);
+      coder_ = std::make_unique<ResidualCoder>(chosen.codec, device, chosen.steps);
+    });
+    make_latents(device);
+    blocks_.clear();
+    CodedFrames coded{bound, 0, 0, 0};
+    const int64_t step = block_frames(o_.run.model.grid);
+    for (int64_t first = 0; first < frame_count_; first += step) {
+      const int64_t count = std::min(step, frame_count_ - first);
+      coding("encode, decode", [&] {
+        blocks_.push_back(coder_->encode(frames_.rows(first, count), latents_.rows(first, count)));
+      });
+      coded.bytes += blocks_.back().bytes() + int64_t(blocks_.back().exact.size());
+    }
+    coded.bits_per_point = 8 * double(coded.bytes) / double(frames_.elements());
+    r_.coded = coded;
+  }
+  /// The held-out frames of the blocks into `to`, and what they differ by at most.
+  void decode_blocks(const Device& device, const Buffer& to) {
+    const BoxGrid& grid = o_.run.model.grid;
+    const int64_t step = block_frames(grid);
+    for (int64_t first = train_ / step * step; first < frame_count_; first += step) {
+      const int64_t count = std::min(step, frame_count_ - first),
+                    skipped = std::max<int64_t>(train_ - first, 0), wanted = count - skipped;
+      const Buffer latent = device.allocate<f32>({count, r_.latent_size}),
+                   fields = device.allocate<f32>({count, grid.ny, grid.nx});
+      coding("decode", [&] { coder_->decode(blocks_.at(size_t(first / step)), count, latent, fields); });
+      const Buffer got = fields.rows(skipped, wanted), from = to.rows(first + skipped - train_, wanted);
+      device.copy(got, from);
+      primitives::axpy(device, -1, frames_.rows(first + skipped, wanted), got);
+      copying("largest errors", false, "the bound", [&] {
+        r_.coded->max_error =
+            std::max(r_.coded->max_error, largest_size(device, got.reshape({got.elements()})));
+      });
+    }
+  }
+  static double largest_size(const Device& device, const Buffer& values) {
+    return std::max(double(primitives::max<float>(device, values)),
+                    -double(primitives::min<float>(device, values)));
+  }
+  template <class F>
+  void coding(const char* stages, F work) {
+    const device::StageScope& scope = *device::current_scope();
+    const int64_t was = scope.allocated_bytes;
+    copying("coded numbers and their tables", true, "coded by the host",
+            [&] { copying("coded numbers and what they are made of", false, "coded by the host", work); });
+    if (scope.allocated_bytes > was) held("codec at work", "", scope.allocated_bytes - was, stages);
   }
 
   void learn_operator(const Device& device) {
-    const DeviceCounters was = device.counters();
-    learnt_ = learn(device, latents_, o_.surrogate);
-    const DeviceCounters is = device.counters();
-    copied("matrices of frames by frames", true, is.bytes_to_device - was.bytes_to_device, "their factors");
-    copied("products of frames", false, is.bytes_from_device - was.bytes_from_device, "their factors");
-    r_.memory.push_back(
-        {"singular vectors", "", learnt_.basis.bytes() + learnt_.climatology.bytes(), "learn, rollout"});
+    copying("matrices of frames by frames", true, "their factors", [&] {
+      copying("products of frames", false, "their factors",
+              [&] { learnt_ = learn(device, latents_, o_.surrogate); });
+    });
+    held("singular vectors", "", learnt_.basis.bytes() + learnt_.climatology.bytes(), "learn, rollout");
   }
 
   void roll_out(const Device& device) {
-    auto rollout =
-        made(device, "operator", "rollout", [&] { return std::make_unique<Rollout>(device, learnt_); });
-    const int64_t was = device.counters().bytes_from_device;
-    r_.latents = score(*rollout, learnt_.model, latents_,
-                       converted(device, learnt_.climatology, latents_.storage()), o_.rollout);
-    copied("sums over latents", false, device.counters().bytes_from_device - was, "their scores");
+    auto rollout = made("operator", "rollout", [&] { return std::make_unique<Rollout>(device, learnt_); });
+    copying("sums over latents", false, "their scores", [&] {
+      r_.latents = score(*rollout, learnt_.model, latents_,
+                         converted(device, learnt_.climatology, latents_.storage()), o_.rollout);
+    });
     learnt_.basis = {};
-    r_.memory.push_back({"predicted latents", "",
-                         r_.latents.predicted_in_sample.bytes() + r_.latents.predicted_held_out.bytes(),
-                         "rollout, decode"});
+    held("predicted latents", "",
+         r_.latents.predicted_in_sample.bytes() + r_.latents.predicted_held_out.bytes(), "rollout, decode");
   }
 
-  void decode(const Device& device) {
-    const int64_t held = frame_count_ - train_, delays = o_.surrogate.delays;
-    auto comparer = made(device, "comparison of fields", "decode",
-                         [&] { return std::make_unique<FieldComparer>(device, o_.run.model.grid); });
-    const Buffer truth = frames_.rows(train_, held);
-    decoded_ =
-        allocated(device, "decoded fields", fields_shape(std::max(held, train_ - delays)), "decode to video");
-    const Buffer out = decoded_.rows(0, held), early = decoded_.rows(0, train_ - delays);
-    const auto decoded = [&](const Buffer& latents, const Buffer& to, int64_t number) {
-      made(device, "codec at work", "decode", [&] { codec_->decode(latents, to, o_.decoder, number); });
-    };
+  void decoded(const Buffer& latents, const Buffer& to, int64_t number) {
+    made("codec at work", "decode", [&] { codec_->decode(latents, to, o_.decoder, number); });
+  }
+  FieldScore compared(const Buffer& truth, const Buffer& other) {
+    const int64_t was = comparer_->bytes_read;
+    FieldScore score = comparer_->compare(truth, other);
+    copied("sums over modes", false, comparer_->bytes_read - was, "errors of fields");
+    return score;
+  }
+  /// The codec by itself, and what costs nothing, over the held-out frames.
+  void decode_truth(const Device& device) {
+    const int64_t held_out = frame_count_ - train_;
+    comparer_ = made("comparison of fields", "decode",
+                     [&] { return std::make_unique<FieldComparer>(device, o_.run.model.grid); });
+    const Buffer truth = frames_.rows(train_, held_out);
+    decoded_ = allocated(device, "decoded fields",
+                         fields_shape(std::max(held_out, train_ - o_.surrogate.delays)), "decode to video");
+    if (o_.max_error)
+      decode_blocks(device, decoded_.rows(0, held_out));
+    else
+      decoded(latents_.rows(train_, held_out), decoded_.rows(0, held_out), train_);
+    r_.fields.codec = compared(truth, decoded_.rows(0, held_out));
+    r_.fields.persistence = compared(truth, frames_.rows(train_ - 1, 1));
+    r_.fields.climatology = compared(truth, mean_frame(device, frames_.rows(0, train_)));
+  }
+  /// Leaves the fields of the rollout through the held-out frames.
+  void decode_rollouts(const Device&) {
+    const int64_t held_out = frame_count_ - train_, delays = o_.surrogate.delays;
+    const Buffer out = decoded_.rows(0, held_out), early = decoded_.rows(0, train_ - delays);
     decoded(r_.latents.predicted_in_sample, early, delays);
-    r_.fields.in_sample = comparer->compare(frames_.rows(delays, train_ - delays), early);
-    decoded(latents_.rows(train_, held), out, train_);
-    r_.fields.codec = comparer->compare(truth, out);
+    r_.fields.in_sample = compared(frames_.rows(delays, train_ - delays), early);
     decoded(r_.latents.predicted_held_out, out, train_);
-    r_.fields.surrogate = comparer->compare(truth, out);
-    r_.fields.persistence = comparer->compare(truth, frames_.rows(train_ - 1, 1));
-    r_.fields.climatology = comparer->compare(truth, mean_frame(device, frames_.rows(0, train_)));
+    r_.fields.surrogate = compared(frames_.rows(train_, held_out), out);
     r_.fields.horizon = field_horizon(r_.fields.surrogate, r_.fields.persistence);
-    copied("sums over modes", false, comparer->bytes_read, "errors of fields");
   }
 
   Array fetched(const Device& device, const Buffer& fields, int64_t at) {
@@ -303,18 +574,29 @@ class Pipeline {
     return device.download(fields.rows(at, 1));
   }
 
-  void plot(const Device& device) {
-    const int64_t held = frame_count_ - train_;
-    double range = 0;
+  /// Draws on a thread of its own.
+  void draw(const Device& device, const char* file, const Buffer& fields, int64_t at) {
+    const Array field = fetched(device, fields, at);
+    if (range_ == 0) range_ = color_range(field);
+    const fs::path to = o_.run.folder / file;
     const double time = double(o_.run.steps) * o_.run.stepping.dt;
-    const auto draw = [&](const char* file, const Buffer& fields, int64_t at) {
-      const Array field = fetched(device, fields, at);
-      if (range == 0) range = color_range(field);
-      io::write_png(o_.run.folder / file, picture_of(field, time, range));
-      r_.files.push_back(o_.run.folder / file);
-    };
-    draw("omega_simulated.png", frames_, frame_count_ - 1);
-    draw("omega_surrogate.png", decoded_, held - 1);
+    r_.files.push_back(to);
+    drawn_.push_back(std::async(std::launch::async, [field, to, time, range = range_] {
+      io::write_png(to, picture_of(field, time, range));
+    }));
+  }
+  void plot_truth(const Device& device) {
+    range_ = 0;
+    r_.files.clear();
+    drawn_.clear();
+    draw(device, "omega_simulated.png", frames_, frame_count_ - 1);
+  }
+  void plot_rollouts(const Device& device) {
+    draw(device, "omega_surrogate.png", decoded_, frame_count_ - train_ - 1);
+    plot_errors();
+    for (std::future<void>& picture : drawn_) picture.get();
+  }
+  void plot_errors() {
     std::vector<io::PlotSeries> curves;
     const auto add = [&](const char* curve, const FieldScore& score, bool dashed) {
       io::PlotSeries s;
@@ -345,10 +627,16 @@ class Pipeline {
     for (int64_t k = 0; k < held; ++k)
       writer.add(fetched(device, decoded_, k), double((train_ + k) * o_.stride) * o_.run.stepping.dt);
     writer.commit();
-    r_.files.push_back(o_.run.video);
+    filmed_ = true;
   }
 
   void finish() {
+    if (filmed_) r_.files.push_back(o_.run.video);
+    const auto by_stage = [](const auto& a, const auto& b) { return a.first < b.first; };
+    std::stable_sort(copies_.begin(), copies_.end(), by_stage);
+    std::stable_sort(memory_.begin(), memory_.end(), by_stage);
+    for (auto& [stage, copy] : copies_) r_.transfers.push_back(std::move(copy));
+    for (auto& [stage, use] : memory_) r_.memory.push_back(std::move(use));
     r_.place = o_.place;
     r_.device = on_.info().name;
     r_.grid = o_.run.model.grid;
@@ -384,13 +672,27 @@ class Pipeline {
   PipelineOptions o_;
   Array initial_, host_frames_;
   int64_t frame_count_ = 0, train_ = 0;
-  Step step_ = Step::simulate;
-  bool fell_back_ = false;
+  bool fell_back_ = false, filmed_ = false;
   Device on_;
   Buffer frames_, latents_, decoded_;
   std::unique_ptr<Codec> codec_;
+  std::unique_ptr<FieldComparer> comparer_;
+  std::unique_ptr<ResidualCoder> coder_;
+  std::vector<ResidualCoder::Block> blocks_;  // of frames, on the host
+  double range_ = 0;                          // of colours
+  std::vector<std::future<void>> drawn_;      // pictures
   LearntOnDevice learnt_;
   std::vector<StageRecord> before_;
+  // Of stages at once.
+  Stream side_;
+  std::unique_ptr<Relay> relay_;
+  int64_t batch_ = 0;  // frames that are passed on together
+  std::array<bool, std::size(kStepOf)> done_{};
+  std::exception_ptr failure_;  // of a device, thrown again as its stage begins anew
+  Step failed_at_ = Step::simulate;
+  Mutex ledger_;
+  std::vector<std::pair<int, Transfer>> copies_;  // with their stages
+  std::vector<std::pair<int, MemoryUse>> memory_;
   PipelineResult r_;
 };
 

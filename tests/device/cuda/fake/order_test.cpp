@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <future>
 #include <random>
 
 #include "compile/clike/nvrtc.hpp"
 #include "driver.hpp"
+#include "flow/pipeline/relay.hpp"
 #include "library.hpp"
 #include "lockstep/device.hpp"
 
@@ -179,6 +181,52 @@ TEST_F(CudaOrder, StreamsOfTheDeviceFollowEachOther) {
     device_.on(then, [&] { device_.replay(graph); });
     device_.begin_after(then, {});
     ASSERT_EQ(device_.download<u32>(c), std::vector<u32>(size_t(kWords), u32(seed) + 2));
+  }
+}
+
+// Two threads as flow's pipeline has them: one makes frames, replays included, the other one takes each as soon as it is
+// passed on, on a stream of its own. It ends as if the frames had been made before.
+TEST_F(CudaOrder, WhatIsPassedOnIsWhole) {
+  constexpr int64_t kFrames = 12, kTogether = 3;
+  const Buffer state = device_.allocate<u32>({kWords}), next = device_.allocate<u32>({kWords}),
+               frames = device_.allocate<u32>({kFrames, kWords}),
+               taken = device_.allocate<u32>({kFrames, kWords});
+  const Graph step = device_.record([&] {
+    device_.launch(add_one(), {kWords}, state, next);
+    device_.copy(next, state);
+  });
+  const auto frame = [](const Buffer& all, int64_t k) { return all.rows(k, 1).reshape({kWords}); };
+  const Stream side = device_.stream();
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    defer(seed);
+    device_.clear(state);
+    device_.clear(frames);
+    device_.clear(taken);
+    device_.synchronize();
+    flow::Relay relay(device_, kFrames / kTogether);
+    std::future<void> other = std::async(std::launch::async, [&] {
+      device_.on(side, [&] {
+        for (int64_t part = 0; part < kFrames / kTogether; ++part) {
+          ASSERT_TRUE(relay.follow(part));
+          for (int64_t k = part * kTogether; k < (part + 1) * kTogether; ++k)
+            device_.launch(add_one(), {kWords}, frame(frames, k), frame(taken, k));
+        }
+        device_.synchronize(side);
+      });
+    });
+    for (int64_t k = 0; k < kFrames; ++k) {
+      device_.replay(step);
+      device_.copy(state, frame(frames, k));
+      if ((k + 1) % kTogether == 0) relay.pass();
+    }
+    other.get();
+    const auto all = device_.download<u32>(taken);
+    for (int64_t k = 0; k < kFrames; ++k)
+      for (int64_t word = 0; word < kWords; word += 997)
+        ASSERT_EQ(all[size_t(k * kWords + word)], u32(k + 2));
+    relay.stop();
+    EXPECT_FALSE(relay.follow(kFrames));
   }
 }
 
