@@ -8,6 +8,7 @@
 
 #include "flow/codec/kernels.hpp"
 #include "flow/codec/layout.hpp"
+#include "flow/codec/plan.hpp"
 #include "flow/random.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
@@ -56,6 +57,7 @@ struct Codec::State {
   CodecLayout layout;
   int64_t kept_rows = 0, kept_columns = 0;
   int32_t half_box = 0;
+  std::vector<int32_t> first_chunk;                          // of each band, and their end
   Buffer place, gain, anchor_place, anchor_gain;             // gather
   Buffer source, scale;                                      // scatter
   Buffer chunks, first, order, weight, members, band, over;  // bands
@@ -79,6 +81,30 @@ struct Codec::State {
     plan = std::move(taken);
     check_codec(plan.options);
     layout = codec_layout(plan);
+    make_bands();
+    make_tables();
+  }
+  /// v2's plan out of the first frame's spectrum; false where its sums are beyond f32.
+  bool take_spectrum(const Buffer& spectrum) {
+    const RingSums rings = ring_sums(device, plan.options.grid, spectrum);
+    if (!rings.sound()) return false;
+    if (plan.options.cut == 0) plan.options.cut = cut_on_device(device, plan.options, spectrum, rings);
+    layout = codec_layout(plan);
+    make_bands();
+    std::vector<double> bands(size_t(layout.bands), 0.0);
+    if (layout.bands > 0) {
+      Scratch s;
+      s.spectrum = spectrum;
+      sum_bands(s, 1);
+      const auto sums = device.download<f32>(s.band_sums);
+      for (size_t b = 0; b < bands.size(); ++b)
+        for (int32_t k = first_chunk[b]; k < first_chunk[b + 1]; ++k) bands[b] += double(sums[size_t(k)]);
+    }
+    plan.scales = latent_scales(plan.options, layout, rings.scales, bands, rings.squares);
+    make_tables();
+    return true;
+  }
+  void make_tables() {
     half_box = int32_t(box_points(plan.options) / 2);
     if (!is_classic() && int64_t(plan.scales.size()) != layout.size)
       throw InputError(fmt::format("{} scales", plan.scales.size()), "flow codec",
@@ -89,7 +115,7 @@ struct Codec::State {
                          fmt::format("0 to {}", layout.nx * layout.ny - 1));
     make_gather();
     make_scatter();
-    make_bands();
+    make_band_scales();
   }
 
   /// Float offset of a mode's real part in the half spectrum, and the sign of its imaginary part there.
@@ -192,6 +218,7 @@ struct Codec::State {
     scale = device.upload(is_classic() ? std::vector<float>(size_t(layout.size), 1.0f) : plan.scales);
   }
 
+  /// Which modes the bands have.
   void make_bands() {
     std::vector<int32_t> ranges, firsts{0}, ordered;
     for (int64_t b = 1; b <= layout.bands; ++b) {
@@ -203,6 +230,7 @@ struct Codec::State {
         ranges.insert(ranges.end(), {int32_t(k), int32_t(std::min(end, k + kBandChunk))});
       firsts.push_back(int32_t(ranges.size() / 2));
     }
+    first_chunk = firsts;
     if (layout.bands == 0) return;
     // A band without modes: its chunk is empty.
     if (ranges.empty()) ranges.assign(2, 0);
@@ -213,7 +241,9 @@ struct Codec::State {
     weight = device.upload(layout.weight);
     members = device.upload(std::vector<float>(layout.members.begin() + 1, layout.members.end()));
     band = upload_shaped(device, layout.band, {layout.ny, layout.columns});
-    if (is_classic()) return;
+  }
+  void make_band_scales() {
+    if (is_classic() || layout.bands == 0) return;
     std::vector<float> scales(plan.scales.end() - layout.bands, plan.scales.end()), inverse;
     for (const float s : scales) inverse.push_back(1 / s);
     band_scale = device.upload(scales);
@@ -350,17 +380,19 @@ struct Codec::State {
 
 Codec::Codec(const Device& device, const CodecOptions& options, const Buffer& first) {
   check_codec(options);
-  State start(device, options);
-  const Shape one{1, start.layout.ny, start.layout.nx};
+  state_ = std::make_shared<State>(device, options);
+  State& state = *state_;
+  const Shape one{1, state.layout.ny, state.layout.nx};
   if (first.elements() != one.elements())
-    expect_shape(first, {start.layout.ny, start.layout.nx}, "first frame");
+    expect_shape(first, {state.layout.ny, state.layout.nx}, "first frame");
   const Buffer frame = first.reshape(one);
   expect_shape(frame, one, "first frame");
-  State::Scratch& s = start.scratch_of(1);
-  if (start.is_classic()) start.take_residual(s, 1, frame);
-  start.forward(s, 1, start.is_classic() ? s.residual : frame);
-  state_ = std::make_shared<State>(device, options);
-  state_->take_plan(plan_codec(options, device.download<f32>(s.spectrum)));
+  State::Scratch& s = state.scratch_of(1);
+  if (state.is_classic()) state.take_residual(s, 1, frame);
+  state.forward(s, 1, state.is_classic() ? s.residual : frame);
+  if (state.is_classic() || !state.take_spectrum(s.spectrum))
+    state.take_plan(plan_codec(options, device.download<f32>(s.spectrum)));
+  if (state.at_once() > 1) state.scratch.clear();
 }
 
 Codec::Codec(const Device& device, const CodecPlan& plan)
@@ -384,12 +416,19 @@ void Codec::decode(const Buffer& latent, const Buffer& frames, Decoder decoder, 
 
 std::vector<Kernel> Codec::kernels() const {
   const bool periodic = !state_->is_classic();
-  std::vector<Kernel> all{LatentKernels::gather(),     LatentKernels::scatter(),
-                          MaskKernels::rows(periodic), MaskKernels::residual(periodic),
-                          MaskKernels::peaks(),        MaskKernels::peak(),
-                          MaskKernels::ternary(),      MaskKernels::sweep(),
-                          BandKernels::sums(),         BandKernels::noise(),
-                          BandKernels::masked(),       BandKernels::factors(),
+  std::vector<Kernel> all{PlanKernels::rings(),
+                          LatentKernels::gather(),
+                          LatentKernels::scatter(),
+                          MaskKernels::rows(periodic),
+                          MaskKernels::residual(periodic),
+                          MaskKernels::peaks(),
+                          MaskKernels::peak(),
+                          MaskKernels::ternary(),
+                          MaskKernels::sweep(),
+                          BandKernels::sums(),
+                          BandKernels::noise(),
+                          BandKernels::masked(),
+                          BandKernels::factors(),
                           BandKernels::add()};
   if (state_->is_classic())
     all.insert(all.end(), {MaskKernels::support(), BandKernels::classic(), BandKernels::classic_energies()});

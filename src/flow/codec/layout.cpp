@@ -242,6 +242,44 @@ CodecLayout codec_layout(const CodecPlan& plan) {
   return l;
 }
 
+std::vector<RingMode> modes_of_ring(const BoxGrid& grid, int64_t ring) {
+  std::vector<RingMode> modes;
+  const double longest = std::max(grid.lx, grid.ly), unit_x = longest / grid.lx, unit_y = longest / grid.ly;
+  const int64_t columns = grid.nx / 2 + 1;
+  for (int64_t row = 0; row < grid.ny; ++row) {
+    const int64_t iy = row <= paired(grid.ny) ? row : row - grid.ny;
+    const auto column = [&](double k) {
+      const double kx2 = k * k - unit_y * unit_y * double(iy * iy);
+      return kx2 > 0 ? int64_t(std::sqrt(kx2) / unit_x) : 0;
+    };
+    if (unit_y * std::abs(double(iy)) >= double(ring + 1)) continue;
+    const int64_t end = std::min(column(double(ring + 1)) + 2, columns);
+    for (int64_t ix = std::max<int64_t>(column(double(ring)) - 1, 0); ix < end; ++ix)
+      if (const double k = plane_wavenumber(grid, iy, ix); int64_t(k) == ring)
+        modes.push_back({k, weight_of(grid.nx, ix), int32_t(2 * (row * columns + ix))});
+  }
+  std::sort(modes.begin(), modes.end(), [](const RingMode& a, const RingMode& b) {
+    return std::pair(a.wavenumber, a.place) < std::pair(b.wavenumber, b.place);
+  });
+  return modes;
+}
+
+std::vector<float> latent_scales(const CodecOptions& o, const CodecLayout& l, std::span<const double> rings,
+                                 std::span<const double> bands, double squares) {
+  std::vector<float> scales;
+  scales.reserve(size_t(l.size));
+  const double whole = squares > 0 ? std::sqrt(squares) : 1;
+  const auto push = [&](double scale) {
+    scales.push_back(float(std::clamp(std::max(scale, kLeastScale * whole), 1e-30, 1e30)));
+  };
+  push(whole);
+  for (size_t m = 1; m < l.modes.size(); ++m)
+    for (int part = 0; part < 2; ++part)
+      push(rings[size_t(std::lround(plane_wavenumber(o.grid, l.modes[m].iy, l.modes[m].ix)))]);
+  for (const double band : bands) push(std::max(std::sqrt(band), kLeastBand * whole));
+  return scales;
+}
+
 CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum) {
   CodecPlan plan{options, {}, {}};
   CodecOptions& o = plan.options;
@@ -274,15 +312,7 @@ CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectru
     square += part;
     if (const int band = l.band[at] & 255; band > 0) bands[size_t(band) - 1] += part;
   }
-  const double whole = square > 0 ? std::sqrt(square) : 1;
-  const auto push = [&](double scale) {
-    plan.scales.push_back(float(std::clamp(std::max(scale, kLeastScale * whole), 1e-30, 1e30)));
-  };
-  push(whole);
-  for (size_t m = 1; m < l.modes.size(); ++m)
-    for (int part = 0; part < 2; ++part)
-      push(rings[size_t(std::lround(plane_wavenumber(o.grid, l.modes[m].iy, l.modes[m].ix)))]);
-  for (const double band : bands) push(std::max(std::sqrt(band), kLeastBand * whole));
+  plan.scales = latent_scales(o, l, rings, bands, square);
   return plan;
 }
 

@@ -48,6 +48,19 @@ int64_t box_points(const CodecOptions& options);
 /// classic that of its residual.
 CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum);
 
+/// A mode of the half spectrum; `place` of its real part there.
+struct RingMode {
+  double wavenumber = 0, weight = 1;
+  int32_t place = 0;
+};
+/// Modes of ring <= |k| < ring + 1, by |k|.
+std::vector<RingMode> modes_of_ring(const BoxGrid& grid, int64_t ring);
+/// v2's scales of each number of a latent. `rings`: root mean square of the parts of the modes about |k| = j; `bands`:
+/// sums of squares of each band; `squares`: of all modes.
+std::vector<float> latent_scales(const CodecOptions& options, const CodecLayout& layout,
+                                 std::span<const double> rings, std::span<const double> bands,
+                                 double squares);
+
 /// v2's scales as files have them: that of the mean, one of each ring |k| = j (1 where there is none), those of the
 /// bands; and back. Throws InputError for another number of them than the options call for.
 std::vector<float> ring_table(const CodecPlan& plan);

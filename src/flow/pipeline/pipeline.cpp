@@ -8,21 +8,20 @@
 #include <exception>
 #include <future>
 #include <memory>
-#include <type_traits>
 
 #include "core/log.hpp"
 #include "device/stage_scope.hpp"
 #include "flow/codec/layout.hpp"
 #include "flow/codec/residual.hpp"
-#include "flow/modes.hpp"
 #include "flow/pipeline/compare_fields.hpp"
+#include "flow/pipeline/error_plot.hpp"
+#include "flow/pipeline/first_latent.hpp"
+#include "flow/pipeline/ledger.hpp"
 #include "flow/pipeline/relay.hpp"
 #include "flow/run/pictures.hpp"
 #include "flow/surrogate/kernels.hpp"
-#include "io/pictures/plot.hpp"
 #include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/fft.hpp"
 #include "lockstep/primitives.hpp"
 
 namespace lockstep::flow {
@@ -48,7 +47,6 @@ enum class Part : uint8_t {
 };
 constexpr Step kStepOf[] = {Step::simulate, Step::encode, Step::learn, Step::rollout, Step::decode,
                             Step::decode,   Step::plot,   Step::plot,  Step::video};
-constexpr const char* kFixed = "fixed by the settings";
 constexpr int64_t kWatch = 500;  // steps between two looks at the status
 constexpr int64_t kRelays = 8;   // times that finished frames are passed on to the codec
 
@@ -130,7 +128,7 @@ class Pipeline {
       if (s != Step::simulate && !on_.same_as(device)) {
         // Only the simulation of mixed runs left something on the host.
         const bool keep = o_.place == Place::mixed;
-        forget([&](int stage) { return !keep || stage > 0; });
+        ledger_.forget([&](int stage) { return !keep || stage > 0; });
         for (int k = keep ? 1 : 0; k < int(s); ++k) run_step(Step(k), device);
       }
       run_step(s, device);
@@ -195,7 +193,7 @@ class Pipeline {
       } catch (const Abandoned&) {}
     }
     if (!own && !others) return true;
-    forget([&](int stage) { return !done(Step(stage)); });
+    ledger_.forget([&](int stage) { return !done(Step(stage)); });
     return false;
   }
   std::exception_ptr attempted(const std::vector<Part>& parts, bool beside) {
@@ -210,7 +208,7 @@ class Pipeline {
   void attempt(Part p, bool beside) {
     const Step s = kStepOf[size_t(p)];
     const auto failed = [&] {
-      const std::lock_guard lock(ledger_);
+      const std::lock_guard lock(failing_);
       if (!failure_) failure_ = std::current_exception(), failed_at_ = s;
       throw Abandoned();
     };
@@ -247,104 +245,20 @@ class Pipeline {
       s.rank = most;
     }
     if (o_.run.model.grid.points() <= kMaxLatent) return;  // a latent has no more numbers than its field
-    if (!o_.max_error || o_.codec.cut > 0) expect_latent(first_latent_size());
+    if (!o_.max_error || o_.codec.cut > 0)
+      expect_latent(first_latent_size(context_.cpu(), o_.run.model, o_.codec, initial_));
   }
   static void expect_latent(int64_t size) {
     if (size > kMaxLatent)
       throw InputError(fmt::format("a latent of {} numbers", size), "flow pipeline",
                        fmt::format("at most {}; a smaller --rank or --cut", kMaxLatent));
   }
-  /// Numbers in the latent of the first frame: the initial field without the modes that the simulation drops.
-  int64_t first_latent_size() const {
-    if (o_.codec.kind == CodecKind::classic) return 0;  // hundreds
-    if (o_.codec.cut > 0) return codec_layout({o_.codec, {}, {}}).size;
-    const BoxGrid& grid = o_.run.model.grid;
-    const Modes modes = modes_of(o_.run.model);
-    FftOptions options;
-    options.kind = FftKind::r2c;
-    options.lengths = {grid.ny, grid.nx};
-    options.kept = {modes.kept_y, modes.kept_x};
-    const Device& cpu = context_.cpu();
-    const Buffer kept = cpu.allocate(Storage::f32, {modes.rows(), modes.columns(), 2});
-    Fft(cpu, options)
-        .execute(cpu.upload(initial_.to(Storage::f32).packed().reshape({grid.ny, grid.nx})), kept);
-    const auto numbers = cpu.download<float>(kept);
-    const int64_t columns = grid.nx / 2 + 1;
-    std::vector<float> spectrum(size_t(grid.ny * columns * 2));
-    for (int64_t row = 0; row < modes.rows(); ++row) {
-      const int64_t y = (modes.iy(row) + grid.ny) % grid.ny;
-      std::copy_n(&numbers[size_t(row * modes.columns() * 2)], modes.columns() * 2,
-                  &spectrum[size_t(y * columns * 2)]);
-    }
-    spectrum[0] = 0;
-    return codec_layout(plan_codec(o_.codec, spectrum)).size;
-  }
-
-  // ── ledger ──
-
-  static int stage_now() {
-    const std::string_view now = device::current_stage();
-    for (int s = 0; s < int(std::size(kStepNames)); ++s)
-      if (now == kStepNames[s]) return s;
-    return 0;
-  }
-  template <class Which>
-  void forget(Which which) {
-    std::erase_if(copies_, [&](const auto& c) { return which(c.first); });
-    std::erase_if(memory_, [&](const auto& m) { return which(m.first); });
-  }
-  void copied(std::string what, bool to_device, int64_t bytes, std::string reason) {
-    if (bytes <= 0) return;
-    const int stage = stage_now();
-    const std::lock_guard lock(ledger_);
-    for (auto& [of, t] : copies_)
-      if (of == stage && t.what == what && t.to_device == to_device) {
-        t.bytes += bytes;
-        return;
-      }
-    copies_.push_back({stage, {kStepNames[stage], std::move(what), to_device, bytes, std::move(reason)}});
-  }
-  void held(const std::string& what, std::string shape, int64_t bytes, const std::string& stages) {
-    const int stage = stage_now();
-    const std::lock_guard lock(ledger_);
-    for (auto& [of, m] : memory_)
-      if (of == stage && m.name == what && m.shape == shape) {
-        m.bytes += bytes;
-        return;
-      }
-    memory_.push_back({stage, {what, std::move(shape), bytes, stages}});
-  }
-  /// Runs what makes a part, or lets it make tables when first used, and notes what they took.
-  template <class F>
-  auto made(const std::string& part, const std::string& stages, F make) {
-    const device::StageScope& scope = *device::current_scope();
-    const int64_t to = scope.bytes_to_device, from = scope.bytes_from_device, was = scope.allocated_bytes;
-    const auto note = [&] {
-      copied("tables of the " + part, true, scope.bytes_to_device - to, kFixed);
-      copied("what the " + part + " reads for them", false, scope.bytes_from_device - from, kFixed);
-      if (scope.allocated_bytes > was) held(part, "", scope.allocated_bytes - was, stages);
-    };
-    if constexpr (std::is_void_v<decltype(make())>) {
-      make();
-      note();
-    } else {
-      auto result = make();
-      note();
-      return result;
-    }
-  }
-  /// Notes what `work` copies in one direction.
-  template <class F>
-  void copying(const char* what, bool to_device, const char* reason, F work) {
-    const device::StageScope& scope = *device::current_scope();
-    const auto bytes = [&] { return to_device ? scope.bytes_to_device : scope.bytes_from_device; };
-    const int64_t was = bytes();
-    work();
-    copied(what, to_device, bytes() - was, reason);
+  void copied(const char* what, bool to_device, int64_t bytes, const std::string& reason) {
+    ledger_.copied(what, to_device, bytes, reason);
   }
   Buffer allocated(const Device& device, const char* what, const Shape& shape, const char* stages) {
     const Buffer b = device.allocate(Storage::f32, shape);
-    held(what, to_string(Sizes(shape)), b.bytes(), stages);
+    ledger_.held(what, to_string(Sizes(shape)), b.bytes(), stages);
     return b;
   }
 
@@ -354,10 +268,10 @@ class Pipeline {
 
   void simulate(const Device& device) {
     const RunOptions& run = o_.run;
-    auto solver = made("solver", "simulate", [&] {
+    auto solver = ledger_.made("solver", "simulate", [&] {
       return std::make_unique<Solver>(device, run.model, run.stepping, run.precision);
     });
-    copying("initial field, clock, status", true, "input", [&] { solver->set_vorticity(initial_); });
+    ledger_.copying("initial field, clock, status", true, "input", [&] { solver->set_vorticity(initial_); });
     const Buffer frames = allocated(device, "frames", fields_shape(frame_count_), "simulate to video");
     if (o_.place == Place::mixed)
       host_frames_ = Array(Storage::f32, {frame_count_, run.model.grid.ny, run.model.grid.nx});
@@ -374,8 +288,7 @@ class Pipeline {
            fmt::format("the watch, every {} steps", kWatch));
     if (!mixed) return;
     copied("frames", false, frames.bytes(), "the simulation was on the CPU");
-    const std::lock_guard lock(ledger_);
-    std::erase_if(memory_, [](const auto& m) { return m.first == 0; });  // of the other device
+    ledger_.forget_memory(int(Step::simulate));  // of the other device
   }
   void step_through(Solver& solver, const Device& device, const Buffer& frames) {
     int64_t since = 0, passed = 0;
@@ -436,7 +349,7 @@ class Pipeline {
     }
     follow(0);
     arrive(0, 1);
-    codec_ = made("codec", "encode, decode", [&] {
+    codec_ = ledger_.made("codec", "encode, decode", [&] {
       return std::make_unique<Codec>(
           device, o_.codec, frames_.rows(0, 1).reshape({o_.run.model.grid.ny, o_.run.model.grid.nx}));
     });
@@ -446,8 +359,8 @@ class Pipeline {
       const int64_t count = std::min(step, frame_count_ - first), from = std::max<int64_t>(first, 1);
       follow(1 + first / step);
       arrive(from, first + count - from);
-      made("codec at work", "encode, decode",
-           [&] { codec_->encode(frames_.rows(first, count), latents_.rows(first, count)); });
+      ledger_.made("codec at work", "encode, decode",
+                   [&] { codec_->encode(frames_.rows(first, count), latents_.rows(first, count)); });
     }
   }
   void make_latents(const Device& device) {
@@ -458,12 +371,12 @@ class Pipeline {
   /// As encode_fields() codes frames; the coded numbers go to the host, quantised latents stay on the device.
   void encode_bounded(const Device& device, double bound) {
     FieldSizes sizes;
-    copying("largest values of frames", false, "the steps of the bound", [&] {
+    ledger_.copying("largest values of frames", false, "the steps of the bound", [&] {
       const Buffer all = frames_.reshape({frames_.elements()});
       sizes.peak = largest_size(device, all);
       sizes.rms = double(primitives::norm<float>(device, all)) / std::sqrt(double(all.elements()));
     });
-    made("codec", "encode, decode", [&] {
+    ledger_.made("codec", "encode, decode", [&] {
       const BoundedCodec chosen = bounded_codec(device, o_.codec, frames_.rows(0, 1), sizes, bound);
       codec_ = std::make_unique<Codec>(chosen.codec);
       coder_ = std::make_unique<ResidualCoder>(chosen.codec, device, chosen.steps);
@@ -495,7 +408,7 @@ class Pipeline {
       const Buffer got = fields.rows(skipped, wanted), from = to.rows(first + skipped - train_, wanted);
       device.copy(got, from);
       primitives::axpy(device, -1, frames_.rows(first + skipped, wanted), got);
-      copying("largest errors", false, "the bound", [&] {
+      ledger_.copying("largest errors", false, "the bound", [&] {
         r_.coded->max_error =
             std::max(r_.coded->max_error, largest_size(device, got.reshape({got.elements()})));
       });
@@ -507,34 +420,37 @@ class Pipeline {
   }
   template <class F>
   void coding(const char* stages, F work) {
-    const device::StageScope& scope = *device::current_scope();
-    const int64_t was = scope.allocated_bytes;
-    copying("coded numbers and their tables", true, "coded by the host",
-            [&] { copying("coded numbers and what they are made of", false, "coded by the host", work); });
-    if (scope.allocated_bytes > was) held("codec at work", "", scope.allocated_bytes - was, stages);
+    ledger_.holding("codec at work", stages, [&] {
+      ledger_.copying("coded numbers and their tables", true, "coded by the host", [&] {
+        ledger_.copying("coded numbers and what they are made of", false, "coded by the host", work);
+      });
+    });
   }
 
   void learn_operator(const Device& device) {
-    copying("matrices of frames by frames", true, "their factors", [&] {
-      copying("products of frames", false, "their factors",
-              [&] { learnt_ = learn(device, latents_, o_.surrogate); });
+    ledger_.copying("matrices of frames by frames", true, "their factors", [&] {
+      ledger_.copying("products of frames", false, "their factors",
+                      [&] { learnt_ = learn(device, latents_, o_.surrogate); });
     });
-    held("singular vectors", "", learnt_.basis.bytes() + learnt_.climatology.bytes(), "learn, rollout");
+    ledger_.held("singular vectors", "", learnt_.basis.bytes() + learnt_.climatology.bytes(),
+                 "learn, rollout");
   }
 
   void roll_out(const Device& device) {
-    auto rollout = made("operator", "rollout", [&] { return std::make_unique<Rollout>(device, learnt_); });
-    copying("sums over latents", false, "their scores", [&] {
+    auto rollout =
+        ledger_.made("operator", "rollout", [&] { return std::make_unique<Rollout>(device, learnt_); });
+    ledger_.copying("sums over latents", false, "their scores", [&] {
       r_.latents = score(*rollout, learnt_.model, latents_,
                          converted(device, learnt_.climatology, latents_.storage()), o_.rollout);
     });
     learnt_.basis = {};
-    held("predicted latents", "",
-         r_.latents.predicted_in_sample.bytes() + r_.latents.predicted_held_out.bytes(), "rollout, decode");
+    ledger_.held("predicted latents", "",
+                 r_.latents.predicted_in_sample.bytes() + r_.latents.predicted_held_out.bytes(),
+                 "rollout, decode");
   }
 
   void decoded(const Buffer& latents, const Buffer& to, int64_t number) {
-    made("codec at work", "decode", [&] { codec_->decode(latents, to, o_.decoder, number); });
+    ledger_.made("codec at work", "decode", [&] { codec_->decode(latents, to, o_.decoder, number); });
   }
   FieldScore compared(const Buffer& truth, const Buffer& other) {
     const int64_t was = comparer_->bytes_read;
@@ -545,8 +461,8 @@ class Pipeline {
   /// The codec by itself, and what costs nothing, over the held-out frames.
   void decode_truth(const Device& device) {
     const int64_t held_out = frame_count_ - train_;
-    comparer_ = made("comparison of fields", "decode",
-                     [&] { return std::make_unique<FieldComparer>(device, o_.run.model.grid); });
+    comparer_ = ledger_.made("comparison of fields", "decode",
+                             [&] { return std::make_unique<FieldComparer>(device, o_.run.model.grid); });
     const Buffer truth = frames_.rows(train_, held_out);
     decoded_ = allocated(device, "decoded fields",
                          fields_shape(std::max(held_out, train_ - o_.surrogate.delays)), "decode to video");
@@ -593,34 +509,9 @@ class Pipeline {
   }
   void plot_rollouts(const Device& device) {
     draw(device, "omega_surrogate.png", decoded_, frame_count_ - train_ - 1);
-    plot_errors();
+    r_.files.push_back(draw_errors(o_.run.folder, r_.fields, double(o_.stride) * o_.run.stepping.dt));
     for (std::future<void>& picture : drawn_) picture.get();
   }
-  void plot_errors() {
-    std::vector<io::PlotSeries> curves;
-    const auto add = [&](const char* curve, const FieldScore& score, bool dashed) {
-      io::PlotSeries s;
-      s.name = curve;
-      s.marker = false;
-      s.dashed = dashed;
-      for (size_t k = 0; k < score.l2_by_frame.size(); ++k) {
-        s.x.push_back(double(k + 1) * double(o_.stride) * o_.run.stepping.dt);
-        s.y.push_back(score.l2_by_frame[k]);
-      }
-      curves.push_back(std::move(s));
-    };
-    add("surrogate", r_.fields.surrogate, false);
-    add("codec", r_.fields.codec, false);
-    add("persistence", r_.fields.persistence, true);
-    add("climatology", r_.fields.climatology, true);
-    io::PlotOptions options;
-    options.title = "error of held-out fields";
-    options.x_label = "time after the last training frame";
-    options.y_label = "relative L2";
-    io::write_png(o_.run.folder / "errors.png", io::draw_plot(curves, options).image());
-    r_.files.push_back(o_.run.folder / "errors.png");
-  }
-
   void film_frames(const Device& device) {
     const int64_t held = frame_count_ - train_;
     FilmWriter writer(o_.run.video, held);
@@ -632,11 +523,7 @@ class Pipeline {
 
   void finish() {
     if (filmed_) r_.files.push_back(o_.run.video);
-    const auto by_stage = [](const auto& a, const auto& b) { return a.first < b.first; };
-    std::stable_sort(copies_.begin(), copies_.end(), by_stage);
-    std::stable_sort(memory_.begin(), memory_.end(), by_stage);
-    for (auto& [stage, copy] : copies_) r_.transfers.push_back(std::move(copy));
-    for (auto& [stage, use] : memory_) r_.memory.push_back(std::move(use));
+    ledger_.close(r_);
     r_.place = o_.place;
     r_.device = on_.info().name;
     r_.grid = o_.run.model.grid;
@@ -652,20 +539,7 @@ class Pipeline {
     r_.frame_time = double(o_.stride) * o_.run.stepping.dt;
     r_.peak_bytes = on_.counters().peak_bytes;
     r_.latents.predicted_in_sample = r_.latents.predicted_held_out = {};
-    for (const StageRecord& now : context_.stages()) {
-      StageRecord d = now;
-      for (const StageRecord& old : before_)
-        if (old.stage == now.stage) {
-          d.seconds -= old.seconds;
-          d.bytes_to_device -= old.bytes_to_device;
-          d.bytes_from_device -= old.bytes_from_device;
-          d.launches -= old.launches;
-          d.runs -= old.runs;
-        }
-      if (d.runs > 0)
-        r_.stages.push_back(
-            {d.stage, d.device, d.seconds, d.bytes_to_device, d.bytes_from_device, d.launches});
-    }
+    r_.stages = stages_since(before_, context_.stages());
   }
 
   Context& context_;
@@ -690,9 +564,8 @@ class Pipeline {
   std::array<bool, std::size(kStepOf)> done_{};
   std::exception_ptr failure_;  // of a device, thrown again as its stage begins anew
   Step failed_at_ = Step::simulate;
-  Mutex ledger_;
-  std::vector<std::pair<int, Transfer>> copies_;  // with their stages
-  std::vector<std::pair<int, MemoryUse>> memory_;
+  Mutex failing_;
+  Ledger ledger_{kStepNames};
   PipelineResult r_;
 };
 
