@@ -1,7 +1,7 @@
 """The table of `flow pipeline`: where the stages run, sizes, strides and precisions; errors, drifts, seconds by stage.
 
     python3 bench/flow_pipeline.py build/bin/lockstep --out DIR [--device cuda:0] [--places cpu,mixed,device]
-        [--sizes 256,512,1024] [--strides 1,5,10] [--precisions f32,f64] [--steps 100]
+        [--sizes 256,512,1024] [--strides 1,5,10] [--precisions f32,f64] [--steps 100] [--overlap auto|on|off]
 
 One process for each size, whose metrics lie in DIR/<size>_<places>; those that are there already are not run again, so that a
 table can be made in several goes and on several machines. Writes DIR/table.json and DIR/table.md of all that lie there. The
@@ -22,11 +22,12 @@ def settings(dt, steps):
 
 
 def run_size(a, n):
-    folder = os.path.join(a.out, f"{n}_{a.places.replace(',', '_')}")
+    overlap = "" if a.overlap == "auto" else f"_overlap_{a.overlap}"
+    folder = os.path.join(a.out, f"{n}_{a.places.replace(',', '_')}{overlap}")
     if os.path.exists(os.path.join(folder, "metrics.json")):
         return
     command = [a.program, "flow", "pipeline", "--device", a.device, "--sizes", n, "--strides", a.strides, "--precisions",
-               a.precisions, "--places", a.places, "--quiet", "--out", folder] + settings(a.dt, a.steps)
+               a.precisions, "--places", a.places, "--overlap", a.overlap, "--quiet", "--out", folder] + settings(a.dt, a.steps)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         print(f"{n}: {done.stderr.strip()}", file=sys.stderr)
@@ -51,7 +52,8 @@ def row(run):
             "persistence": fields["persistence"]["relative_l2"], "codec": fields["codec"]["relative_l2"],
             "horizon": run["fields"]["horizon"], "energy_drift": model["energy_drift"],
             "enstrophy_drift": model["enstrophy_drift"],
-            "seconds": {stage: seconds.get("flow." + stage) for stage in STAGES},
+            "seconds": {stage: seconds.get("flow." + stage) for stage in STAGES}, "all_seconds": run["seconds"],
+            "overlapped": run["overlapped"],
             "bytes_to_device": sum(t["bytes_to_device"] for t in run["counted_transfers"]),
             "bytes_from_device": sum(t["bytes_from_device"] for t in run["counted_transfers"]),
             "peak_device_bytes": run["peak_device_bytes"]}
@@ -59,11 +61,12 @@ def row(run):
 
 def markdown(rows):
     lines = ["| n | stride | precision | place | L2 | correlation | persistence | dE/E | dZ/Z | "
-             + " | ".join(STAGES) + " (s) |", "|---" * (9 + len(STAGES)) + "|"]
+             + " | ".join(STAGES) + " | all (s) | at once |", "|---" * (11 + len(STAGES)) + "|"]
     for r in rows:
         numbers = [f"{r['relative_l2']:.3g}", f"{r['correlation']:.4f}", f"{r['persistence']:.3g}",
                    f"{r['energy_drift']:+.2g}", f"{r['enstrophy_drift']:+.2g}"]
         numbers += [f"{r['seconds'][s]:.3g}" if r["seconds"][s] is not None else "–" for s in STAGES]
+        numbers += [f"{r['all_seconds']:.3g}", "yes" if r["overlapped"] else "no"]
         lines.append(f"| {r['n']} | {r['stride']} | {r['precision']} | {r['place']} ({r['device']}) | "
                      + " | ".join(numbers) + " |")
     return "\n".join(lines) + "\n"
@@ -78,6 +81,7 @@ def main():
     parser.add_argument("--sizes", default="256,512,1024")
     parser.add_argument("--strides", default="1,5,10")
     parser.add_argument("--precisions", default="f32,f64")
+    parser.add_argument("--overlap", default="auto", choices=["auto", "on", "off"])
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--dt", type=float, default=4e-4)
     a = parser.parse_args()

@@ -175,7 +175,7 @@ TEST(FlowPipeline, StagesAtOnceChangeNothing) {
       }
 }
 
-// What is thrown while others run ends all of them.
+// An error while others run ends all of them.
 TEST(FlowPipeline, StagesAtOnceEndTogether) {
   const test::TemporaryFolder folder;
   Context context = context_of("cpu");

@@ -7,7 +7,7 @@
 
 namespace lockstep::flow {
 
-/// Of the modes' squares, in units of a field's; by rings of wavenumbers.
+/// Sums of the modes' squares by rings of wavenumbers, in units of a field's.
 struct RingSums {
   std::vector<double> inside;  // of r <= |k| < r + 1
   std::vector<double> scales;  // root mean square of the parts of r - 1/2 <= |k| < r + 1/2

@@ -1,4 +1,4 @@
-// What stages hold on the device and copy, by what their threads did.
+// A list of buffers and copies of each stage, by what its thread did.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +107,7 @@ class Ledger {
   std::vector<std::pair<int, MemoryUse>> memory_;
 };
 
-/// What ran between two looks at a context's stages.
+/// Stages that ran between two looks at a context's.
 inline std::vector<StageUse> stages_since(const std::vector<StageRecord>& before,
                                           const std::vector<StageRecord>& after) {
   std::vector<StageUse> uses;

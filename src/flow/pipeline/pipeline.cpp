@@ -33,7 +33,7 @@ namespace {
 enum class Step : uint8_t { simulate, encode, learn, rollout, decode, plot, video };
 constexpr const char* kStepNames[] = {"flow.simulate", "flow.encode", "flow.learn", "flow.rollout",
                                       "flow.decode",   "flow.plot",   "flow.video"};
-/// What stages are made of: parts of one stage may run beside others.
+/// Stages are made of parts, which may run beside those of others.
 enum class Part : uint8_t {
   simulate,
   encode,
@@ -557,7 +557,7 @@ class Pipeline {
   std::vector<std::future<void>> drawn_;      // pictures
   LearntOnDevice learnt_;
   std::vector<StageRecord> before_;
-  // Of stages at once.
+  // For stages at once.
   Stream side_;
   std::unique_ptr<Relay> relay_;
   int64_t batch_ = 0;  // frames that are passed on together

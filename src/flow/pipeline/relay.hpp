@@ -31,8 +31,8 @@ class Relay {
     stopped_ = true;
     changed_.notify_all();
   }
-  /// What this thread's stream is given from now on begins after that part. Waits until the part was given to the
-  /// device; false where it never will be.
+  /// This thread's stream goes on after that part. Waits until the part was given to the device; false where it never
+  /// will be.
   bool follow(int64_t part) {
     {
       UniqueLock<Mutex> lock(mutex_);
