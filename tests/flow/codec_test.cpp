@@ -72,9 +72,7 @@ TEST_P(CodecOn, PlansAreThoseOfTheWholeSpectrum) {
         const Codec codec(device, options, device.upload(std::span<const float>(w), {grid.ny, grid.nx}));
         const CodecPlan want =
             plan_codec(options, reference::first_spectrum(options, std::vector<double>(w.begin(), w.end())));
-        if (share < 1) {
-          EXPECT_DOUBLE_EQ(codec.plan().options.cut, want.options.cut) << size;
-        }
+        if (share < 1) { EXPECT_DOUBLE_EQ(codec.plan().options.cut, want.options.cut) << size; }
         options.cut = codec.plan().options.cut;  // the last digits of all may count differently
         const CodecPlan same =
             plan_codec(options, reference::first_spectrum(options, std::vector<double>(w.begin(), w.end())));

@@ -416,19 +416,12 @@ void Codec::decode(const Buffer& latent, const Buffer& frames, Decoder decoder, 
 
 std::vector<Kernel> Codec::kernels() const {
   const bool periodic = !state_->is_classic();
-  std::vector<Kernel> all{PlanKernels::rings(),
-                          LatentKernels::gather(),
-                          LatentKernels::scatter(),
-                          MaskKernels::rows(periodic),
-                          MaskKernels::residual(periodic),
-                          MaskKernels::peaks(),
-                          MaskKernels::peak(),
-                          MaskKernels::ternary(),
-                          MaskKernels::sweep(),
-                          BandKernels::sums(),
-                          BandKernels::noise(),
-                          BandKernels::masked(),
-                          BandKernels::factors(),
+  std::vector<Kernel> all{LatentKernels::gather(),     LatentKernels::scatter(),
+                          MaskKernels::rows(periodic), MaskKernels::residual(periodic),
+                          MaskKernels::peaks(),        MaskKernels::peak(),
+                          MaskKernels::ternary(),      MaskKernels::sweep(),
+                          BandKernels::sums(),         BandKernels::noise(),
+                          BandKernels::masked(),       BandKernels::factors(),
                           BandKernels::add()};
   if (state_->is_classic())
     all.insert(all.end(), {MaskKernels::support(), BandKernels::classic(), BandKernels::classic_energies()});
