@@ -148,10 +148,10 @@ class Urban(ProgramTest):
     def test_memory_of_large_shadows(self):
         """Within 5 % where the grids are most of it."""
         self.json_of("urban", "sample", "--size", "3072", "--format", "npy", "--no-pictures", "--out", self.path("c"))
-        for limit in (None, 500):
+        for limit, walls in ((None, []), (500, []), (None, ["--walls"])):
             tiles = self.json_of("urban", "shadows", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--azimuth",
                                  "200", "--altitude", "30", "--device", "cpu", "--format", "npy", "--no-pictures", "--out", self.path("o"),
-                                 *(["--memory", "%dM" % limit] if limit else []))["tiles"]
+                                 *(["--memory", "%dM" % limit] if limit else []), *walls)["tiles"]
             self.assertAlmostEqual(tiles["peak_host_bytes"] / tiles["predicted_host_bytes"], 1, delta=0.05, msg=str(tiles))
             if limit:
                 self.assertGreater(tiles["tiles"], 1)

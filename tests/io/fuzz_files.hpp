@@ -1,5 +1,5 @@
 // Mutated files: each is read whole or refused by an error of Lockstep's own. LOCKSTEP_FUZZ_COUNT sets the
-// files per format (default 2000), LOCKSTEP_FUZZ_SEED the first seed.
+// files per format (default 2000), LOCKSTEP_FUZZ_SEED the first seed, LOCKSTEP_FUZZ_FILE the first file's number.
 #pragma once
 
 #include <fmt/format.h>
@@ -67,10 +67,11 @@ inline void mutate(Bytes& bytes, std::mt19937_64& random, const std::vector<Byte
 inline void fuzz(const std::vector<Bytes>& seeds, const std::function<void(const Bytes&)>& read) {
   const int64_t count = environment_number("LOCKSTEP_FUZZ_COUNT", 2000);
   const auto first = static_cast<uint64_t>(environment_number("LOCKSTEP_FUZZ_SEED", 1));
+  const int64_t from = environment_number("LOCKSTEP_FUZZ_FILE", 0);
   for (const Bytes& seed : seeds) ASSERT_NO_THROW(read(seed)) << "an unchanged file must be read";
   int64_t read_whole = 0, slowest = 0;
   double longest_s = 0;
-  for (int64_t k = 0; k < count; ++k) {
+  for (int64_t k = from; k < from + count; ++k) {
     std::mt19937_64 random(first * 1'000'003 + static_cast<uint64_t>(k));
     Bytes bytes = seeds[static_cast<size_t>(k) % seeds.size()];
     mutate(bytes, random, seeds);

@@ -6,11 +6,14 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "io/rasters/raster.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
 #include "rasters.hpp"
+#include "urban/run/grid_statistics.hpp"
+#include "urban/run/opening.hpp"
 #include "urban/run/report.hpp"
 #include "urban/scenes.hpp"
 
@@ -132,6 +135,73 @@ TEST_F(Run, ANightOfMissingPixelsAndWalls) {
                            walls = values_of(compute_walls(context_, city()).height);
   EXPECT_EQ(dark, walls);
   EXPECT_GT(*std::max_element(walls.begin(), walls.end()), 3);
+}
+
+// What is told of a grid is what stands in its file, whatever the tiles.
+TEST_F(Run, StatisticsAreThoseOfTheFile) {
+  SkyRunOptions options;
+  options.city = files_;
+  options.output = output();
+  options.sky.patches = SkyPatches::p145;
+  std::vector<std::vector<double>> means;
+  for (const int64_t side : {0, 32}) {
+    options.tiles.side = side;
+    means.emplace_back();
+    for (const OutputGrid& grid : run(context_, options).outputs) {
+      double sum = 0;
+      const std::vector<float> values = read(grid);
+      for (const float v : values) sum += static_cast<double>(v);
+      EXPECT_EQ(grid.minimum, *std::min_element(values.begin(), values.end())) << grid.name;
+      EXPECT_EQ(grid.maximum, *std::max_element(values.begin(), values.end())) << grid.name;
+      EXPECT_NEAR(grid.mean, sum / static_cast<double>(values.size()), 1e-12) << grid.name;
+      EXPECT_EQ(grid.missing, 0);
+      means.back().push_back(grid.mean);
+    }
+  }
+  EXPECT_EQ(means[0], means[1]);
+}
+
+TEST(GridStatistics, SumsAreExactInAnyOrder) {
+  std::vector<float> values = {3.0e38f, 1.5f, -3.0e38f,  1.0e-45f,    -0.0f,
+                               2.25f,   NAN,  -1.0e-45f, 16777216.0f, 1.0f};
+  const auto mean_of = [](const std::vector<float>& list, size_t cut) {
+    GridStatistics statistics;
+    statistics.take(std::span(list).first(cut));
+    statistics.take(std::span(list).subspan(cut));
+    OutputGrid grid;
+    statistics.fill(grid);
+    EXPECT_EQ(grid.missing, 1);
+    EXPECT_EQ(grid.minimum, -3.0e38f);
+    return grid.mean;
+  };
+  EXPECT_EQ(mean_of(values, 0), (1.5 + 2.25 + 16777216.0 + 1.0) / 9);
+  for (size_t turn = 1; turn < values.size(); ++turn) {
+    std::rotate(values.begin(), values.begin() + 1, values.end());
+    EXPECT_EQ(mean_of(values, turn), (1.5 + 2.25 + 16777216.0 + 1.0) / 9) << turn;
+  }
+  OutputGrid none;
+  GridStatistics().fill(none);
+  EXPECT_TRUE(std::isnan(none.mean) && std::isnan(none.minimum));
+}
+
+// A device that opens beside the reading gives the same files; of two errors the inputs' is told.
+TEST_F(Run, OpensTheDeviceMeanwhile) {
+  ShadowRunOptions options;
+  options.city = files_;
+  options.output = output();
+  options.sun = Direction{200, 30};
+  const std::vector<float> expected = read(run(context_, options).outputs[0]);
+  std::thread::id opened;
+  const auto open = [&]() -> Context& {
+    opened = std::this_thread::get_id();
+    return context_;
+  };
+  EXPECT_EQ(read(run(open, options).outputs[0]), expected);
+  EXPECT_NE(opened, std::this_thread::get_id());
+  const auto fail = []() -> Context& { throw UnsupportedError("no device", "test", "one"); };
+  EXPECT_THROW(run(fail, options), UnsupportedError);
+  options.city.dsm = folder_ / "none.npy";
+  EXPECT_THROW(run(fail, options), InputError);
 }
 
 TEST_F(Run, RefusesWhatContradictsItself) {

@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "lockstep/error.hpp"
 #include "shared_options.hpp"
+#include "urban/run/opening.hpp"
 #include "urban/run/report.hpp"
 
 namespace lockstep::cli {
@@ -38,7 +39,7 @@ int run(const CommonOptions& common, const ShadowsCommand& arguments) {
   options.wall_aspect = arguments.wall_aspect;
   if (arguments.max_reach) options.rays.max_reach_m = *arguments.max_reach;
   Session session(common);
-  const urban::ShadowRunResult result = urban::run(session.context(), options);
+  const urban::ShadowRunResult result = urban::run([&]() -> Context& { return session.context(); }, options);
   finish(session, result, urban::to_json(result));
   return 0;
 }

@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "lockstep/error.hpp"
 #include "shared_options.hpp"
+#include "urban/run/opening.hpp"
 #include "urban/run/report.hpp"
 
 namespace lockstep::cli {
@@ -34,7 +35,7 @@ int run(const CommonOptions& common, const SvfCommand& arguments) {
   sky.keep_states = arguments.save_patches;
   if (arguments.max_reach) sky.rays.max_reach_m = *arguments.max_reach;
   Session session(common);
-  const urban::SkyRunResult result = urban::run(session.context(), options);
+  const urban::SkyRunResult result = urban::run([&]() -> Context& { return session.context(); }, options);
   finish(session, result, urban::to_json(result));
   return 0;
 }

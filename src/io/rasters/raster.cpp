@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "core/atomic_file.hpp"
+#include "core/platform/parallel.hpp"
 #include "core/platform/system.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/rasters/gdal_raster.hpp"
@@ -48,15 +49,24 @@ class NpyReader : public RasterReader {
   }
   void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) override {
     grid_.check_window(row, col, rows, cols);
-    const bool whole_rows = cols == grid_.cols;
-    for (int64_t r = 0; r < rows; r += whole_rows ? rows : 1) {
-      const int64_t first = (row + r) * grid_.cols + col, count = whole_rows ? rows * cols : cols;
+    // Whole rows follow each other in the file: several threads share them, each some megabytes.
+    const int64_t step = cols == grid_.cols ? std::clamp<int64_t>((int64_t{1} << 20) / cols, 1, rows) : 1;
+    const auto read_part = [&](int64_t part) {
+      const int64_t r = part * step, first = (row + r) * grid_.cols + col,
+                    count = std::min(step, rows - r) * cols;
       if (descriptor_ >= 0)
         get(std::as_writable_bytes(std::span(out + r * cols, static_cast<size_t>(count))),
             data_offset_ + first * 4);
       else
         std::copy_n(values_.as<float>().data() + first, count, out + r * cols);
-    }
+    };
+    const int64_t parts = (rows + step - 1) / step;
+    if (step == 1)
+      for (int64_t part = 0; part < parts; ++part) read_part(part);
+    else
+      platform::ThreadArena().for_parts(parts, [&](int64_t begin, int64_t end) {
+        for (int64_t part = begin; part < end; ++part) read_part(part);
+      });
   }
 
  private:
@@ -125,6 +135,7 @@ class NpyWriter : public RasterWriter {
       put(std::as_bytes(std::span(values + r * cols, count)),
           data_offset_ + ((row + r) * grid_.cols + col) * 4);
     }
+    begin_writing_out(data_offset_ + (row * grid_.cols + col) * 4, ((rows - 1) * grid_.cols + cols) * 4);
   }
   void commit() override {
     const int closed = ::close(descriptor_);
@@ -146,6 +157,15 @@ class NpyWriter : public RasterWriter {
       bytes = bytes.subspan(static_cast<size_t>(written));
       offset += written;
     }
+  }
+  /// Lets the system write large windows to disk while others are computed, so that commit() waits less.
+  void begin_writing_out(int64_t offset, int64_t bytes) const {
+#ifdef SYNC_FILE_RANGE_WRITE
+    constexpr int64_t kLarge = int64_t{1} << 20;
+    if (bytes >= kLarge) ::sync_file_range(descriptor_, offset, bytes, SYNC_FILE_RANGE_WRITE);
+#else
+    static_cast<void>(offset + bytes);
+#endif
   }
   AtomicPath path_;
   const RasterGrid grid_;

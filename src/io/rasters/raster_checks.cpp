@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
+#include "core/platform/parallel.hpp"
 #include "io/rasters/crs.hpp"
 #include "io/rasters/raster.hpp"
 #include "lockstep/error.hpp"
@@ -24,6 +27,48 @@ std::string cell_text(const Array& values, size_t position) {
   const auto cols = static_cast<size_t>(values.size(1));
   return fmt::format("{:g} at row {}, column {}", values.as<float>()[position], position / cols,
                      position % cols);
+}
+
+bool is_no_height(float v) {
+  return v < kLowest || v > kHighest ||
+         std::find(std::begin(kUsualNodata), std::end(kUsualNodata), v) != std::end(kUsualNodata);
+}
+
+/// Places of the first lowest and highest height, and of the first number that is none; the size where there is none.
+struct Extremes {
+  size_t low, high, bad;
+};
+
+Extremes extremes_of(std::span<const float> heights, size_t first, size_t last) {
+  const size_t none = heights.size();
+  Extremes found{none, none, none};
+  for (size_t k = first; k < last; ++k) {
+    const float v = heights[k];
+    if (std::isnan(v)) continue;
+    if (found.bad == none && is_no_height(v)) found.bad = k;
+    if (found.low == none || v < heights[found.low]) found.low = k;
+    if (found.high == none || v > heights[found.high]) found.high = k;
+  }
+  return found;
+}
+
+/// The same by all threads.
+Extremes extremes_of(std::span<const float> heights) {
+  constexpr size_t kPart = size_t{1} << 18;
+  const size_t none = heights.size();
+  std::vector<Extremes> parts((heights.size() + kPart - 1) / kPart);
+  platform::ThreadArena().for_parts(static_cast<int64_t>(parts.size()), [&](int64_t first, int64_t last) {
+    for (size_t k = static_cast<size_t>(first); k < static_cast<size_t>(last); ++k)
+      parts[k] = extremes_of(heights, k * kPart, std::min(none, (k + 1) * kPart));
+  });
+  Extremes found{none, none, none};
+  for (const Extremes& part : parts) {
+    if (found.bad == none) found.bad = part.bad;
+    if (part.low == none) continue;
+    if (found.low == none || heights[part.low] < heights[found.low]) found.low = part.low;
+    if (found.high == none || heights[part.high] > heights[found.high]) found.high = part.high;
+  }
+  return found;
 }
 
 }  // namespace
@@ -102,17 +147,9 @@ std::string check_heights(const Array& values, HeightKind kind, const std::strin
     return fmt::format("if that marks missing cells, the file must say so: gdal_edit.py -a_nodata {:g} FILE",
                        value);
   };
-  size_t low = heights.size(), high = heights.size();
-  for (size_t k = 0; k < heights.size(); ++k) {
-    const float v = heights[k];
-    if (std::isnan(v)) continue;
-    if (v < kLowest || v > kHighest ||
-        std::find(std::begin(kUsualNodata), std::end(kUsualNodata), v) != std::end(kUsualNodata)) {
-      throw InputError(cell_text(values, k), where, "heights in metres").with_hint(nodata_hint(v));
-    }
-    if (low == heights.size() || v < heights[low]) low = k;
-    if (high == heights.size() || v > heights[high]) high = k;
-  }
+  const auto [low, high, bad] = extremes_of(heights);
+  if (bad < heights.size())
+    throw InputError(cell_text(values, bad), where, "heights in metres").with_hint(nodata_hint(heights[bad]));
   if (low == heights.size()) return "";
   if (kind == HeightKind::absolute) {
     if (heights[high] - heights[low] > kHighest) {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "core/log.hpp"
+#include "core/trace.hpp"
 #include "lockstep/error.hpp"
-#include "urban/run/grid_statistics.hpp"
 #include "urban/run/program.hpp"
 #include "urban/run/result_folder.hpp"
 
@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 /// Grids above this size get no picture.
 constexpr int64_t kLargestPicture = int64_t{1} << 27;
-/// Cells held of a grid that is not drawn, and cells up to which grids are drawn several at a time.
-constexpr int64_t kPart = int64_t{1} << 22, kManyAtATime = int64_t{1} << 24;
+/// Up to here (cells) grids are drawn several at a time.
+constexpr int64_t kManyAtATime = int64_t{1} << 24;
 
 FolderLock hold(const OutputOptions& options) {
   make_result_folder(options.folder);
@@ -40,6 +40,7 @@ Outputs::Outputs(const OutputOptions& options, const io::RasterGrid& grid, std::
 
 void Outputs::open_files() {
   writers_.clear();
+  statistics_.assign(grids_.size(), {});
   for (const NamedLook& named : grids_) {
     io::RasterLabels labels{named.look.title, named.look.unit, {{"TIFFTAG_SOFTWARE", program()}}};
     labels.bytes = named.look.bytes;
@@ -59,11 +60,13 @@ fs::path Outputs::file(std::string_view name) const {
 void Outputs::take(const Tile& tile, const TileResult& result) {
   tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) {
     writers_[k]->write(tile.row, tile.col, tile.rows, tile.cols, result.plane(k));
+    statistics_[k].take(std::span(result.plane(k), static_cast<size_t>(tile.core_pixels())));
   });
 }
 
 void Outputs::take(size_t k, std::span<const float> values) {
   writers_[k]->write(0, 0, grid_.rows, grid_.cols, values.data());
+  statistics_[k].take(values);
 }
 
 void Outputs::set_moment(const std::string& date, const io::MapSun& sun) {
@@ -79,10 +82,14 @@ std::vector<float> Outputs::read(std::string_view name) const {
 }
 
 std::vector<OutputGrid> Outputs::commit(const std::vector<float>& relief, double pixel_size_m) {
-  tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) { writers_[k]->commit(); });
-  writers_.clear();
+  {
+    const TimedScope trace{"flush"};
+    tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) { writers_[k]->commit(); });
+    writers_.clear();
+  }
+  const TimedScope trace{"describe"};
   std::vector<OutputGrid> described(grids_.size());
-  const auto describe_one = [&](size_t k) { described[k] = describe(grids_[k], relief, pixel_size_m); };
+  const auto describe_one = [&](size_t k) { described[k] = describe(k, relief, pixel_size_m); };
   if (grid_.rows * grid_.cols <= kManyAtATime)
     tbb::parallel_for(size_t{0}, grids_.size(), describe_one);
   else
@@ -90,25 +97,16 @@ std::vector<OutputGrid> Outputs::commit(const std::vector<float>& relief, double
   return described;
 }
 
-OutputGrid Outputs::describe(const NamedLook& named, const std::vector<float>& relief,
-                             double pixel_size_m) const {
+OutputGrid Outputs::describe(size_t k, const std::vector<float>& relief, double pixel_size_m) const {
+  const NamedLook& named = grids_[k];
   OutputGrid out;
   out.name = named.name;
   out.file = file(named.name);
-  const bool drawn = options_.pictures && drawable(grid_);
-  if (options_.pictures && !drawn) logging::info("{} is too large for a picture", named.name);
-  const auto reader = io::RasterReader::open(out.file);
-  const int64_t rows = drawn ? grid_.rows : std::clamp<int64_t>(kPart / grid_.cols, 1, grid_.rows);
-  GridStatistics statistics;
-  std::vector<float> values;
-  for (int64_t row = 0; row < grid_.rows; row += rows) {
-    const int64_t count = std::min(rows, grid_.rows - row);
-    values.resize(static_cast<size_t>(count * grid_.cols));
-    reader->read(row, 0, count, grid_.cols, values.data());
-    statistics.take(values);
-  }
-  statistics.fill(out);
-  if (drawn) out.picture = draw(named, values, relief, pixel_size_m);
+  statistics_[k].fill(out);
+  if (options_.pictures && drawable(grid_))
+    out.picture = draw(named, read(named.name), relief, pixel_size_m);
+  else if (options_.pictures)
+    logging::info("{} is too large for a picture", named.name);
   return out;
 }
 

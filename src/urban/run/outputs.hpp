@@ -12,6 +12,7 @@
 #include "io/pictures/map_picture.hpp"
 #include "io/rasters/raster_labels.hpp"
 #include "lockstep/urban.hpp"
+#include "urban/run/grid_statistics.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
@@ -46,7 +47,7 @@ class Outputs {
   void take(size_t k, std::span<const float> values);
   /// Time and sun, for pictures and GeoTIFFs; before anything is taken.
   void set_moment(const std::string& date, const io::MapSun& sun);
-  /// Puts the grids in place, reads them back for their ranges and draws them over `relief` (m; empty: none).
+  /// Puts the grids in place, tells their ranges and draws them over `relief` (m; empty: none).
   std::vector<OutputGrid> commit(const std::vector<float>& relief, double pixel_size_m);
   /// A grid that commit() has put in place.
   std::vector<float> read(std::string_view name) const;
@@ -63,7 +64,7 @@ class Outputs {
 
  private:
   void open_files();
-  OutputGrid describe(const NamedLook& grid, const std::vector<float>& relief, double pixel_size_m) const;
+  OutputGrid describe(size_t k, const std::vector<float>& relief, double pixel_size_m) const;
 
   const OutputOptions options_;
   const io::RasterGrid grid_;
@@ -71,6 +72,7 @@ class Outputs {
   io::MapFacts facts_;
   FolderLock lock_;
   std::vector<std::unique_ptr<io::RasterWriter>> writers_;
+  std::vector<GridStatistics> statistics_;  // of what the writers were given
 };
 
 }  // namespace lockstep::urban

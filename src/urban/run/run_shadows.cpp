@@ -10,6 +10,7 @@
 #include "lockstep/error.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/run/city_files.hpp"
+#include "urban/run/opening.hpp"
 #include "urban/run/outputs.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/walls/walls.hpp"
@@ -124,10 +125,7 @@ void draw_shade(const Outputs& outputs, const std::vector<float>& relief, double
   outputs.draw(shade_look(), states, relief, pixel_size_m);
 }
 
-}  // namespace
-
-ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
-  check(options);
+ShadowRunResult run_opening(OpeningContext opening, const ShadowRunOptions& options) {
   ShadowRunResult result;
   LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
   begin(result, loaded);
@@ -138,6 +136,7 @@ ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
   const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   {
     const City city = prepare_city(std::move(loaded.input));
+    Context& context = opening.wait();
     const std::optional<Walls> walls = find_walls(context, options, loaded, city);
     const Walls* const given = walls ? &*walls : nullptr;
     if (result.sun.altitude_deg > 0)
@@ -155,6 +154,17 @@ ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
     if (both) draw_shade(outputs, relief, result.pixel_size_m);
   });
   return result;
+}
+
+}  // namespace
+
+ShadowRunResult run(Context& context, const ShadowRunOptions& options) {
+  check(options);
+  return run_opening(OpeningContext(context), options);
+}
+ShadowRunResult run(const OpenContext& open, const ShadowRunOptions& options) {
+  check(options);
+  return run_opening(OpeningContext(open), options);
 }
 
 }  // namespace lockstep::urban

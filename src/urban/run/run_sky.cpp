@@ -6,6 +6,7 @@
 #include "io/arrays/npy.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/run/city_files.hpp"
+#include "urban/run/opening.hpp"
 #include "urban/run/outputs.hpp"
 #include "urban/sky/sky.hpp"
 
@@ -41,9 +42,7 @@ class StateFile {
   platform::MappedFile scratch_;
 };
 
-}  // namespace
-
-SkyRunResult run(Context& context, const SkyRunOptions& options) {
+SkyRunResult run_opening(OpeningContext opening, const SkyRunOptions& options) {
   SkyRunResult result;
   result.patches = patch_count(options.sky.patches);
   result.zenith = options.sky.zenith;
@@ -60,7 +59,7 @@ SkyRunResult run(Context& context, const SkyRunOptions& options) {
   {
     const City city = prepare_city(std::move(loaded.input));
     result.tiles =
-        stream_sky(context, city, options.sky, tiles, [&](const Tile& tile, const TileResult& grids) {
+        stream_sky(opening.wait(), city, options.sky, tiles, [&](const Tile& tile, const TileResult& grids) {
           outputs.take(tile, grids);
           if (states) states->take(tile, grids.words());
         });
@@ -76,6 +75,15 @@ SkyRunResult run(Context& context, const SkyRunOptions& options) {
   std::error_code ignored;
   std::filesystem::remove_all(unfinished, ignored);
   return result;
+}
+
+}  // namespace
+
+SkyRunResult run(Context& context, const SkyRunOptions& options) {
+  return run_opening(OpeningContext(context), options);
+}
+SkyRunResult run(const OpenContext& open, const SkyRunOptions& options) {
+  return run_opening(OpeningContext(open), options);
 }
 
 }  // namespace lockstep::urban

@@ -123,6 +123,7 @@ TileReport stream_shadows(Context& context, const City& city, const Walls* walls
   job.cost.core_bytes = 4 * static_cast<uint64_t>(planes.count() + (walls ? 2 + kWallPlanes : 0));
   job.cost.widest_core_bytes = 4 * static_cast<uint64_t>(planes.count());
   job.cost.host_core_bytes = 4 * static_cast<uint64_t>(job.planes);
+  if (walls) job.taken_over = {8, 4, 0, 0};  // of the stage that found them: heights, walls and directions
   job.options = fmt::format("azimuth {}, altitude {}, reach {} m, walls{}", sun.azimuth_deg, sun.altitude_deg,
                             rays.max_reach_m, walls && !tiles.resume_folder.empty() ? key_of(*walls) : "");
   job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,

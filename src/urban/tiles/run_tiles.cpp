@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <thread>
 
@@ -48,6 +49,15 @@ std::string_view family(const Device& device) {
   return kind == DeviceKind::cuda ? "cuda" : kind == DeviceKind::cpu ? "cpu" : "interp";
 }
 
+/// Buffers of an earlier stage lie in a CPU's pool, resident, and are taken over where sizes are the same.
+uint64_t taken_over(const Device& device, const City& city, const TileJob& job, TileBudget budget) {
+  if (device.info().kind != DeviceKind::cpu) return 0;
+  const DeviceCounters counters = device.counters();
+  budget.cost = job.taken_over;
+  return std::min(static_cast<uint64_t>(counters.peak_bytes - counters.allocated_bytes),
+                  tile_device_bytes(std::max(city.rows, city.cols), city.rows, city.cols, job.reach, budget));
+}
+
 TilePlan plan_on(const Device& device, const City& city, const TileJob& job, const TileOptions& options,
                  int64_t kept_side) {
   const Limits& limits = device.info().limits;
@@ -71,6 +81,7 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   plan.device_bytes = workers * tile_device_bytes(plan.side, city.rows, city.cols, job.reach, budget);
   plan.host_bytes = static_cast<uint64_t>(platform::resident_bytes()) + job.host_bytes +
                     workers * tile_host_bytes(plan.side, city.rows, city.cols, job.reach, budget);
+  if (plan.tiles.size() == 1) plan.host_bytes -= taken_over(device, city, job, budget);
   return plan;
 }
 
@@ -124,6 +135,17 @@ void record(const Context& context, const TileJob& job, const TileReport& report
 }
 
 }  // namespace
+
+/// Large results stand in huge pages, for each tile touches all of its pages for the first time.
+TileResult::Data TileResult::allocate(size_t count) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const size_t bytes = std::max<size_t>(count, 1) * sizeof(uint32_t), whole = bytes / kHugePage * kHugePage;
+  void* const data = whole ? std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage)
+                           : std::malloc(bytes);
+  if (!data) throw std::bad_alloc();
+  if (whole) platform::prefer_huge_pages(data, whole);
+  return Data(static_cast<uint32_t*>(data));
+}
 
 uint64_t free_host_bytes(const TileOptions& options) {
   if (options.memory_bytes > 0)

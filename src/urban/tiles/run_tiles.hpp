@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -24,7 +25,7 @@ class TileResult {
       : pixels_(static_cast<size_t>(tile.core_pixels())),
         planes_(static_cast<size_t>(planes)),
         words_(static_cast<size_t>(words)),
-        data_(std::make_unique_for_overwrite<uint32_t[]>(count())) {}
+        data_(allocate(count())) {}
 
   size_t planes() const { return planes_; }
   float* plane(size_t k) const { return reinterpret_cast<float*>(data_.get()) + k * pixels_; }
@@ -33,9 +34,14 @@ class TileResult {
   std::span<std::byte> bytes() const { return std::as_writable_bytes(std::span(data_.get(), count())); }
 
  private:
+  struct Free {
+    void operator()(uint32_t* data) const { std::free(data); }
+  };
+  using Data = std::unique_ptr<uint32_t[], Free>;
+  static Data allocate(size_t count);
   size_t count() const { return pixels_ * (planes_ + words_); }
   size_t pixels_, planes_, words_;
-  std::unique_ptr<uint32_t[]> data_;
+  Data data_;
 };
 
 /// Counts finished parts of a tile.
@@ -48,6 +54,7 @@ struct TileJob {
   Reach reach;
   TileCost cost;
   uint64_t host_bytes = 0;    ///< on the host beside the tiles, however many are in flight
+  TileCost taken_over;        ///< what a tile of the whole raster takes over of an earlier stage's buffers
   int planes = 0, words = 0;  ///< f32 and u32 core grids of the result
   int parts = 1;              ///< of progress, a tile
   int patches = 0;            ///< patches of the sky in a tile, for telemetry
