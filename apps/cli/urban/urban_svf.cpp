@@ -56,8 +56,10 @@ void add_urban_svf(CommandList& commands, CLI::App& urban) {
              "longest horizontal reach of a ray (default: no limit)", "M", {0, 1e7, true});
   add_flag(app, "--save-patches", arguments->save_patches,
            "write the packed 2-bit sky states too (sky_states.npz)");
-  add_flag(app, "--no-resume", arguments->no_resume,
-           "neither keep finished tiles nor take over those of a killed run");
+  add_flag(
+      app, "--no-resume", arguments->no_resume,
+      "neither keep finished tiles nor take over those of a killed run (tiles that are computed sooner than "
+      "written, as large ones on a GPU, are computed again in any case)");
   add_output_options(app, arguments->output);
   add_tile_options(app, arguments->tiles);
   add_common(command, "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out");
