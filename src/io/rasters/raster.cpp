@@ -135,7 +135,6 @@ class NpyWriter : public RasterWriter {
       put(std::as_bytes(std::span(values + r * cols, count)),
           data_offset_ + ((row + r) * grid_.cols + col) * 4);
     }
-    begin_writing_out(data_offset_ + (row * grid_.cols + col) * 4, ((rows - 1) * grid_.cols + cols) * 4);
   }
   void commit() override {
     const int closed = ::close(descriptor_);
@@ -157,15 +156,6 @@ class NpyWriter : public RasterWriter {
       bytes = bytes.subspan(static_cast<size_t>(written));
       offset += written;
     }
-  }
-  /// Lets the system write large windows to disk while others are computed, so that commit() waits less.
-  void begin_writing_out(int64_t offset, int64_t bytes) const {
-#ifdef SYNC_FILE_RANGE_WRITE
-    constexpr int64_t kLarge = int64_t{1} << 20;
-    if (bytes >= kLarge) ::sync_file_range(descriptor_, offset, bytes, SYNC_FILE_RANGE_WRITE);
-#else
-    static_cast<void>(offset + bytes);
-#endif
   }
   AtomicPath path_;
   const RasterGrid grid_;
