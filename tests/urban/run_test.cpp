@@ -137,7 +137,7 @@ TEST_F(Run, ANightOfMissingPixelsAndWalls) {
   EXPECT_GT(*std::max_element(walls.begin(), walls.end()), 3);
 }
 
-// What is told of a grid is what stands in its file, whatever the tiles.
+// The statistics told of a grid are those of its file, whatever the tiles.
 TEST_F(Run, StatisticsAreThoseOfTheFile) {
   SkyRunOptions options;
   options.city = files_;
