@@ -15,6 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "compile/clike/cuda_points.hpp"
+#include "compile/lower.hpp"
+#include "compile/passes/columns.hpp"
 #include "lockstep/error.hpp"
 #include "minimise.hpp"
 #include "runner.hpp"
@@ -36,15 +39,15 @@ struct Options {
 };
 
 [[noreturn]] void usage(const std::string& problem) {
-  fmt::print(
-      stderr,
-      "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
-      "[--statements N]\n"
-      "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--jobs N] "
-      "[--print] [--quiet] [--flaws]\n"
-      "NAME: a device, or interp+passes. Seeds S, S+1, … S+N-1 are run. With --flaws every kernel has one, "
-      "which the interpreter must find.\n",
-      problem);
+  fmt::print(stderr,
+             "{}\nusage: fuzz_kernels [--device NAME] [--against NAME] [--count N] [--seed S] [--bodies N] "
+             "[--statements N]\n"
+             "                    [--profile full|webgpu] [--math] [--failures N] [--tries N] [--jobs N] "
+             "[--print] [--quiet] [--flaws]\n"
+             "NAME: a device, interp+passes or cuda+points. Seeds S, S+1, … S+N-1 are run. With --flaws "
+             "every kernel has one, "
+             "which the interpreter must find.\n",
+             problem);
   std::exit(2);
 }
 
@@ -120,6 +123,19 @@ std::string compare(Runner& a, Runner& b, const Program& p) {
   } catch (const std::exception& e) { return fmt::format("{} threw: {}", a.name(), e.what()); }
 }
 
+/// How many kernels are stencils, how many of those have a form of columns, and how many CUDA takes it for.
+struct Forms {
+  int64_t stencils = 0, columns = 0, chosen = 0;
+  void count(const Program& p) {
+    if (!p.stencil) return;
+    ++stencils;
+    const ir::Function lowered = compile::lower(p.function, {compile::Target::cuda, Numerics::exact});
+    const auto form = compile::columns_form(lowered);
+    columns += form.has_value();
+    chosen += form && clike::choose_columns(lowered, *form);
+  }
+};
+
 /// Kernels with a flaw: the interpreter has to name it.
 int run_flaws(const Options& o) {
   Runner interp("interp");
@@ -154,12 +170,14 @@ int run(const Options& o) try {
   int failures = 0;
   int64_t done = 0;
   int64_t instructions = 0;
+  Forms forms;
   for (int64_t k = 0; k < o.count && failures < o.most_failures; ++k) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > o.seconds) break;
     Recipe recipe = o.recipe;
     recipe.seed = o.seed + uint64_t(k);
     ++done;
     const Program p = generate(recipe);
+    forms.count(p);
     instructions += int64_t(p.function.instructions.size());
     if (o.print) fmt::print("{}", ir::print(p.function));
     std::string difference;
@@ -194,8 +212,11 @@ int run(const Options& o) try {
                  double(instructions) / double(k + 1), double(k + 1) / seconds);
     }
   }
-  fmt::print("{} against {}: {} kernels from seed {}, {} difference{}\n", o.device, o.against, done, o.seed,
-             failures, failures == 1 ? "" : "s");
+  fmt::print(
+      "{} against {}: {} kernels from seed {}, {} difference{}; {} stencils, {} with columns, {} so on "
+      "CUDA\n",
+      o.device, o.against, done, o.seed, failures, failures == 1 ? "" : "s", forms.stencils, forms.columns,
+      forms.chosen);
   return failures ? 1 : 0;
 } catch (const UnsupportedError& e) {
   fmt::print(stderr, "not run: {}\n", e.what());

@@ -4,6 +4,7 @@
 
 #include "frame.hpp"
 #include "lockstep/kernel/kernel.hpp"
+#include "stencils.hpp"
 
 namespace lockstep::fuzz {
 
@@ -581,6 +582,8 @@ Shape shape_of(int rank, int64_t elements) {
   return {elements / kColumns / 2, 2, kColumns};
 }
 
-Program generate(const Recipe& recipe) { return Generator(recipe).run(); }
+Program generate(const Recipe& recipe) {
+  return draws_stencil(recipe) ? stencil(recipe) : Generator(recipe).run();
+}
 
 }  // namespace lockstep::fuzz

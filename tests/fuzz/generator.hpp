@@ -3,6 +3,7 @@
 // datum is written before it is read, and no two lanes race; the interpreter confirms it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,12 +34,20 @@ struct Recipe {
   Flaw flaw = Flaw::none;
 };
 
+/// How a buffer is bound: the part of it that the kernel sees, slowest axis first.
+struct View {
+  std::array<int64_t, 4> shape{}, strides{};  // elements
+  int64_t offset = 0;                         // elements
+};
+
 /// A kernel with everything a launch needs.
 struct Program {
   ir::Function function;
   std::array<int64_t, 3> extent{1, 1, 1};     // points or groups, x first
   std::vector<std::vector<uint8_t>> buffers;  // first contents, by buffer parameter
   std::vector<uint64_t> scalars;
+  std::vector<View> views;  // by buffer parameter; empty: whole buffers of shape_of
+  bool stencil = false;
 };
 
 Program generate(const Recipe& recipe);

@@ -6,15 +6,35 @@
 #include <cmath>
 #include <cstring>
 
+#ifdef LOCKSTEP_HAS_CUDA
+#include "device/cuda/testing.hpp"
+#endif
 #include "device/interp/testing.hpp"
 
 namespace lockstep::fuzz {
 
 Runner::Runner(const std::string& device) : name_(device) {
-  const bool passes = device == "interp+passes";
-  device_ = Device::open(passes ? "interp" : device);
+  const bool passes = device == "interp+passes", points = device == "cuda+points";
+  device_ = Device::open(passes ? "interp" : points ? "cuda" : device);
   if (passes) interp::run_all_passes(device_.backend(), true);
+#ifdef LOCKSTEP_HAS_CUDA
+  if (points) device::cuda::always_several_points(true);
+#endif
 }
+
+namespace {
+View whole_view(int rank, int64_t elements) {
+  View view;
+  const Shape shape = shape_of(rank, elements);
+  int64_t stride = 1;
+  for (int a = shape.rank() - 1; a >= 0; --a) {
+    view.shape[size_t(a)] = shape[a];
+    view.strides[size_t(a)] = stride;
+    stride *= shape[a];
+  }
+  return view;
+}
+}  // namespace
 
 Contents Runner::run(const Program& p) {
   device::Backend& backend = device_.backend();
@@ -31,14 +51,11 @@ Contents Runner::run(const Program& p) {
     backend.upload(nullptr, *memory_[k], 0, p.buffers[k].data(), bytes);
     device::Binding b;
     b.memory = memory_[k].get();
-    b.span_bytes = bytes;
-    const Shape shape = shape_of(p.function.buffers[k].rank, elements);
-    int64_t stride = 1;
-    for (int a = shape.rank() - 1; a >= 0; --a) {
-      b.shape[size_t(a)] = shape[a];
-      b.strides[size_t(a)] = stride;
-      stride *= shape[a];
-    }
+    const View view = p.views.empty() ? whole_view(p.function.buffers[k].rank, elements) : p.views[k];
+    b.shape = view.shape;
+    b.strides = view.strides;
+    b.offset_bytes = view.offset * size_of(p.function.buffers[k].storage);
+    b.span_bytes = bytes - b.offset_bytes;
     bindings.push_back(b);
   }
   device::Dispatch d;

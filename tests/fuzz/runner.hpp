@@ -14,7 +14,8 @@ using Contents = std::vector<std::vector<uint8_t>>;  // by buffer parameter
 
 class Runner {
  public:
-  /// A device name, or `interp+passes`: the interpreter on what the pass pipeline makes.
+  /// A device name; `interp+passes`: the interpreter on what the pass pipeline makes, columns included; or
+  /// `cuda+points`: CUDA with several points a lane, however small the domain.
   explicit Runner(const std::string& device);
   /// The buffers' contents afterwards. Throws the device's errors.
   Contents run(const Program& program);

@@ -57,8 +57,8 @@ std::string identifier(std::string_view text) {
 
 class CudaPrinter final : public Printer {
  public:
-  CudaPrinter(const ir::Function& f, const CudaOptions& options, bool inner = false)
-      : Printer(f), options_(options), group_(cuda_group(f)), inner_(inner) {}
+  CudaPrinter(const ir::Function& f, const CudaOptions& options)
+      : Printer(f), options_(options), group_(cuda_group(f)) {}
 
   CudaSource print() {
     const ir::Function& f = function();
@@ -79,8 +79,6 @@ class CudaPrinter final : public Printer {
       const std::string body = local_declarations() + print_body();
       code = head(source.entry) + shared_declarations(is_dynamic) + group_places() + body + "}\n";
     } else {
-      source.points = options_.points.value_or(choose_points(f));
-      source.covered[size_t(source.points.axis)] *= source.points.points;
       code = print_points(source, head);
     }
     const std::string called = called_functions();
@@ -196,7 +194,7 @@ class CudaPrinter final : public Printer {
             Precedence::loose, std::max({condition.depth, yes.depth, no.depth}) + 1};
   }
   Expression clamp_index(const Expression& c, const Expression& n) override {
-    return inner_ ? c : call("ls_clamp_index", {&c, &n});
+    return call("ls_clamp_index", {&c, &n});
   }
 
   Expression coord(int axis) override {
@@ -411,28 +409,73 @@ class CudaPrinter final : public Printer {
     return out;
   }
 
-  /// `point` and, for stencils, `inner_point`; the kernels that call them for all points.
+  /// The device function of one lane's work, for a body that this or another form of the function has.
+  std::string point_function(std::string_view name, CudaPrinter& printer) {
+    const std::string body = printer.print_body();
+    functions_.merge(printer.functions_);
+    return fmt::format("__device__ __forceinline__ void {}(const Arguments& a{}) {{\n{}{}}}\n\n", name,
+                       point_parameters(function()), local_declarations(), body);
+  }
+  std::string point_function(std::string_view name, const ir::Function& form) {
+    CudaPrinter printer(form, options_);
+    return point_function(name, printer);
+  }
+  std::optional<compile::ColumnsForm> choose_points(PointsPlan& plan) const {
+    plan = options_.points.value_or(clike::choose_points(function()));
+    if (options_.points || !options_.columns) return {};
+    std::optional<compile::ColumnsForm> form = compile::columns_form(function());
+    const auto chosen = form ? choose_columns(function(), *form) : std::nullopt;
+    if (!chosen) return {};
+    plan = *chosen;
+    return form;
+  }
+
+  /// `point` and, for stencils, `inner_point`; for columns `columns` and `inner_columns`; the kernels that call
+  /// them for all points.
   template <class Head>
   std::string print_points(CudaSource& source, const Head& head) {
     const ir::Function& f = function();
-    const auto point = [&](std::string_view name, const std::string& body) {
-      return fmt::format("__device__ __forceinline__ void {}(const Arguments& a{}) {{\n{}{}}}\n\n", name,
-                         point_parameters(f), local_declarations(), body);
-    };
-    std::string code = point("point", print_body());
-    const StencilReach reach = stencil_reach(f);
-    std::vector<std::string> extents;
-    if (options_.inner_path.value_or(source.points.axis == 1) && reach.complete && !reach.reaches.empty()) {
-      for (const StencilReach::Reach& r : reach.reaches) extents.push_back(extent_text(f[r.extent]));
-      const ir::Function inner = inside_form(f);
-      code += point("inner_point", CudaPrinter(inner, options_, true).print_body());
+    PointsPlan& plan = source.points;
+    const std::optional<compile::ColumnsForm> form = choose_points(plan);
+    source.covered[size_t(plan.axis)] *= plan.points;
+    source.covered[0] *= plan.columns;
+
+    std::string code = point_function("point", *this);
+    Inside inside{compile::stencil_reach(f), {}};
+    if (options_.inner_path.value_or(plan.axis > 0 || form) && inside.reach.complete)
+      for (const StencilReach::Reach& r : inside.reach.reaches)
+        inside.extents.push_back(extent_text(f[r.extent]));
+    if (!inside.extents.empty()) code += point_function("inner_point", compile::inside_form(f));
+    if (form) {
+      code += point_function("columns", form->function);
+      if (!inside.extents.empty()) {
+        const ir::Function inner = compile::inside_form(f, {false, true, true});
+        code += point_function("inner_columns", compile::columns_form(inner).value().function);
+      }
+      std::vector<std::string> extents;
+      for (ir::Id id : form->extents) extents.push_back(extent_text(f[id]));
+      code +=
+          head(source.entry) + columns_kernel_body(f, group_, plan, inside, aligned(*form), extents) + "}\n";
+    } else {
+      code += head(source.entry) + points_kernel_body(f, group_, plan, inside) + "}\n";
     }
-    code += head(source.entry) + points_kernel_body(f, group_, source.points, reach, extents) + "}\n";
-    if (source.points.points > 1) {
+    if (plan.points * plan.columns > 1) {
       source.fine_entry = source.entry + "_fine";
-      code += "\n" + head(source.fine_entry) + points_kernel_body(f, group_, {}, reach, extents) + "}\n";
+      code += "\n" + head(source.fine_entry) + points_kernel_body(f, group_, {}, inside) + "}\n";
     }
     return code;
+  }
+  /// Whether all rows of a form begin at multiples of 16 bytes; of all lanes of a launch or of none.
+  std::string aligned(const compile::ColumnsForm& form) const {
+    std::string addresses, strides;
+    for (uint32_t b : form.buffers)
+      addresses += fmt::format("{}u64(a.{})", addresses.empty() ? "" : " | ", function().buffers[b].name);
+    for (const auto& s : form.strides)
+      strides +=
+          fmt::format("{}a.{}_s{}", strides.empty() ? "" : " | ", function().buffers[s.buffer].name, s.axis);
+    std::string text = fmt::format("({}) % 16u == 0u", addresses);
+    if (!strides.empty()) text += fmt::format(" && (({}) & {}) == 0", strides, compile::kColumns - 1);
+    return text;
   }
   std::string extent_text(const Instruction& i) {
     switch (i.op) {
@@ -465,7 +508,6 @@ class CudaPrinter final : public Printer {
 
   const CudaOptions options_;
   const std::array<int32_t, 3> group_;
-  const bool inner_;  // every clamped index is known to lie inside
   bool used_coord_[3] = {}, used_local_[3] = {}, used_lane_ = false;
   std::map<std::string, std::string> functions_;  // of this kernel's own accesses and reductions
 };

@@ -41,7 +41,7 @@ struct CudaSource {
   std::string fine_entry;  // the same with one point per lane, for small domains; empty where it is `entry`
   std::array<int32_t, 3> block{1, 1, 1};    // threads
   std::array<int32_t, 3> covered{1, 1, 1};  // points of a block of `entry`; `block` for groups kernels
-  PointsPlan points;                        // of `entry`
+  PointsPlan points;                        // of a lane of `entry`
   int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   int32_t cluster = 1;  // blocks of a group
   ArgumentLayout arguments;
@@ -52,6 +52,7 @@ struct CudaOptions {
   int arch = 90;                     // 10 * compute capability
   std::optional<PointsPlan> points;  // of points kernels; empty: the printer chooses
   std::optional<bool> inner_path;  // points kernels: a second body without clamps; empty: the printer chooses
+  bool columns = true;             // points kernels: columns by 16-byte accesses where they pay
 };
 /// `lowered` has gone through compile::lower for Target::cuda.
 CudaSource print_cuda(const ir::Function& lowered, const CudaOptions& options);

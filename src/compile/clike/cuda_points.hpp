@@ -3,36 +3,40 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "compile/clike/points_plan.hpp"
+#include "compile/passes/columns.hpp"
+#include "compile/passes/stencil.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::clike {
 
-/// Reach of every clamp_index of the body and every periodic shift: offsets from the lane's coordinate along an axis,
-/// and the extent that bounds them. Complete only if every clamp has this form.
-struct StencilReach {
-  struct Reach {
-    int axis;
-    ir::Id extent;  // second operand of the clamp
-    int64_t low = 0, high = 0;
-  };
-  std::vector<Reach> reaches;
-  bool complete = true;
-};
-StencilReach stencil_reach(const ir::Function& function);
-/// The body for lanes whose stencils lie inside: what a period would carry to the other side stays where it is. (Clamped
-/// coordinates keep their form: the printer leaves the clamp away.)
-ir::Function inside_form(const ir::Function& function);
+using compile::StencilReach;
 
-/// Bodies of the kernels: coordinates, guards and calls of `point`, and of `inner_point` where `inside` is
-/// not empty. `inside` holds per reach the text of the extent.
+/// Whether columns by 16-byte accesses pay, and the points of a lane then: where lanes read a row at several places, beside
+/// which no more single loads stand than there are rows (a single load of a warp touches as many lines as a row's), the
+/// form has at most half of the accesses, and its rows fit into registers.
+std::optional<PointsPlan> choose_columns(const ir::Function& function, const compile::ColumnsForm& form);
+
+/// What lanes whose stencils lie inside are known by: the reach, and per reach the text of its extent. Empty: there is no
+/// form for them.
+struct Inside {
+  StencilReach reach;
+  std::vector<std::string> extents;
+};
+
+/// Bodies of the kernels: coordinates, guards and calls of `point`, and of `inner_point` where there is one.
 std::string points_kernel_body(const ir::Function& function, const std::array<int32_t, 3>& block,
-                               const PointsPlan& plan, const StencilReach& reach,
-                               const std::vector<std::string>& extents);
+                               const PointsPlan& plan, const Inside& inside);
+/// The same for columns: calls of `columns` and `inner_columns`, of `point` and `inner_point` where the form does not
+/// hold. `aligned` is the condition that all lanes find alike, `extents` are those of the form.
+std::string columns_kernel_body(const ir::Function& function, const std::array<int32_t, 3>& block,
+                                const PointsPlan& plan, const Inside& inside, const std::string& aligned,
+                                const std::vector<std::string>& extents);
 /// Parameters and arguments of `point`: "const int x, const int y" and "x, y".
 std::string point_parameters(const ir::Function& function);
 

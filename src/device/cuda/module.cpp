@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
 #include "core/disk_cache.hpp"
 #include "core/trace.hpp"
+#include "device/cuda/testing.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device::cuda {
@@ -42,7 +44,8 @@ clike::CudaSource source_of(const ir::Function& traced, const CompileOptions& op
 namespace {
 
 // With fewer groups per multiprocessor than this, several points per lane would leave lanes idle.
-constexpr int64_t kFineGroups = 16;
+constexpr int64_t kFineGroups = 16, kFineGroupsOfColumns = 2;
+std::atomic<bool> several_points{false};
 
 /// Machine code for this device; PTX, which the driver compiles, where NVRTC is older than the device.
 std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& source, Numerics numerics,
@@ -70,6 +73,8 @@ std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& s
 }
 
 }  // namespace
+
+void always_several_points(bool always) { several_points = always; }
 
 CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& source, Numerics numerics)
     : core_(std::move(core)),
@@ -153,9 +158,12 @@ KernelNode CudaModule::node_of(const Dispatch& dispatch) const {
   std::array<int64_t, 3> groups = dispatch.count;
   groups[0] *= cluster_;
   node.function = function_;
-  if (fine_function_ && groups[0] * groups[1] * groups[2] < core_->multiprocessors() * kFineGroups) {
+  const int64_t enough = points_.columns > 1 ? kFineGroupsOfColumns : kFineGroups;
+  if (fine_function_ && !several_points &&
+      groups[0] * groups[1] * groups[2] < core_->multiprocessors() * enough) {
     node.function = fine_function_;
     groups[size_t(points_.axis)] *= points_.points;
+    groups[0] *= points_.columns;
   }
   for (size_t a = 0; a < 3; ++a) {
     node.grid[a] = unsigned(groups[a]);

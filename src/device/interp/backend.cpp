@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "compile/lower.hpp"
+#include "compile/passes/columns.hpp"
 #include "compile/passes/inline_calls.hpp"
 #include "core/platform/system.hpp"
 #include "core/platform/threads.hpp"
@@ -92,6 +93,8 @@ class InterpBackend final : public Backend {
     lowering.numerics = options.numerics;
     lowering.verify_passes = all_passes;
     ir::Function lowered = compile::lower(function, lowering);
+    if (const auto form = all_passes ? compile::columns_form(lowered) : std::nullopt)
+      lowered = compile::columns_by_points(lowered, *form);
     compile::inline_all_calls(lowered);  // the other devices call: the same bits, by another way
     module->program = decode(std::move(lowered));
     for (int a = 0; a < 3; ++a) module->group[a] = std::max(1, function.group[a]);

@@ -10,6 +10,7 @@
 #include "device/cuda/operation_kernels.hpp"
 #include "lockstep/error.hpp"
 #include "registry.hpp"
+#include "stencils.hpp"
 
 namespace lockstep::clike {
 namespace {
@@ -66,6 +67,16 @@ TEST_F(NvrtcTest, EveryOperationOfEveryTypeCompiles) {
           << name(type) << " sm_" << arch;
   EXPECT_NO_THROW(emit_cubin(cuda_test::math_kernel(Type::f32).kernel.function(), Numerics::exact, 90));
   EXPECT_NO_THROW(emit_cubin(cuda_test::math_kernel(Type::f32).kernel.function(), Numerics::fast, 90));
+}
+
+TEST_F(NvrtcTest, RandomStencilsCompile) {
+  int columns = 0;
+  for (uint64_t seed = 1; columns < 8; ++seed) {
+    const ir::Function f = fuzz::stencil({seed}).function;
+    if (emit_cuda(f).find("void columns(") == std::string::npos) continue;
+    ++columns;
+    EXPECT_NO_THROW(emit_cubin(f, Numerics::exact, 90)) << seed;
+  }
 }
 
 TEST_F(NvrtcTest, PtxKeepsIeeeArithmetic) {

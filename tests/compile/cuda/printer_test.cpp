@@ -174,6 +174,70 @@ TEST(CudaText, ParenthesesKeepTheTree) {
   EXPECT_TRUE(has(text, "a.p0 - (a.p1 - "));
 }
 
+template <class L>
+CudaSource points_source(L body, bool columns = true) {
+  CudaOptions options;
+  options.columns = columns;
+  return print_cuda(compile::lower(kernel("test.points", body).function(), {compile::Target::cuda}), options);
+}
+const auto five_points = [](At<2> at, Grid<f32, 2> t, Out<f32, 2> out) {
+  out[at] = t[at.x(1)] + t[at.x(-1)] + t[at.y(1)] + t[at.y(-1)] - 4.0f * t[at];
+};
+
+TEST(CudaPoints, StencilsTakeFourColumns) {
+  const CudaSource source = points_source(five_points);
+  EXPECT_EQ(source.points, (PointsPlan{1, 4, 4}));
+  EXPECT_EQ(source.block, (std::array<int32_t, 3>{64, 4, 1}));
+  EXPECT_EQ(source.covered, (std::array<int32_t, 3>{256, 16, 1}));
+  EXPECT_TRUE(has(source.text, "(u64(a.b0) | u64(a.b1)) % 16u == 0u && ((a.b0_s0 | a.b1_s0) & 3) == 0"));
+  EXPECT_TRUE(has(source.text, "(blockIdx.x * 64u + threadIdx.x) * 4u"));
+  EXPECT_TRUE(has(source.text, "u32(x) + 3u < u32(a.extent_x) && x + 3 < a.b0_n1"));
+  EXPECT_TRUE(has(source.text, "inner_columns(a, x, y + k);"));
+  // Rows that begin elsewhere: lanes side by side, columns a block apart.
+  EXPECT_TRUE(has(source.text, "blockIdx.x * 256u + threadIdx.x + 64u * c"));
+  EXPECT_FALSE(source.fine_entry.empty());
+}
+
+TEST(CudaPoints, OfLanesInsideOnlyTheSidesHaveARule) {
+  const std::string text = points_source(five_points).text;
+  const size_t from = text.find("void inner_columns"), to = text.find("\n}\n", from);
+  ASSERT_NE(from, std::string::npos) << text;
+  const std::string body = text.substr(from, to - from);
+  EXPECT_TRUE(has(body, "ls_clamp_index(x - 1, a.b0_n1)"));
+  EXPECT_TRUE(has(body, "ls_clamp_index(x + 4, a.b0_n1)"));
+  EXPECT_TRUE(has_not(body, "ls_clamp_index(y"));
+}
+
+TEST(CudaPoints, ColumnsAreTakenWhereTheyPay) {
+  const auto plan = [](auto body) { return points_source(body).points; };
+  EXPECT_EQ(points_source(five_points, false).points, (PointsPlan{1, 4, 1}));
+  // Rows that are read once: lanes side by side move as many bytes.
+  EXPECT_EQ(plan([](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = a[at]; }), (PointsPlan{0, 4, 1}));
+  EXPECT_EQ(
+      plan([](At<1> at, Grid<f32, 1> a, Grid<f32, 1> c, Out<f32, 1> b) { b[at] = a[at] * 2.0f + c[at]; }),
+      (PointsPlan{0, 4, 1}));
+  // More single loads than rows; rows that are read at one column.
+  EXPECT_EQ(
+      plan([](At<1> at, Grid<f32, 1> a, Out<f32, 1> b) { b[at] = max(max(a[at], a[at.x(1)]), a[at.x(2)]); }),
+      (PointsPlan{0, 4, 1}));
+  EXPECT_EQ(
+      plan([](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = max(max(a[at], a[at.y(1)]), a[at.y(2)]); }),
+      (PointsPlan{1, 4, 1}));
+  // Elements of 8 bytes; more rows than there are registers for.
+  EXPECT_EQ(plan([](At<2> at, Grid<f64, 2> a, Out<f64, 2> b) { b[at] = a[at.x(1)] + a[at.y(1)]; }),
+            (PointsPlan{1, 4, 1}));
+  const ir::Function f =
+      compile::lower(kernel("test.points", five_points).function(), {compile::Target::cuda});
+  compile::ColumnsForm form = compile::columns_form(f).value();
+  EXPECT_TRUE(choose_columns(f, form));
+  form.accesses_of_points = 200;
+  form.rows = 17;
+  EXPECT_FALSE(choose_columns(f, form));
+  // Without rows to share there is one point of four columns.
+  EXPECT_EQ(plan([](At<1> at, Grid<f32, 1> a, Out<f32, 1> b) { b[at] = a[at.x(1)] - a[at]; }),
+            (PointsPlan{0, 1, 4}));
+}
+
 TEST(CudaText, SharedMemoryAboveTheStaticLimitIsDynamic) {
   const auto body = [](int count) {
     return kernel("test.shared",
