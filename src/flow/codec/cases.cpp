@@ -4,8 +4,6 @@
 #include <cmath>
 #include <memory>
 
-#include "flow/codec/kernels.hpp"
-#include "flow/codec/plan.hpp"
 #include "flow/codec/reference.hpp"
 #include "lockstep/flow/codec.hpp"
 
@@ -151,45 +149,9 @@ Case codec_case(const CodecCase& c) {
   return made;
 }
 
-Case rings_case() {
-  Case made;
-  made.name = "flow.codec.rings";
-  made.small = {"32x40", "18x15"};
-  made.full = {"64x64", "45x96"};
-  made.bench = {"1024x1024"};
-  made.reference = made.webgpu = Bound::relative(1e-5);
-  made.make = [](const std::string& size, uint64_t seed) {
-    const auto setup = codec_setup({"rings", CodecKind::v2, CodecWork::encode}, size, seed);
-    const BoxGrid grid = setup->options.grid;
-    const auto spectrum = std::make_shared<const std::vector<float>>(
-        reference::first_spectrum(setup->options, frame_of(setup->fields, grid, 0)));
-    CaseProblem p;
-    p.bytes = 4 * double(spectrum->size());
-    p.flops = 6 * double(spectrum->size());
-    // Squares and counts apart, which would hide them.
-    const auto split = [](const auto& sums) {
-      std::vector<float> parts[2];
-      for (size_t k = 0; k < sums.size(); ++k) parts[k % 2].push_back(float(sums[k]));
-      return std::vector{Array::of(parts[0]), Array::of(parts[1])};
-    };
-    p.reference = [=] { return split(reference::ring_sums(grid, *spectrum, ring_count(grid))); };
-    p.bind = [=](const Device& device) {
-      const Buffer from = device.upload(*spectrum), sums = device.allocate<f32>({2, ring_count(grid), 2});
-      CaseRun run;
-      run.run = [=] { launch_rings(device, grid, from, sums); };
-      run.outputs = [=] { return split(device.download<f32>(sums)); };
-      return run;
-    };
-    return p;
-  };
-  made.kernels = [] { return std::vector<Kernel>{PlanKernels::rings()}; };
-  return made;
-}
-
 }  // namespace
 
 void add_codec_cases(CaseRegistry& registry) {
-  registry.add(rings_case());
   for (const CodecCase& c : std::initializer_list<CodecCase>{
            {"classic.encode", CodecKind::classic, CodecWork::encode},
            {"classic.mean", CodecKind::classic, CodecWork::mean},

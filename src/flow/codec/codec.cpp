@@ -8,7 +8,6 @@
 
 #include "flow/codec/kernels.hpp"
 #include "flow/codec/layout.hpp"
-#include "flow/codec/plan.hpp"
 #include "flow/random.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
@@ -57,7 +56,6 @@ struct Codec::State {
   CodecLayout layout;
   int64_t kept_rows = 0, kept_columns = 0;
   int32_t half_box = 0;
-  std::vector<int32_t> first_chunk;                          // of each band, and their end
   Buffer place, gain, anchor_place, anchor_gain;             // gather
   Buffer source, scale;                                      // scatter
   Buffer chunks, first, order, weight, members, band, over;  // bands
@@ -77,34 +75,10 @@ struct Codec::State {
     half_box = int32_t(box_points(options) / 2);
   }
 
-  void take_plan(CodecPlan taken) {
+  void take_plan(CodecPlan taken, CodecLayout laid) {
     plan = std::move(taken);
     check_codec(plan.options);
-    layout = codec_layout(plan);
-    make_bands();
-    make_tables();
-  }
-  /// v2's plan out of the first frame's spectrum; false where its sums are beyond f32.
-  bool take_spectrum(const Buffer& spectrum) {
-    const RingSums rings = ring_sums(device, plan.options.grid, spectrum);
-    if (!rings.sound()) return false;
-    if (plan.options.cut == 0) plan.options.cut = cut_on_device(device, plan.options, spectrum, rings);
-    layout = codec_layout(plan);
-    make_bands();
-    std::vector<double> bands(size_t(layout.bands), 0.0);
-    if (layout.bands > 0) {
-      Scratch s;
-      s.spectrum = spectrum;
-      sum_bands(s, 1);
-      const auto sums = device.download<f32>(s.band_sums);
-      for (size_t b = 0; b < bands.size(); ++b)
-        for (int32_t k = first_chunk[b]; k < first_chunk[b + 1]; ++k) bands[b] += double(sums[size_t(k)]);
-    }
-    plan.scales = latent_scales(plan.options, layout, rings.scales, bands, rings.squares);
-    make_tables();
-    return true;
-  }
-  void make_tables() {
+    layout = std::move(laid);
     half_box = int32_t(box_points(plan.options) / 2);
     if (!is_classic() && int64_t(plan.scales.size()) != layout.size)
       throw InputError(fmt::format("{} scales", plan.scales.size()), "flow codec",
@@ -115,7 +89,7 @@ struct Codec::State {
                          fmt::format("0 to {}", layout.nx * layout.ny - 1));
     make_gather();
     make_scatter();
-    make_band_scales();
+    make_bands();
   }
 
   /// Float offset of a mode's real part in the half spectrum, and the sign of its imaginary part there.
@@ -218,7 +192,6 @@ struct Codec::State {
     scale = device.upload(is_classic() ? std::vector<float>(size_t(layout.size), 1.0f) : plan.scales);
   }
 
-  /// Which modes the bands have.
   void make_bands() {
     std::vector<int32_t> ranges, firsts{0}, ordered;
     for (int64_t b = 1; b <= layout.bands; ++b) {
@@ -230,7 +203,6 @@ struct Codec::State {
         ranges.insert(ranges.end(), {int32_t(k), int32_t(std::min(end, k + kBandChunk))});
       firsts.push_back(int32_t(ranges.size() / 2));
     }
-    first_chunk = firsts;
     if (layout.bands == 0) return;
     // A band without modes: its chunk is empty.
     if (ranges.empty()) ranges.assign(2, 0);
@@ -241,9 +213,7 @@ struct Codec::State {
     weight = device.upload(layout.weight);
     members = device.upload(std::vector<float>(layout.members.begin() + 1, layout.members.end()));
     band = upload_shaped(device, layout.band, {layout.ny, layout.columns});
-  }
-  void make_band_scales() {
-    if (is_classic() || layout.bands == 0) return;
+    if (is_classic()) return;
     std::vector<float> scales(plan.scales.end() - layout.bands, plan.scales.end()), inverse;
     for (const float s : scales) inverse.push_back(1 / s);
     band_scale = device.upload(scales);
@@ -390,14 +360,15 @@ Codec::Codec(const Device& device, const CodecOptions& options, const Buffer& fi
   State::Scratch& s = state.scratch_of(1);
   if (state.is_classic()) state.take_residual(s, 1, frame);
   state.forward(s, 1, state.is_classic() ? s.residual : frame);
-  if (state.is_classic() || !state.take_spectrum(s.spectrum))
-    state.take_plan(plan_codec(options, device.download<f32>(s.spectrum)));
+  CodecLayout layout;
+  CodecPlan plan = plan_codec(options, device.download<f32>(s.spectrum), &layout);
+  state.take_plan(std::move(plan), std::move(layout));
   if (state.at_once() > 1) state.scratch.clear();
 }
 
 Codec::Codec(const Device& device, const CodecPlan& plan)
     : state_(std::make_shared<State>(device, plan.options)) {
-  state_->take_plan(plan);
+  state_->take_plan(plan, codec_layout(plan));
 }
 
 const CodecPlan& Codec::plan() const { return state_->plan; }

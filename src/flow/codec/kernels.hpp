@@ -12,13 +12,6 @@ inline constexpr int kCodecLanes = 128;
 
 inline int64_t chunks_of(int64_t count, int64_t chunk) { return (count + chunk - 1) / chunk; }
 
-/// Sums of the first frame that a plan is made from.
-struct PlanKernels {
-  /// sums(which, ring): the parts' squares of all modes of a ring and how many parts these are, of half spectra. Rings
-  /// of |k| are [r, r + 1) (which = 0) and [r - 1/2, r + 1/2) (1).
-  static const Kernel& rings();
-};
-
 /// Between spectra and latents.
 struct LatentKernels {
   static const Kernel& gather();   // latent(m, j) = spectrum(m, place[j]) gain[j]

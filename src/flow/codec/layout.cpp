@@ -145,26 +145,57 @@ std::vector<double> ring_scales(const CodecOptions& o, std::span<const float> sp
   return sum;
 }
 
-/// The smallest |k| within which the share of the enstrophy lies.
+/// A mode of the half spectrum; `place` of its real part there.
+struct RingMode {
+  double wavenumber = 0, weight = 1;
+  size_t place = 0;
+};
+
+/// Modes of ring <= |k| < ring + 1, by |k|.
+std::vector<RingMode> modes_of_ring(const BoxGrid& grid, int64_t ring) {
+  std::vector<RingMode> modes;
+  const double longest = std::max(grid.lx, grid.ly), unit_x = longest / grid.lx, unit_y = longest / grid.ly;
+  const int64_t columns = grid.nx / 2 + 1;
+  for (int64_t row = 0; row < grid.ny; ++row) {
+    const int64_t iy = row <= paired(grid.ny) ? row : row - grid.ny;
+    const auto column = [&](double k) {
+      const double kx2 = k * k - unit_y * unit_y * double(iy * iy);
+      return kx2 > 0 ? int64_t(std::sqrt(kx2) / unit_x) : 0;
+    };
+    if (unit_y * std::abs(double(iy)) >= double(ring + 1)) continue;
+    const int64_t end = std::min(column(double(ring + 1)) + 2, columns);
+    for (int64_t ix = std::max<int64_t>(column(double(ring)) - 1, 0); ix < end; ++ix)
+      if (const double k = plane_wavenumber(grid, iy, ix); int64_t(k) == ring)
+        modes.push_back({k, weight_of(grid.nx, ix), size_t(2 * (row * columns + ix))});
+  }
+  std::sort(modes.begin(), modes.end(), [](const RingMode& a, const RingMode& b) {
+    return std::pair(a.wavenumber, a.place) < std::pair(b.wavenumber, b.place);
+  });
+  return modes;
+}
+
+/// The smallest |k| within which the share of the enstrophy lies: by sums over rings, then the modes of one ring.
 double cut_of_share(const CodecOptions& o, std::span<const float> spectrum) {
-  std::vector<std::pair<double, double>> modes;  // |k|, enstrophy
+  std::vector<double> rings;
   size_t at = 0;
-  double total = 0;
   each_half_mode(o.grid.ny, o.grid.nx, [&](int64_t, int64_t column, int64_t iy, int64_t ix) {
     const double re = spectrum[2 * at], im = spectrum[2 * at + 1];
-    if (iy != 0 || ix != 0) {
-      modes.emplace_back(plane_wavenumber(o.grid, iy, ix),
-                         weight_of(o.grid.nx, column) * (re * re + im * im));
-      total += modes.back().second;
-    }
     ++at;
+    if (iy == 0 && ix == 0) return;
+    const auto ring = size_t(plane_wavenumber(o.grid, iy, ix));
+    if (rings.size() <= ring) rings.resize(ring + 1);
+    rings[ring] += weight_of(o.grid.nx, column) * (re * re + im * im);
   });
+  const double share = o.share * std::accumulate(rings.begin(), rings.end(), 0.0);
   double sum = 0, cut = 0;
-  each_by_wavenumber(modes, [&](const auto& mode) {
-    cut = mode.first;
-    sum += mode.second;
-    return sum >= o.share * total;
-  });
+  size_t ring = 0;
+  while (ring + 1 < rings.size() && sum + rings[ring] < share) sum += rings[ring++];
+  for (const RingMode& mode : modes_of_ring(o.grid, int64_t(ring))) {
+    const double re = spectrum[mode.place], im = spectrum[mode.place + 1];
+    cut = mode.wavenumber;
+    sum += mode.weight * (re * re + im * im);
+    if (sum >= share) break;
+  }
   return std::max(cut, 1.0);
 }
 
@@ -242,45 +273,7 @@ CodecLayout codec_layout(const CodecPlan& plan) {
   return l;
 }
 
-std::vector<RingMode> modes_of_ring(const BoxGrid& grid, int64_t ring) {
-  std::vector<RingMode> modes;
-  const double longest = std::max(grid.lx, grid.ly), unit_x = longest / grid.lx, unit_y = longest / grid.ly;
-  const int64_t columns = grid.nx / 2 + 1;
-  for (int64_t row = 0; row < grid.ny; ++row) {
-    const int64_t iy = row <= paired(grid.ny) ? row : row - grid.ny;
-    const auto column = [&](double k) {
-      const double kx2 = k * k - unit_y * unit_y * double(iy * iy);
-      return kx2 > 0 ? int64_t(std::sqrt(kx2) / unit_x) : 0;
-    };
-    if (unit_y * std::abs(double(iy)) >= double(ring + 1)) continue;
-    const int64_t end = std::min(column(double(ring + 1)) + 2, columns);
-    for (int64_t ix = std::max<int64_t>(column(double(ring)) - 1, 0); ix < end; ++ix)
-      if (const double k = plane_wavenumber(grid, iy, ix); int64_t(k) == ring)
-        modes.push_back({k, weight_of(grid.nx, ix), int32_t(2 * (row * columns + ix))});
-  }
-  std::sort(modes.begin(), modes.end(), [](const RingMode& a, const RingMode& b) {
-    return std::pair(a.wavenumber, a.place) < std::pair(b.wavenumber, b.place);
-  });
-  return modes;
-}
-
-std::vector<float> latent_scales(const CodecOptions& o, const CodecLayout& l, std::span<const double> rings,
-                                 std::span<const double> bands, double squares) {
-  std::vector<float> scales;
-  scales.reserve(size_t(l.size));
-  const double whole = squares > 0 ? std::sqrt(squares) : 1;
-  const auto push = [&](double scale) {
-    scales.push_back(float(std::clamp(std::max(scale, kLeastScale * whole), 1e-30, 1e30)));
-  };
-  push(whole);
-  for (size_t m = 1; m < l.modes.size(); ++m)
-    for (int part = 0; part < 2; ++part)
-      push(rings[size_t(std::lround(plane_wavenumber(o.grid, l.modes[m].iy, l.modes[m].ix)))]);
-  for (const double band : bands) push(std::max(std::sqrt(band), kLeastBand * whole));
-  return scales;
-}
-
-CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum) {
+CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum, CodecLayout* layout) {
   CodecPlan plan{options, {}, {}};
   CodecOptions& o = plan.options;
   if (const auto bad =
@@ -299,10 +292,11 @@ CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectru
     std::stable_sort(plan.anchors.begin(), plan.anchors.end(),
                      [&](int32_t a, int32_t b) { return size(a) > size(b); });
     plan.anchors.resize(std::min(plan.anchors.size(), size_t(o.anchor_count)));
+    if (layout) *layout = codec_layout(plan);
     return plan;
   }
   if (o.cut == 0) o.cut = cut_of_share(o, spectrum);
-  const CodecLayout l = codec_layout(plan);
+  CodecLayout l = codec_layout(plan);
   const std::vector<double> rings = ring_scales(o, spectrum);
   double square = 0;
   std::vector<double> bands(size_t(l.bands), 0.0);
@@ -312,7 +306,17 @@ CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectru
     square += part;
     if (const int band = l.band[at] & 255; band > 0) bands[size_t(band) - 1] += part;
   }
-  plan.scales = latent_scales(o, l, rings, bands, square);
+  plan.scales.reserve(size_t(l.size));
+  const double whole = square > 0 ? std::sqrt(square) : 1;
+  const auto push = [&](double scale) {
+    plan.scales.push_back(float(std::clamp(std::max(scale, kLeastScale * whole), 1e-30, 1e30)));
+  };
+  push(whole);
+  for (size_t m = 1; m < l.modes.size(); ++m)
+    for (int part = 0; part < 2; ++part)
+      push(rings[size_t(std::lround(plane_wavenumber(o.grid, l.modes[m].iy, l.modes[m].ix)))]);
+  for (const double band : bands) push(std::max(std::sqrt(band), kLeastBand * whole));
+  if (layout) *layout = std::move(l);
   return plan;
 }
 

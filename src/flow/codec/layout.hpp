@@ -45,21 +45,9 @@ CodecLayout codec_layout(const CodecPlan& plan);
 /// Odd number of points of v2's box filter: as wide, against the cut, as classic's 11 of 64 points against 8.
 int64_t box_points(const CodecOptions& options);
 /// The plan of options and the half spectrum (ny, nx / 2 + 1, 2) of the first frame: for v2 that of the frame, for
-/// classic that of its residual.
-CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum);
-
-/// A mode of the half spectrum; `place` of its real part there.
-struct RingMode {
-  double wavenumber = 0, weight = 1;
-  int32_t place = 0;
-};
-/// Modes of ring <= |k| < ring + 1, by |k|.
-std::vector<RingMode> modes_of_ring(const BoxGrid& grid, int64_t ring);
-/// v2's scales of each number of a latent. `rings`: root mean square of the parts of the modes about |k| = j; `bands`:
-/// sums of squares of each band; `squares`: of all modes.
-std::vector<float> latent_scales(const CodecOptions& options, const CodecLayout& layout,
-                                 std::span<const double> rings, std::span<const double> bands,
-                                 double squares);
+/// classic that of its residual. `layout`, where given, gets that of the plan.
+CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum,
+                     CodecLayout* layout = nullptr);
 
 /// v2's scales as files have them: that of the mean, one of each ring |k| = j (1 where there is none), those of the
 /// bands; and back. Throws InputError for another number of them than the options call for.

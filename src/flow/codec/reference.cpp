@@ -128,25 +128,6 @@ std::vector<int> ternary_mask(const CodecOptions& o, std::span<const double> w) 
   return s;
 }
 
-std::vector<double> ring_sums(const BoxGrid& grid, std::span<const float> half_spectrum, int64_t rings) {
-  std::vector<double> sums(size_t(4 * rings), 0.0);
-  size_t at = 0;
-  for (int64_t row = 0; row < grid.ny; ++row)
-    for (int64_t column = 0; column <= grid.nx / 2; ++column, at += 2) {
-      const int64_t iy = 2 * row < grid.ny ? row : row - grid.ny;
-      const double k = plane_wavenumber(grid, iy, column),
-                   copies = column == 0 || 2 * column == grid.nx ? 1 : 2;
-      const double re = double(half_spectrum[at]) / double(grid.points()),
-                   im = double(half_spectrum[at + 1]) / double(grid.points());
-      for (const int64_t which : {0, 1}) {
-        const auto ring = size_t(2 * (which * rings + int64_t(k + 0.5 * double(which))));
-        sums[ring] += copies * (re * re + im * im);
-        sums[ring + 1] += 2 * copies;
-      }
-    }
-  return sums;
-}
-
 std::vector<float> first_spectrum(const CodecOptions& o, std::span<const double> w) {
   Plane p =
       transformed(o.grid, o.kind == CodecKind::classic ? box_residual(o, w) : Field(w.begin(), w.end()));

@@ -11,9 +11,6 @@ namespace lockstep::flow::reference {
 
 /// +1, 0, -1 of each point after the sweeps; w (ny, nx).
 std::vector<int> ternary_mask(const CodecOptions& options, std::span<const double> w);
-/// (2, rings, 2): squares of the parts of the modes of a ring, in units of the field's, and how many parts these are; of
-/// r <= |k| < r + 1 and of r - 1/2 <= |k| < r + 1/2.
-std::vector<double> ring_sums(const BoxGrid& grid, std::span<const float> half_spectrum, int64_t rings);
 /// The spectrum that plan_codec takes: the half spectrum of the first frame, or for classic of its residual.
 std::vector<float> first_spectrum(const CodecOptions& options, std::span<const double> w);
 /// The latent of one field.

@@ -15,7 +15,7 @@ namespace fft = primitives::fft;
 int fused_fields(const KernelForm& form) { return form.terms.closure == Closure::none ? 2 : 3; }
 
 bool is_fused(const Modes& modes, const KernelForm& form) {
-  const auto served = [](int64_t n) { return n >= 16 && n <= 8192 && std::has_single_bit(uint64_t(n)); };
+  const auto served = [](int64_t n) { return n >= 16 && n <= 4096 && std::has_single_bit(uint64_t(n)); };
   const Terms& t = form.terms;
   return served(modes.points_x) && served(modes.points_y) && !t.flux &&
          (t.closure == Closure::none ||
