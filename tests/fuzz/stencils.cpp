@@ -17,7 +17,7 @@ class Body {
  public:
   Body(Random& random, const At<N>& at, int extra) : random_(random), at_(at), extra_(extra) {
     rule_ = Boundary(random_.below(4));
-    star_ = N > 1 && random_.chance(40);
+    star_ = N > 1 && random_.chance(70);
     cross_ = star_ || random_.chance(60);
   }
 
@@ -39,6 +39,20 @@ class Body {
     return grid.with(rule)[p];
   }
   bool is_star() const { return star_; }
+  /// The next neighbours, each one or none.
+  void star(const Grid<f32, N>& grid, std::vector<Val<f32>>& values) {
+    if (!star_ || (rule_ == Boundary::unchecked && extra_ == 0)) return;
+    const auto read = [&](const auto& axis) {
+      for (const int step : {1, -1})
+        if ((step > 0 || rule_ != Boundary::unchecked) && random_.chance(85)) {
+          values.push_back(grid.with(rule_)[axis(step)]);
+          values.push_back(combine(values.back(), random_.of(values), random_.of(values)));
+        }
+    };
+    read(at_.x);
+    if constexpr (N > 1) read(at_.y);
+    if constexpr (N > 2) read(at_.z);
+  }
   Val<f32> combine(const Val<f32>& a, const Val<f32>& b, const Val<f32>& c) {
     switch (random_.below(8)) {
       case 0: return a * b;
@@ -68,7 +82,8 @@ Kernel traced(Random& random, const std::string& name, int extra) {
     Body<N> body(random, at, extra);
     std::vector<Val<f32>> values{a[at], Val<f32>(p)};
     Val<i32> count = cast<i32>(at.x) + n;
-    const int reads = 1 + random.below(random.chance(80) ? 7 : 16);
+    body.star(a, values);
+    const int reads = body.is_star() ? 1 + random.below(3) : 1 + random.below(random.chance(80) ? 7 : 16);
     for (int k = 0; k < reads; ++k) {
       const int which = random.below(body.is_star() ? 15 : 20);
       if (which < 12) values.push_back(body.read(a));
