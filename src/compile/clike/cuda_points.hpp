@@ -22,7 +22,7 @@ using compile::StencilReach;
 /// form has at most half of the accesses, and its rows fit into registers.
 std::optional<PointsPlan> choose_columns(const ir::Function& function, const compile::ColumnsForm& form);
 
-/// What lanes whose stencils lie inside are known by: the reach, and per reach the text of its extent. Empty: there is no
+/// Lanes whose stencils lie inside: the reach, and per reach the text of its extent. Empty: there is no
 /// form for them.
 struct Inside {
   StencilReach reach;

@@ -33,7 +33,7 @@ struct Place {
 };
 using RowKey = std::pair<uint64_t, std::vector<Id>>;  // buffer, row
 
-/// What the kernel does at one point, as far as the form asks.
+/// The kernel at one point, as far as the form asks.
 class Analysis {
  public:
   explicit Analysis(const Function& f) : f_(f), varies_(f.instructions.size(), false) {}
