@@ -76,9 +76,9 @@ class StateEncoder {
 
  private:
   Device device_;
-  int64_t history_, rows_ = 0, states_ = 0;
+  int64_t history_, rows_ = 0, states_ = 0, place_ = 0;  // place_: where the next row stands in the ring
   Storage storage_;
-  Buffer ring_, row_, decay_, features_, normalised_, moments_;
+  Buffer ring_, decay_, features_, normalised_, moments_;
 };
 
 /// One quantity of a log; steps rise.

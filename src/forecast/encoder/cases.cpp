@@ -75,13 +75,16 @@ Case encoder_case(Storage storage) {
       return std::vector{reference_features(*values, rows, states, kMostHistory, storage)};
     };
     p.bind = [=](const Device& device) {
-      const Buffer ring = device.upload(Array::of(*values, {kSignals, rows}).to(storage)),
+      const Buffer ring = device.upload(
+                       Array::of(with_columns_before(*values, kSignals), {kSignals, kColumnsBefore + rows})
+                           .to(storage)),
                    decay = device.upload(
-                       Array::of(decay_table(kMostHistory), {kEmaScales, kMostHistory}).to(storage)),
+                       Array::of(decay_table(kMostHistory), {kEmaScales, decay_columns(kMostHistory)})
+                           .to(storage)),
                    features = device.allocate(storage, {states, kFeatures});
       return CaseRun{[=] {
-                       device.launch(encode_kernel(storage), {states}, ring, decay, features, seen - 1, seen,
-                                     kMostHistory);
+                       device.launch(encode_kernel(storage), {states}, ring, decay, features,
+                                     kColumnsBefore + seen - 1, seen, kMostHistory);
                      },
                      [=] { return std::vector{device.download(features)}; }};
     };

@@ -35,9 +35,9 @@ Buffer zero_moments(const Device& device, Storage storage) {
 StateEncoder::StateEncoder(const Device& device, int64_t history, Storage storage)
     : device_(device), history_(history), storage_(storage) {
   check_encoder(history, storage);
-  ring_ = device.allocate(storage, {kSignals, history});
+  ring_ = device.allocate(storage, {kSignals, kColumnsBefore + 2 * history});
   device.clear(ring_);
-  decay_ = upload_as(device, decay_table(history), {kEmaScales, history}, storage);
+  decay_ = upload_as(device, decay_table(history), {kEmaScales, decay_columns(history)}, storage);
   features_ = device.allocate(storage, {1, kFeatures});
   normalised_ = device.allocate(storage, {1, kFeatures});
   moments_ = zero_moments(device, storage);
@@ -52,13 +52,21 @@ void StateEncoder::push(std::span<const double> row) {
       throw InputError(fmt::format("{} is {}", signal_table()[s].name, row[s]), "state encoder",
                        "a finite number");
   const Array values = Array::of(std::vector<double>(row.begin(), row.end())).to(storage_);
-  device_.write(ring_.window({0, rows_ % history_}, {kSignals, 1}), values.data(), values.bytes());
+  if (place_ == 2 * history_) {  // the end: rows that still count go to the front
+    const int64_t kept = history_ - 1;
+    for (int64_t s = 0; s < kSignals && kept > 0; ++s)
+      device_.copy(ring_.window({s, kColumnsBefore + place_ - kept}, {1, kept}),
+                   ring_.window({s, kColumnsBefore}, {1, kept}));
+    place_ = kept;
+  }
+  device_.write(ring_.window({0, kColumnsBefore + place_}, {kSignals, 1}), values.data(), values.bytes());
+  ++place_;
   ++rows_;
 }
 
 void StateEncoder::launch() {
   if (rows_ == 0) throw InputError("no rows", "state encoder", "a row before the first state");
-  device_.launch(encode_kernel(storage_), {1}, ring_, decay_, features_, (rows_ - 1) % history_,
+  device_.launch(encode_kernel(storage_), {1}, ring_, decay_, features_, kColumnsBefore + place_ - 1,
                  std::min(rows_, history_), history_);
   device_.launch(normalise_kernel(storage_), {kFeatures}, features_, normalised_, moments_, states_);
   ++states_;
@@ -69,12 +77,13 @@ EncodedStates encode_states(const Device& device, const SignalTable& table, int6
   check_encoder(history, storage);
   const int64_t rows = table.rows();
   if (rows == 0) return {Array(storage, {0, kFeatures}), Array(storage, {0, kFeatures})};
-  const Buffer ring = upload_as(device, table.values, {kSignals, rows}, storage);
-  const Buffer decay = upload_as(device, decay_table(history), {kEmaScales, history}, storage);
+  const Buffer ring = upload_as(device, with_columns_before(table.values, kSignals),
+                                {kSignals, kColumnsBefore + rows}, storage);
+  const Buffer decay = upload_as(device, decay_table(history), {kEmaScales, decay_columns(history)}, storage);
   const Buffer features = device.allocate(storage, {rows, kFeatures}),
                normalised = device.allocate(storage, {rows, kFeatures}),
                moments = zero_moments(device, storage);
-  device.launch(encode_kernel(storage), {rows}, ring, decay, features, 0, 1, history);
+  device.launch(encode_kernel(storage), {rows}, ring, decay, features, kColumnsBefore, 1, history);
   device.launch(normalise_kernel(storage), {kFeatures}, features, normalised, moments, 0);
   return {device.download(features), device.download(normalised)};
 }

@@ -50,18 +50,22 @@ enum SecondSum : int {
 // Greatest values are the negative of the least of the negative.
 enum Least : int { kLossLeast, kLossGreatest, kGradLeast, kGradGreatest, kLossBest, kLeasts };
 
+constexpr int kChainsAtOnce = 8;  // whose loads are in flight together
 constexpr int kThirdWindows[3] = {32, 128, 512};
 constexpr int kSlopeWindows[4] = {8, 32, 128, 512};
 
 template <class T>
 struct Rows {
   const Grid<T, 2>& ring;
-  Val<i32> newest, capacity, n;
+  Val<i32> newest, n;
 
-  /// A signal j rows before the newest; j < n.
-  Val<T> at(Signal signal, const Val<i32>& j) const {
-    const Val<i32> k = newest - j;
-    return ring(int(signal), select(k < 0, k + capacity, k));
+  /// A signal j rows before the newest.
+  Val<T> at(Signal signal, const Val<i32>& j) const { return ring(int(signal), newest - j); }
+  /// The row before row j, where there is one, else row j.
+  Val<T> before(Signal signal, const Val<i32>& j, int rows = 1) const {
+    Val<T> value = at(signal, j);
+    for (int k = 1; k <= rows; ++k) value = select(j + k < n, at(signal, j + k), value);
+    return value;
   }
   Val<i32> window(int rows) const { return min(n, Val<i32>(rows)); }
 };
@@ -71,18 +75,21 @@ Val<T> log_of(const Val<T>& x) {
   return log10(max(x, Val<T>(T(1e-10))));
 }
 
-/// The lanes' numbers added in the order of the lanes; every lane then reads them from `totals`.
-template <class T, class Combine>
-void over_lanes(const Val<i32>& lane, const std::vector<Var<T>>& own, const SharedArray<T>& partial,
-                const SharedArray<T>& totals, Combine combine) {
+/// The chains' numbers combined in their order from `neutral`; then `put(q, total)` by lane q.
+template <class T, class Combine, class Put>
+void over_chains(const Val<i32>& lane, const std::vector<Var<T>>& own, const SharedArray<T>& partial,
+                 T neutral, Combine combine, Put put) {
   const int count = int(own.size());
-  for (int q = 0; q < count; ++q) partial[lane * count + q] = Val<T>(own[size_t(q)]);
+  const Val<i32> chain = Val<i32>(kEncoderLanes - 1) - lane;
+  for (int q = 0; q < count; ++q) partial[chain * count + q] = Val<T>(own[size_t(q)]);
   barrier();
   if_(lane < count, [&] {
-    Var<T> total = Val<T>(partial[lane]);
-    for_(1, kEncoderLanes,
-         [&](Val<i32> l) { total = combine(Val<T>(total), Val<T>(partial[l * count + lane])); });
-    totals[lane] = Val<T>(total);
+    Var<T> total = neutral;
+    for_(0, kEncoderLanes, kChainsAtOnce, [&](Val<i32> first) {
+      for (int c = 0; c < kChainsAtOnce; ++c)
+        total = combine(Val<T>(total), Val<T>(partial[(first + c) * count + lane]));
+    });
+    put(lane, Val<T>(total));
   });
   barrier();
 }
@@ -102,11 +109,12 @@ void add_where(Var<T>& sum, const Val<bool>& condition, const Val<T>& value) {
 }
 
 template <class T>
-void first_sums(const Rows<T>& rows, const Grid<T, 2>& decay, const Val<i32>& j, std::vector<Var<T>>& sums,
-                std::vector<Var<T>>& leasts) {
+void first_sums(const Rows<T>& rows, const Grid<T, 2>& decay, const Val<i32>& decay_place, const Val<i32>& j,
+                std::vector<Var<T>>& sums, std::vector<Var<T>>& leasts) {
+  const Val<bool> real = j < rows.n;
   const Val<T> loss = rows.at(Signal::loss, j), grad = rows.at(Signal::grad_norm, j);
   const auto add = [&](int q, const Val<bool>& condition, const Val<T>& value) {
-    add_where<T>(sums[size_t(q)], condition, value);
+    add_where<T>(sums[size_t(q)], real && condition, value);
   };
   constexpr std::pair<int, int> kWindows[] = {{kLoss8, 8},     {kLoss16, 16},   {kLoss32, 32},  {kLoss64, 64},
                                               {kLoss128, 128}, {kLoss256, 256}, {kLoss512, 512}};
@@ -118,7 +126,7 @@ void first_sums(const Rows<T>& rows, const Grid<T, 2>& decay, const Val<i32>& j,
     for (int k = 0; k < 3; ++k) add(kThirds + 3 * w + k, j >= third * k && j < third * (k + 1), loss);
   }
   for (int scale = 0; scale < kEmaScales; ++scale) {
-    const Val<T> left = decay(scale, j);
+    const Val<T> left = decay(scale, decay_place);
     const Val<T> weight = select(j < rows.n - 1, left * T(kEmaWeights[scale]), left);
     add(kLossEma + scale, j >= 0, weight * loss);
     add(kGradEma + scale, j >= 0, weight * grad);
@@ -129,12 +137,12 @@ void first_sums(const Rows<T>& rows, const Grid<T, 2>& decay, const Val<i32>& j,
   add(kGrad64, j < 64, grad);
   add(kGrad128, j < 128, grad);
   add(kLogGrad128, j < 128, log_of<T>(grad));
-  const Val<T> before = rows.at(Signal::loss, min(j + 1, rows.n - 1));
+  const Val<T> before = rows.before(Signal::loss, j);
   add(kFalls64, j < 64 && loss < before, Val<T>(T(1)));
   add(kRate256, j < 256, rows.at(Signal::lr, j));
   const auto least = [&](int q, const Val<bool>& condition, const Val<T>& value) {
     const Val<T> now = leasts[size_t(q)];
-    leasts[size_t(q)] = select(condition, min(now, value), now);
+    leasts[size_t(q)] = select(real && condition, min(now, value), now);
   };
   least(kLossLeast, j < 256, loss);
   least(kLossGreatest, j < 256, -loss);
@@ -143,51 +151,82 @@ void first_sums(const Rows<T>& rows, const Grid<T, 2>& decay, const Val<i32>& j,
   least(kLossBest, j >= 0, loss);
 }
 
-/// Totals of the first sums with the means that are made of them.
+/// What the first sums are divided by: the rows of their windows.
+template <class T>
+Val<T> rows_of_sum(const Rows<T>& rows, const Val<i32>& sum) {
+  constexpr std::pair<int, int> kWindows[] = {{kLoss8, 8},     {kLoss16, 16},      {kLossBefore16, 16},
+                                              {kLoss32, 32},   {kLoss64, 64},      {kLoss128, 128},
+                                              {kLoss256, 256}, {kLoss512, 512},    {kGrad64, 64},
+                                              {kGrad128, 128}, {kLogGrad128, 128}, {kRate256, 256}};
+  Val<i32> count = rows.n;
+  for (const auto& [q, window] : kWindows) count = select(sum == q, rows.window(window), count);
+  for (int w = 0; w < 3; ++w)
+    count = select(sum >= kThirds + 3 * w && sum < kThirds + 3 * (w + 1),
+                   max(rows.window(kThirdWindows[w]) / 3, Val<i32>(1)), count);
+  return cast<T>(count);
+}
+
+/// The first sums over the rows of their windows.
 template <class T>
 struct Means {
-  const SharedArray<T>& totals;
-  const Rows<T>& rows;
-  Val<T> operator()(int sum, int window) const { return Val<T>(totals[sum]) / cast<T>(rows.window(window)); }
-  Val<T> all() const { return Val<T>(totals[int(kLossAll)]) / cast<T>(rows.n); }
+  const SharedArray<T>& means;
+  Val<T> operator()(int sum) const { return means[sum]; }
 };
 
 template <class T>
 void second_sums(const Rows<T>& rows, const Means<T>& mean, const Val<i32>& j, std::vector<Var<T>>& sums) {
+  const Val<bool> real = j < rows.n;
   const Val<T> loss = rows.at(Signal::loss, j), grad = rows.at(Signal::grad_norm, j);
   const auto add = [&](int q, const Val<bool>& condition, const Val<T>& value) {
-    add_where<T>(sums[size_t(q)], condition, value);
+    add_where<T>(sums[size_t(q)], real && condition, value);
   };
   const auto square = [](const Val<T>& x) { return x * x; };
-  add(kVariance16, j < 16, square(loss - mean(kLoss16, 16)));
-  add(kVariance64, j < 64, square(loss - mean(kLoss64, 64)));
-  add(kVariance256, j < 256, square(loss - mean(kLoss256, 256)));
-  add(kVarianceAll, j >= 0, square(loss - mean.all()));
-  add(kGradVariance64, j < 64, square(grad - mean(kGrad64, 64)));
+  add(kVariance16, j < 16, square(loss - mean(kLoss16)));
+  add(kVariance64, j < 64, square(loss - mean(kLoss64)));
+  add(kVariance256, j < 256, square(loss - mean(kLoss256)));
+  add(kVarianceAll, j >= 0, square(loss - mean(kLossAll)));
+  add(kGradVariance64, j < 64, square(grad - mean(kGrad64)));
   const auto lever = [&](int window) { return cast<T>(j) - T(0.5) * cast<T>(rows.window(window) - 1); };
   constexpr int kLossSums[4] = {kLoss8, kLoss32, kLoss128, kLoss512};
   for (int w = 0; w < 4; ++w)
-    add(kSlope8 + w, j < kSlopeWindows[w],
-        lever(kSlopeWindows[w]) * (mean(kLossSums[w], kSlopeWindows[w]) - loss));
-  add(kLogGradSlope128, j < 128, lever(128) * (mean(kLogGrad128, 128) - log_of<T>(grad)));
-  const Val<T> x = loss - mean(kLoss128, 128), y = grad - mean(kGrad128, 128);
+    add(kSlope8 + w, j < kSlopeWindows[w], lever(kSlopeWindows[w]) * (mean(kLossSums[w]) - loss));
+  add(kLogGradSlope128, j < 128, lever(128) * (mean(kLogGrad128) - log_of<T>(grad)));
+  const Val<T> x = loss - mean(kLoss128), y = grad - mean(kGrad128);
   add(kCovariance128, j < 128, x * y);
   add(kLossVariance128, j < 128, x * x);
   add(kGradVariance128, j < 128, y * y);
-  const Val<T> before = rows.at(Signal::loss, min(j + 1, rows.n - 1)),
-               earlier = rows.at(Signal::loss, min(j + 2, rows.n - 1));
+  const Val<T> before = rows.before(Signal::loss, j), earlier = rows.before(Signal::loss, j, 2);
   add(kChanges, j >= 0, square(loss - before));
   add(kChangePairs, j + 2 < rows.n, (loss - before) * (before - earlier));
 }
 
-/// Where the results go: numbers by their names in feature_table().
+/// A feature as f(a / b) / c, where f is the square root or nothing, or log10(a / b).
+template <class T>
+struct Form {
+  Val<T> a = T(0), b = T(1), c = T(1);
+  bool root = false, log = false;
+};
+
+/// Features in the order of their names in feature_table(). One lane computes the forms' parts, each lane a feature.
 template <class T>
 struct Features {
-  const Out<T, 2>& out;
-  Val<i32> state;
-  int next = 0;
-  void put(const Val<T>& value) { out(state, next++) = value; }
+  std::vector<Form<T>> forms;
+  void put(const Val<T>& value) { forms.push_back({value}); }
+  void ratio(const Val<T>& a, const Val<T>& b) { forms.push_back({a, b}); }
+  void ratio(const Val<T>& a, const Val<T>& b, const Val<T>& c) { forms.push_back({a, b, c}); }
+  void root(const Val<T>& a, const Val<T>& b) { forms.push_back({a, b, T(1), true}); }
+  void root(const Val<T>& a, const Val<T>& b, const Val<T>& c) { forms.push_back({a, b, c, true}); }
+  void log(const Val<T>& a) { forms.push_back({a, T(1), T(1), false, true}); }
+  void log(const Val<T>& a, const Val<T>& b) { forms.push_back({a, b, T(1), false, true}); }
 };
+
+/// Bit l: whether form first + l is of the kind.
+template <class T>
+uint32_t forms_with(const std::vector<Form<T>>& forms, bool Form<T>::* kind, size_t first) {
+  uint32_t bits = 0;
+  for (size_t k = 0; k < 32 && first + k < forms.size(); ++k) bits |= uint32_t(forms[first + k].*kind) << k;
+  return bits;
+}
 
 template <class T>
 struct Totals {
@@ -206,36 +245,33 @@ Val<T> at_least(const Val<T>& x, double low) {
 template <class T>
 void published_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total, Features<T>& f) {
   const auto now = [&](Signal s) { return rows.at(s, Val<i32>(0)); };
-  const auto deviation = [&](SecondSum q, int window) {
-    return sqrt(total.of(q) / cast<T>(rows.window(window)));
-  };
+  const auto rows_of = [&](int window) { return cast<T>(rows.window(window)); };
   f.put(now(Signal::loss));
-  f.put(mean(kLoss256, 256));
-  f.put(deviation(kVariance256, 256));
+  f.put(mean(kLoss256));
+  f.root(total.of(kVariance256), rows_of(256));
   f.put(total.of(kLossLeast));
   f.put(-total.of(kLossGreatest));
-  const Val<T> last = total.of(kLoss16) / T(16), before = total.of(kLossBefore16) / T(16);
+  const Val<T> last = mean(kLoss16), before = mean(kLossBefore16), one = T(1);
   const Val<bool> enough = rows.n >= 32;
   f.put(select(enough, last - before, Val<T>(T(0))));
-  f.put(select(enough, last / at_least<T>(before, 1e-8), Val<T>(T(1))));
-  f.put(now(Signal::step) / T(10000));
-  const Val<T> grad = now(Signal::grad_norm), grad_mean = mean(kGrad64, 64);
-  const Val<T> grad_deviation = deviation(kGradVariance64, 64);
+  f.ratio(select(enough, last, one), select(enough, at_least<T>(before, 1e-8), one));
+  f.ratio(now(Signal::step), T(10000));
+  const Val<T> grad = now(Signal::grad_norm), grad_mean = mean(kGrad64);
   f.put(grad);
   f.put(grad_mean);
-  f.put(grad_deviation);
+  f.root(total.of(kGradVariance64), rows_of(64));
   f.put(total.of(kGradLeast));
   f.put(-total.of(kGradGreatest));
-  f.put(log_of<T>(grad));
-  f.put(min(grad / at_least<T>(grad_mean, 1e-8), Val<T>(T(10))));
-  f.put(grad_deviation / at_least<T>(grad_mean, 1e-8));
+  f.log(grad);
+  f.ratio(grad, at_least<T>(grad_mean, 1e-8));
+  f.root(total.of(kGradVariance64), rows_of(64), at_least<T>(grad_mean, 1e-8));
   for (const Signal s : {Signal::m_mean, Signal::m_std, Signal::v_mean, Signal::v_std}) f.put(now(s));
-  f.put(log_of<T>(now(Signal::lr)));
+  f.log(now(Signal::lr));
   f.put(now(Signal::beta1_t));
   f.put(now(Signal::beta2_t));
-  f.put(log_of<T>(now(Signal::update_norm) / at_least<T>(now(Signal::param_norm), 1e-8)));
+  f.log(now(Signal::update_norm), at_least<T>(now(Signal::param_norm), 1e-8));
   f.put(now(Signal::phase));
-  f.put(now(Signal::phase_step) / T(100));
+  f.ratio(now(Signal::phase_step), T(100));
 }
 
 // Features 26 to 46: averages, slopes, curvatures, variations.
@@ -245,28 +281,25 @@ void scale_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& 
   for (int s = 0; s < kEmaScales; ++s) f.put(total.of(kLossEma, s));
   for (int s = 0; s + 1 < kEmaScales; ++s) {
     const Val<T> slower = total.of(kLossEma, s + 1);
-    f.put((total.of(kLossEma, s) - slower) / size_of_mean(slower));
+    f.ratio(total.of(kLossEma, s) - slower, size_of_mean(slower));
   }
-  for (int s = 0; s < kEmaScales; ++s) f.put(log_of<T>(total.of(kGradEma, s)));
+  for (int s = 0; s < kEmaScales; ++s) f.log(total.of(kGradEma, s));
   constexpr FirstSum kLossSums[4] = {kLoss8, kLoss32, kLoss128, kLoss512};
   for (int w = 0; w < 4; ++w) {
     // Slope = sum / (n (n^2 - 1) / 12), times n.
     const Val<T> n = cast<T>(rows.window(kSlopeWindows[w]));
-    f.put(total.of(kSlope8, w) * T(12) / at_least<T>(n * n - T(1), 1) /
-          size_of_mean(mean(kLossSums[w], kSlopeWindows[w])));
+    f.ratio(total.of(kSlope8, w) * T(12), at_least<T>(n * n - T(1), 1), size_of_mean(mean(kLossSums[w])));
   }
   for (int w = 0; w < 3; ++w) {
-    const Val<T> third = at_least<T>(cast<T>(rows.window(kThirdWindows[w]) / 3), 1);
-    const Val<T> a = total.of(kThirds, 3 * w) / third, b = total.of(kThirds, 3 * w + 1) / third,
-                 c = total.of(kThirds, 3 * w + 2) / third;
-    f.put(((a - b) - (b - c)) / size_of_mean((a + b + c) / T(3)));
+    const Val<T> a = mean(kThirds + 3 * w), b = mean(kThirds + 3 * w + 1), c = mean(kThirds + 3 * w + 2);
+    f.ratio((a - b) - (b - c), size_of_mean((a + b + c) / T(3)));
   }
-  const auto variation = [&](SecondSum q, const Val<T>& n, const Val<T>& m) {
-    f.put(sqrt(total.of(q) / n) / size_of_mean(m));
+  const auto variation = [&](SecondSum q, int window, const Val<T>& m) {
+    f.root(total.of(q), cast<T>(rows.window(window)), size_of_mean(m));
   };
-  variation(kVariance16, cast<T>(rows.window(16)), mean(kLoss16, 16));
-  variation(kVariance64, cast<T>(rows.window(64)), mean(kLoss64, 64));
-  variation(kVarianceAll, cast<T>(rows.n), mean.all());
+  variation(kVariance16, 16, mean(kLoss16));
+  variation(kVariance64, 64, mean(kLoss64));
+  f.root(total.of(kVarianceAll), cast<T>(rows.n), size_of_mean(mean(kLossAll)));
 }
 
 // Features 47 to 63.
@@ -274,20 +307,20 @@ template <class T>
 void relation_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total,
                        const Val<i32>& best_age, Features<T>& f) {
   const auto now = [&](Signal s, int k = 0) { return rows.at(Signal(int(s) + k), Val<i32>(0)); };
-  f.put(total.of(kChangePairs) / at_least<T>(total.of(kChanges), 1e-30));
-  f.put(total.of(kFalls64) / at_least<T>(cast<T>(min(rows.n - 1, Val<i32>(64))), 1));
-  f.put(cast<T>(best_age) / cast<T>(rows.n));
+  f.ratio(total.of(kChangePairs), at_least<T>(total.of(kChanges), 1e-30));
+  f.ratio(total.of(kFalls64), at_least<T>(cast<T>(min(rows.n - 1, Val<i32>(64))), 1));
+  f.ratio(cast<T>(best_age), cast<T>(rows.n));
   const Val<T> best = total.of(kLossBest);
-  f.put((now(Signal::loss) - best) / at_least<T>(abs(best), 1e-8));
+  f.ratio(now(Signal::loss) - best, at_least<T>(abs(best), 1e-8));
   const Val<T> n = cast<T>(rows.window(128));
-  f.put(total.of(kLogGradSlope128) * T(12) / at_least<T>(n * n - T(1), 1));
-  f.put(log_of<T>(-total.of(kGradGreatest) / at_least<T>(mean(kGrad64, 64), 1e-8)));
-  f.put(total.of(kCovariance128) /
-        at_least<T>(sqrt(total.of(kLossVariance128)) * sqrt(total.of(kGradVariance128)), 1e-20));
+  f.ratio(total.of(kLogGradSlope128) * T(12), at_least<T>(n * n - T(1), 1));
+  f.log(-total.of(kGradGreatest), at_least<T>(mean(kGrad64), 1e-8));
+  f.ratio(total.of(kCovariance128),
+          at_least<T>(sqrt(total.of(kLossVariance128)) * sqrt(total.of(kGradVariance128)), 1e-20));
   const Val<T> grad = now(Signal::grad_norm);
-  f.put(log_of<T>(now(Signal::grad_var) / at_least<T>(grad * grad, 1e-16)));
-  f.put(log_of<T>(now(Signal::update_norm)));
-  f.put(log_of<T>(now(Signal::param_norm)));
+  f.log(now(Signal::grad_var), at_least<T>(grad * grad, 1e-16));
+  f.log(now(Signal::update_norm));
+  f.log(now(Signal::param_norm));
   for (int k = 0; k < kParameterGroups; ++k) f.put(total.of(kAlignEma, k));
   Val<T> align = now(Signal::align_0), squares = T(0), greatest = T(0), deviations = T(0);
   for (int k = 1; k < kParameterGroups; ++k) align = align + now(Signal::align_0, k);
@@ -298,57 +331,84 @@ void relation_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T
     squares = squares + part * part;
     greatest = max(greatest, part * part);
   }
-  f.put(sqrt(deviations / T(kParameterGroups)));
-  f.put(log_of<T>(now(Signal::lr) / at_least<T>(mean(kRate256, 256), 1e-30)));
-  f.put(greatest / at_least<T>(squares, 1e-30));
+  f.root(deviations, T(kParameterGroups));
+  f.log(now(Signal::lr), at_least<T>(mean(kRate256), 1e-30));
+  f.ratio(greatest, at_least<T>(squares, 1e-30));
+}
+
+/// Each lane its feature out of the forms that lane 0 knows.
+template <class T>
+void put_features(const Val<i32>& lane, const Val<i32>& state, const Out<T, 2>& out,
+                  const SharedArray<T>& parts, const std::vector<Form<T>>& forms) {
+  constexpr int kGradRatio = 14;  // feature that is cut at 10
+  const auto is = [&](bool Form<T>::* kind) {
+    const Val<u32> bits =
+        select(lane < 32, Val<u32>(forms_with(forms, kind, 0)), Val<u32>(forms_with(forms, kind, 32)));
+    return ((bits >> cast<u32>(lane & 31)) & 1u) != 0u;
+  };
+  const Val<T> quotient = Val<T>(parts[lane]) / Val<T>(parts[lane + kFeatures]);
+  const Val<T> value =
+      select(is(&Form<T>::root), sqrt(quotient), quotient) / Val<T>(parts[lane + 2 * kFeatures]);
+  const Val<T> cut = select(lane == kGradRatio, min(value, Val<T>(T(10))), value);
+  out(state, lane) = select(is(&Form<T>::log), log_of<T>(cut), cut);
 }
 
 template <class T>
 Kernel make_encode_kernel() {
+  static_assert(kFeatures == kEncoderLanes);
   return kernel("forecast.encode",
-                [](Group<1> g, Grid<T, 2> ring, Grid<T, 2> decay, Out<T, 2> features, Param<i32> first,
+                [](Group<1> g, Grid<T, 2> ring, Grid<T, 2> decay, Out<T, 2> features, Param<i32> newest,
                    Param<i32> counted, Param<i32> history) {
-                  const Val<i32> lane = g.lane(), state = g.id(), capacity = ring.size(1);
+                  const Val<i32> lane = g.lane(), state = g.id();
                   const Val<i32> n = min(counted + state, Val<i32>(history));
-                  const Rows<T> rows{ring, (first + state) % capacity, capacity, n};
+                  const Rows<T> rows{ring, newest + state, n};
                   const SharedArray<T> partial(kEncoderLanes * kFirstSums), first_totals(kFirstSums),
-                      second_totals(kSecondSums), leasts(kLeasts);
+                      means(kFirstSums), second_totals(kSecondSums), leasts(kLeasts), parts(3 * kFeatures);
                   const SharedArray<i32> ages(kEncoderLanes);
-                  const Val<i32> rounds = (n + (kEncoderLanes - 1)) / kEncoderLanes;
                   const auto each_row = [&](auto body) {
-                    for_(0, rounds, [&](Val<i32> round) {
-                      const Val<i32> j = lane + round * kEncoderLanes;
-                      if_(j < n, [&] { body(j); });
-                    });
+                    for_(0, n, kEncoderLanes,
+                         [&](Val<i32> first) { body(first + (kEncoderLanes - 1) - lane, first + lane); });
                   };
                   std::vector<Var<T>> sums = zeros<T>(kFirstSums),
                                       least = zeros<T>(kLeasts, std::numeric_limits<T>::max());
-                  each_row([&](const Val<i32>& j) { first_sums<T>(rows, decay, j, sums, least); });
+                  each_row([&](const Val<i32>& j, const Val<i32>& place) {
+                    first_sums<T>(rows, decay, place, j, sums, least);
+                  });
                   const auto add = [](const Val<T>& a, const Val<T>& b) { return a + b; };
-                  over_lanes<T>(lane, sums, partial, first_totals, add);
-                  over_lanes<T>(lane, least, partial, leasts,
-                                [](const Val<T>& a, const Val<T>& b) { return min(a, b); });
-                  const Means<T> mean{first_totals, rows};
+                  over_chains<T>(lane, sums, partial, T(0), add, [&](const Val<i32>& q, const Val<T>& total) {
+                    first_totals[q] = total;
+                    means[q] = total / rows_of_sum<T>(rows, q);
+                  });
+                  over_chains<T>(
+                      lane, least, partial, std::numeric_limits<T>::max(),
+                      [](const Val<T>& a, const Val<T>& b) { return min(a, b); },
+                      [&](const Val<i32>& q, const Val<T>& total) { leasts[q] = total; });
+                  const Means<T> mean{means};
                   std::vector<Var<T>> about = zeros<T>(kSecondSums);
                   Var<i32> age = n;
                   const Val<T> best = leasts[int(kLossBest)];
-                  each_row([&](const Val<i32>& j) {
+                  each_row([&](const Val<i32>& j, const Val<i32>&) {
                     second_sums<T>(rows, mean, j, about);
-                    age = select(rows.at(Signal::loss, j) == best, min(Val<i32>(age), j), Val<i32>(age));
+                    age = select(j < n && rows.at(Signal::loss, j) == best, min(Val<i32>(age), j),
+                                 Val<i32>(age));
                   });
-                  over_lanes<T>(lane, about, partial, second_totals, add);
-                  ages[lane] = Val<i32>(age);
-                  barrier();
+                  over_chains<T>(lane, about, partial, T(0), add,
+                                 [&](const Val<i32>& q, const Val<T>& total) { second_totals[q] = total; });
+                  const Val<i32> youngest = group_min(Val<i32>(age));
+                  Features<T> f;
                   if_(lane == 0, [&] {
-                    Var<i32> youngest = Val<i32>(ages[0]);
-                    for_(1, kEncoderLanes,
-                         [&](Val<i32> l) { youngest = min(Val<i32>(youngest), Val<i32>(ages[l])); });
                     const Totals<T> total{first_totals, second_totals, leasts};
-                    Features<T> f{features, state};
                     published_features<T>(rows, mean, total, f);
                     scale_features<T>(rows, mean, total, f);
-                    relation_features<T>(rows, mean, total, Val<i32>(youngest), f);
+                    relation_features<T>(rows, mean, total, youngest, f);
+                    for (int k = 0; k < kFeatures; ++k) {
+                      parts[k] = f.forms[size_t(k)].a;
+                      parts[k + kFeatures] = f.forms[size_t(k)].b;
+                      parts[k + 2 * kFeatures] = f.forms[size_t(k)].c;
+                    }
                   });
+                  barrier();
+                  put_features<T>(lane, state, features, parts, f.forms);
                 },
                 {.group = {kEncoderLanes}});
 }
@@ -382,14 +442,29 @@ const Kernel& normalise_kernel(Storage storage) {
   return storage == Storage::f64 ? f64_kernel : f32_kernel;
 }
 
+int64_t decay_columns(int64_t history) {
+  return (history + kEncoderLanes - 1) / kEncoderLanes * kEncoderLanes;
+}
+
 std::vector<double> decay_table(int64_t history) {
   std::vector<double> table;
   for (const double weight : kEmaWeights)
-    for (int64_t j = 0; j < history; ++j) {
+    for (int64_t k = 0; k < decay_columns(history); ++k) {
+      const int64_t j = k / kEncoderLanes * kEncoderLanes + kEncoderLanes - 1 - k % kEncoderLanes;
       const double left = std::pow(1 - weight, double(j));
       table.push_back(left < 1e-30 ? 0 : left);
     }
   return table;
+}
+
+std::vector<double> with_columns_before(std::span<const double> values, int64_t signals) {
+  const int64_t rows = int64_t(values.size()) / signals;
+  std::vector<double> wider;
+  for (int64_t s = 0; s < signals; ++s) {
+    wider.insert(wider.end(), kColumnsBefore, 0.0);
+    wider.insert(wider.end(), values.begin() + s * rows, values.begin() + (s + 1) * rows);
+  }
+  return wider;
 }
 
 }  // namespace lockstep::forecast
