@@ -97,7 +97,7 @@ TEST_P(RolloutOn, AgreesWithTheReferenceInBothFormsAndPaths) {
       SCOPED_TRACE(std::string(name(form)) + " " + std::to_string(hidden));
       const RolloutModel wide = lively_model(2, 3, hidden, Storage::f64, form == GruForm::reset_after);
       const RolloutModel narrow = lively_model(2, 3, hidden, Storage::f32, form == GruForm::reset_after);
-      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
+      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows}) {
         const RolloutOptions options{.form = form, .steps = 9, .path = path};
         expect_near_reference(raw_of(GetParam(), wide, options), wide, options, 1e-13);
         expect_near_reference(raw_of(GetParam(), narrow, options), narrow, options, 2e-6);
@@ -113,9 +113,11 @@ TEST_P(RolloutOn, PathsAndSizesOfGroupsGiveTheSameBits) {
     const RolloutOptions options{.form = form, .steps = 2, .path = RolloutPath::one_launch};
     const std::vector<Array> plain = raw_of(GetParam(), model, options);
     expect_same_bits(raw_of("interp", model, options), plain);
-    RolloutOptions by_steps = options;
-    by_steps.path = RolloutPath::by_steps;
-    expect_same_bits(raw_of(GetParam(), model, by_steps), plain);
+    for (const RolloutPath path : {RolloutPath::by_steps, RolloutPath::by_rows}) {
+      RolloutOptions other = options;
+      other.path = path;
+      expect_same_bits(raw_of(GetParam(), model, other), plain);
+    }
     Rollout blocks(few, model, options), buffers(small, model, options);
     EXPECT_EQ(blocks.state_place(), "shared memory");
     EXPECT_EQ(buffers.state_place(), "buffers");
@@ -129,7 +131,7 @@ TEST_P(RolloutOn, PathsAndSizesOfGroupsGiveTheSameBits) {
 TEST_P(RolloutOn, TwoHotHeadsAgreeWithTheReference) {
   const RolloutModel model = lively_model(2, 2, 33, Storage::f64, false);
   std::vector<Array> first;
-  for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
+  for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows}) {
     const RolloutOptions options{.heads = Heads::two_hot, .steps = 6, .seed = 11, .path = path};
     const std::vector<Array> raw = raw_of(GetParam(), model, options);
     expect_near_reference(raw, model, options, 1e-11);
@@ -150,7 +152,7 @@ TEST_P(RolloutOn, TwoHotHeadsAgreeWithTheReference) {
 TEST_P(RolloutOn, UsesTheBytesItPredicts) {
   const Device device = Device::open(GetParam());
   const RolloutModel model = lively_model(3, 2, 33, Storage::f64, false);
-  for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps}) {
+  for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows}) {
     const int64_t before = device.counters().allocated_bytes;
     Rollout rollout(device, model, {.heads = Heads::two_hot, .steps = 5, .path = path});
     const int64_t used = device.counters().allocated_bytes - before, predicted = rollout.memory().total();

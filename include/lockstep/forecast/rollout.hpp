@@ -77,9 +77,10 @@ void check(const RolloutModel& model, GruForm form, Heads heads, std::string_vie
 
 /// How the steps reach the device. All give the same bits in exact numerics.
 enum class RolloutPath : uint8_t {
-  automatic,   // cluster where it can be; else one_launch on GPUs, by_steps on the CPU
+  automatic,  // cluster where it can be; by_rows on CUDA for few groups; one_launch on GPUs, by_steps on the CPU
   one_launch,  // a group for each member and batch entry, steps and barriers inside
   by_steps,    // points over rows, three launches a step
+  by_rows,     // a group of 32 lanes for a few rows, two launches a step; of reset_after one
   /// The native kernel: a cluster of 16 blocks for each member and batch entry, weights in registers. f32, classic heads,
   /// D of 128, 256 or 512, on sm_90; in fast numerics also D = 1024 with weights rounded to bf16.
   cluster,

@@ -16,8 +16,9 @@ inline constexpr int kColumnsBefore = kEncoderLanes + 2;
 
 /// (ring (kSignals, columns), decay (kEmaScales, decay_columns(history) or more), features (states, kFeatures), newest,
 /// counted, history): group s encodes the state whose newest row stands in column newest + s, older ones before it, of
-/// min(counted + s, history) rows. Chain c of kEncoderLanes sums the rows c, c + kEncoderLanes … before the newest; then
-/// the chains' sums are added in their order. Lane l has chain kEncoderLanes - 1 - l, so that neighbours read neighbours.
+/// min(counted + s, history) rows. Chain c of kEncoderLanes sums the rows c, c + kEncoderLanes … before the newest;
+/// then the chains' sums are added in their order. Lane l has chain kEncoderLanes - 1 - l, so that neighbours read
+/// neighbours.
 const Kernel& encode_kernel(Storage storage);
 /// (features, normalised (states, kFeatures), moments (2, kFeatures): mean and sum of squared deviations, seen): one
 /// lane a feature, states in their order; `seen` states are in the moments already.

@@ -41,6 +41,7 @@ Case rollout_case(const RolloutCase& r) {
   Case c;
   c.name = fmt::format("forecast.rollout.{}{}{}",
                        r.path == RolloutPath::by_steps     ? "by_steps"
+                       : r.path == RolloutPath::by_rows    ? "by_rows"
                        : r.path == RolloutPath::one_launch ? "one_launch"
                                                            : "chosen",
                        r.heads == Heads::two_hot        ? ".two_hot"
@@ -91,12 +92,12 @@ Case rollout_case(const RolloutCase& r) {
 void add_rollout_cases(CaseRegistry& registry) {
   for (const Storage storage : {Storage::f32, Storage::f64})
     for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
-      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
+      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows})
         registry.add(rollout_case({form, path, storage}));
   for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
     registry.add(rollout_case({form, RolloutPath::automatic}));
   for (const Storage storage : {Storage::f32, Storage::f64})
-    for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps})
+    for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows})
       registry.add(rollout_case({GruForm::reset_before, path, storage, Heads::two_hot}));
 }
 

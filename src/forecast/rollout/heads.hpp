@@ -142,6 +142,37 @@ HeadValues<T> classic_head(const HeadInput<T>& in) {
           log(sum) - chain_sum<T>(s, 5) / sum, T(0)};
 }
 
+/// The same by a group of 32 lanes, without shared memory of its own.
+template <class T>
+HeadValues<T> classic_head_of_chains(const HeadInput<T>& in) {
+  const Val<i32>& lane = in.lane;
+  const auto logit = [&](const Val<i32>& i) { return in.h(i * in.hidden / in.states); };
+  Var<T> dot = T(0), square = T(0), greatest = logit(0);
+  for_(0, in.rows, kChains, [&](Val<i32> first) {
+    const Val<i32> i = first + lane;
+    const Val<T> v = in.h(i);
+    dot = fma(v, in.head[i], Val<T>(dot));
+    square = fma(v, v, Val<T>(square));
+  });
+  for_(0, in.states, kChains,
+       [&](Val<i32> first) { greatest = max(Val<T>(greatest), logit(min(first + lane, in.states - 1))); });
+  const Val<T> top = group_max(Val<T>(greatest));
+  Var<T> sum = T(0), weighted = T(0), logs = T(0);
+  for_(0, in.states, kChains, [&](Val<i32> first) {
+    const Val<i32> i = first + lane;
+    if_(i < in.states, [&] {
+      const Val<T> below = logit(i) - top, e = exp(below);
+      sum += e;
+      weighted = fma(e, in.head[in.rows + i], Val<T>(weighted));
+      logs = fma(e, below, Val<T>(logs));
+    });
+  });
+  const Val<T> all = group_sum(Val<T>(sum)),
+               activation = group_sum(Val<T>(dot)) + group_sum(Val<T>(weighted)) / all;
+  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(group_sum(Val<T>(square))),
+          log(all) - group_sum(Val<T>(logs)) / all, T(0)};
+}
+
 template <class T>
 Val<i32> head_columns(const HeadInput<T>& in) {
   return (in.hidden + kChains - 1) / kChains * kChains;

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "forecast/rollout/heads.hpp"
+#include "forecast/rollout/cell.hpp"
 #include "lockstep/kernel/vec.hpp"
 
 namespace lockstep::forecast {
@@ -27,59 +27,11 @@ std::vector<Val<T>> row_products(const Grid<T, 3>& u, const Val<i32>& block, con
       count, u.size(1), [&](int c, const Val<i32>& k) { return Val<T>(u(block, k, p * c + lane)); }, x);
 }
 
-/// The place of a lane in one row.
+/// By one lane each.
 template <class T>
-struct Place {
-  Val<i32> weights, scratch, lane, p;  // blocks of the member's weights and of the group's `pre`; P
-  Val<T> loss;                         // of the step before
-};
-
-template <class T>
-struct Weights {
-  const Grid<T, 3>&zr, &n, &input, &bias;
-};
-
-/// W x + b, feature 0 left out.
-template <class T, class Pre>
-void input_products(const Weights<T>& w, const Place<T>& at, const Grid<T, 2>& features,
-                    const Val<i32>& entry, const Pre& pre) {
-  VarArray<T, 3> sum(T(0));
-  for (int g = 0; g < 3; ++g) sum[g] = w.bias(at.weights, g, at.lane);
-  for_(1, features.size(1), [&](Val<i32> i) {
-    const Val<T> x = features(entry, i);
-    for (int g = 0; g < 3; ++g) sum[g] = fma(w.input(at.weights, i, at.p * g + at.lane), x, Val<T>(sum[g]));
-  });
-  for (int g = 0; g < 3; ++g) pre(at.scratch, g, at.lane) = Val<T>(sum[g]);
-}
-
-template <class T, class Pre>
-Val<T> input_sum(const Weights<T>& w, const Place<T>& at, const Pre& pre, int gate) {
-  return fma(w.input(at.weights, 0, at.p * gate + at.lane), at.loss, Val<T>(pre(at.scratch, gate, at.lane)));
-}
-
-template <class T>
-struct Gates {
-  Val<T> z, second;  // second: r h, or the next h of reset_after
-};
-
-template <class T, class Pre>
-Gates<T> gates_of(GruForm form, const Weights<T>& w, const Place<T>& at, const Pre& pre, const Read<T>& h,
-                  const Val<T>& own) {
-  const auto zr = row_products<T>(w.zr, at.weights, at.lane, at.p, 2, h);
-  const Val<T> z = sigmoid(input_sum<T>(w, at, pre, 0) + zr[0]),
-               r = sigmoid(input_sum<T>(w, at, pre, 1) + zr[1]);
-  if (form == GruForm::reset_before) return {z, r * own};
-  const Val<T> a = row_products<T>(w.n, at.weights, at.lane, at.p, 1, h)[0] + w.bias(at.weights, 3, at.lane);
-  const Val<T> n = tanh(fma(r, a, input_sum<T>(w, at, pre, 2)));
-  return {z, fma(z, own - n, n)};
-}
-
-/// The next h of reset_before.
-template <class T, class Pre>
-Val<T> candidate_of(const Weights<T>& w, const Place<T>& at, const Pre& pre, const Read<T>& rh,
-                    const Val<T>& own, const Val<T>& z) {
-  const Val<T> product = row_products<T>(w.n, at.weights, at.lane, at.p, 1, rh)[0];
-  return fma(z, tanh(input_sum<T>(w, at, pre, 2) + product) - own, own);
+Products<T> lane_products(const Place<T>& at, const Read<T>& x) {
+  return
+      [=](const Grid<T, 3>& u, int count) { return row_products<T>(u, at.weights, at.lane, at.p, count, x); };
 }
 
 std::string form_word(GruForm form) { return form == GruForm::reset_after ? ".reset-after" : ""; }
@@ -143,15 +95,16 @@ Kernel trace_one_launch(GruForm form, const HeadShape& shape, int lanes, int cap
         barrier();
         for_(0, steps, [&](Val<i32> t) {
           each_row([&](const Place<T>& at, const Val<i32>& row) {
-            const Gates<T> gates = gates_of<T>(form, w, at, pre, v.h, v.h(row));
+            const Gates<T> gates = gates_of<T>(form, w, at, pre, lane_products<T>(at, v.h), v.h(row));
             v.set_second(row, gates.second);
             if (form == GruForm::reset_before) v.set_z(row, gates.z);
           });
           barrier();
           each_row([&](const Place<T>& at, const Val<i32>& row) {
-            v.set_h(row, form == GruForm::reset_after
-                             ? v.second(row)
-                             : candidate_of<T>(w, at, pre, v.second, v.h(row), v.z(row)));
+            v.set_h(row,
+                    form == GruForm::reset_after
+                        ? v.second(row)
+                        : candidate_of<T>(w, at, pre, lane_products<T>(at, v.second), v.h(row), v.z(row)));
           });
           barrier();
           const HeadInput<T> in{lane, lanes, v.h, hidden, states, rows, group, t, key, head};
@@ -189,7 +142,8 @@ StepKernels<T> trace_steps(GruForm form, const HeadShape& shape) {
         const Val<i32> group = at.z, blocks = at.extent(1), p = at.extent(0), row = Val<i32>(at.y) * p + at.x;
         const Place<T> place{group / batch * blocks + at.y, group * blocks + at.y, at.x, p, last[group]};
         const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
-        const Gates<T> gates = gates_of<T>(form, {zr, n, input, bias}, place, pre, h, h(row));
+        const Gates<T> gates =
+            gates_of<T>(form, {zr, n, input, bias}, place, pre, lane_products<T>(place, h), h(row));
         work(group, 1 - from, row) = gates.second;
         if (form == GruForm::reset_before) work(group, 2, row) = gates.z;
       });
@@ -201,7 +155,8 @@ StepKernels<T> trace_steps(GruForm form, const HeadShape& shape) {
       const Place<T> place{group / batch * blocks + at.y, group * blocks + at.y, at.x, p, last[group]};
       const Read<T> rh = [&](const Val<i32>& i) { return Val<T>(work(group, 1, i)); };
       const Val<T> own = work(group, 0, row), z = work(group, 2, row);
-      work(group, 0, row) = candidate_of<T>({n, n, input, n}, place, pre, rh, own, z);
+      work(group, 0, row) =
+          candidate_of<T>({n, n, input, n}, place, pre, lane_products<T>(place, rh), own, z);
     });
   k.head = kernel(
       rollout_name<T>("head" + head_word(shape)),

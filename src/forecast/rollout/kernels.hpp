@@ -53,4 +53,16 @@ struct StepKernels {
 template <class T>
 StepKernels<T> step_kernels(GruForm form, const HeadShape& head);
 
+/// The same by groups of 32 lanes, one for each chain of kRowsAtOnce rows; P = 1, columns in their order. Over G D /
+/// kRowsAtOnce groups, rounded up for each of G: gates and candidate; over G: the head. Of classic heads every group of
+/// the gates takes the loss of the step before from h itself; `head` then gives the last step's.
+inline constexpr int kRowsAtOnce = 4;
+inline int64_t row_groups(int64_t hidden) { return (hidden + kRowsAtOnce - 1) / kRowsAtOnce; }
+template <class T>
+struct RowKernels {
+  Kernel gates, candidate, head;
+};
+template <class T>
+RowKernels<T> row_kernels(GruForm form, const HeadShape& head);
+
 }  // namespace lockstep::forecast

@@ -97,7 +97,7 @@ PackedWeights pack(const RolloutModel& model, const RolloutLayout& l) {
   const Array* const zr[] = {&model.u[0], &model.u[1]};
   const Array* const n[] = {&model.u[2]};
   const Array* const input[] = {&model.w[0], &model.w[1], &model.w[2]};
-  const auto chained = [&](int64_t k) { return chain_place(k, l.columns); };
+  const auto chained = [&](int64_t k) { return l.chained ? chain_place(k, l.columns) : k; };
   packed.zr = packer.matrices(zr, l.hidden, l.columns, chained);
   packed.n = packer.matrices(n, l.hidden, l.columns, chained);
   packed.input = packer.matrices(input, l.inputs, l.inputs, [](int64_t k) { return k; });

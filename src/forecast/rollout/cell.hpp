@@ -1,0 +1,70 @@
+// A row of the recurrence inside a kernel: its inputs, its gates, its candidate; whoever sums the products.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "forecast/rollout/heads.hpp"
+
+namespace lockstep::forecast {
+
+/// The place of a lane in one row.
+template <class T>
+struct Place {
+  Val<i32> weights, scratch, lane, p;  // blocks of the member's weights and of the group's `pre`; P
+  Val<T> loss;                         // of the step before
+};
+
+template <class T>
+struct Weights {
+  const Grid<T, 3>&zr, &n, &input, &bias;
+};
+
+/// W x + b, feature 0 left out.
+template <class T, class Pre>
+void input_products(const Weights<T>& w, const Place<T>& at, const Grid<T, 2>& features,
+                    const Val<i32>& entry, const Pre& pre) {
+  VarArray<T, 3> sum(T(0));
+  for (int g = 0; g < 3; ++g) sum[g] = w.bias(at.weights, g, at.lane);
+  for_(1, features.size(1), [&](Val<i32> i) {
+    const Val<T> x = features(entry, i);
+    for (int g = 0; g < 3; ++g) sum[g] = fma(w.input(at.weights, i, at.p * g + at.lane), x, Val<T>(sum[g]));
+  });
+  for (int g = 0; g < 3; ++g) pre(at.scratch, g, at.lane) = Val<T>(sum[g]);
+}
+
+template <class T, class Pre>
+Val<T> input_sum(const Weights<T>& w, const Place<T>& at, const Pre& pre, int gate) {
+  return fma(w.input(at.weights, 0, at.p * gate + at.lane), at.loss, Val<T>(pre(at.scratch, gate, at.lane)));
+}
+
+template <class T>
+struct Gates {
+  Val<T> z, second;  // second: r h, or the next h of reset_after
+};
+
+/// Products of a row of `count` matrices side by side with h, or r h.
+template <class T>
+using Products = std::function<std::vector<Val<T>>(const Grid<T, 3>& matrices, int count)>;
+
+template <class T, class Pre>
+Gates<T> gates_of(GruForm form, const Weights<T>& w, const Place<T>& at, const Pre& pre,
+                  const Products<T>& products, const Val<T>& own) {
+  const auto zr = products(w.zr, 2);
+  const Val<T> z = sigmoid(input_sum<T>(w, at, pre, 0) + zr[0]),
+               r = sigmoid(input_sum<T>(w, at, pre, 1) + zr[1]);
+  if (form == GruForm::reset_before) return {z, r * own};
+  const Val<T> a = products(w.n, 1)[0] + w.bias(at.weights, 3, at.lane);
+  const Val<T> n = tanh(fma(r, a, input_sum<T>(w, at, pre, 2)));
+  return {z, fma(z, own - n, n)};
+}
+
+/// The next h of reset_before.
+template <class T, class Pre>
+Val<T> candidate_of(const Weights<T>& w, const Place<T>& at, const Pre& pre, const Products<T>& products,
+                    const Val<T>& own, const Val<T>& z) {
+  const Val<T> product = products(w.n, 1)[0];
+  return fma(z, tanh(input_sum<T>(w, at, pre, 2) + product) - own, own);
+}
+
+}  // namespace lockstep::forecast
