@@ -151,7 +151,7 @@ void first_sums(const Rows<T>& rows, const Grid<T, 2>& decay, const Val<i32>& de
   least(kLossBest, j >= 0, loss);
 }
 
-/// What the first sums are divided by: the rows of their windows.
+/// Divisors of the first sums: the rows of their windows.
 template <class T>
 Val<T> rows_of_sum(const Rows<T>& rows, const Val<i32>& sum) {
   constexpr std::pair<int, int> kWindows[] = {{kLoss8, 8},     {kLoss16, 16},      {kLossBefore16, 16},
