@@ -26,7 +26,7 @@ struct Column {
   Id extent = kNone;
 };
 /// An element offset as the column and a row, the sum of terms without x.
-struct Place {
+struct AccessPlace {
   Column column;
   std::vector<Id> row;  // sorted
   bool no_wrap = true;
@@ -59,9 +59,9 @@ class Analysis {
   bool varies(Id id) const { return varies_[id]; }
 
   /// The row and column of a load or store whose row may begin at a multiple of four elements.
-  std::optional<Place> place(const Instruction& access) const {
+  std::optional<AccessPlace> place(const Instruction& access) const {
     if (size_of(f_.buffers[access.imm].storage) != 4) return {};
-    Place found;
+    AccessPlace found;
     if (int columns = 0; !split(access.args[0], found, columns) || columns != 1) return {};
     std::sort(found.row.begin(), found.row.end());
     return found;
@@ -98,7 +98,7 @@ class Analysis {
 
  private:
   /// Takes a sum apart; false for terms that no row may have.
-  bool split(Id id, Place& place, int& columns) const {
+  bool split(Id id, AccessPlace& place, int& columns) const {
     if (!varies_[id] && stride_of(id) != kNone) {
       place.row.push_back(id);
       return true;
@@ -227,7 +227,7 @@ class Columns {
     return b_.select(b_.op(Op::ile, {n, c}), b_.op(Op::isub, {c, n}, kNoWrap), c);
   }
   /// The element offset of a column in a row.
-  Id offset_of(const Place& place, Id column) {
+  Id offset_of(const AccessPlace& place, Id column) {
     Id sum = kNone;
     const uint8_t flags = place.no_wrap ? kNoWrap : 0;
     for (Id term : place.row)
@@ -236,7 +236,7 @@ class Columns {
     return sum == kNone ? x : b_.op(Op::iadd, {sum, x}, flags);
   }
   /// The form holds only where this access may be one of four elements.
-  void require(const Instruction& access, const Place& place) {
+  void require(const Instruction& access, const AccessPlace& place) {
     const auto buffer = uint32_t(access.imm);
     if (std::find(form_.buffers.begin(), form_.buffers.end(), buffer) == form_.buffers.end())
       form_.buffers.push_back(buffer);
