@@ -285,6 +285,12 @@ std::optional<int64_t> Divergence::largest(Id id, int depth) const {
       return mask.op == Op::constant && signed_constant(mask) >= 0 ? within(signed_constant(mask))
                                                                    : std::nullopt;
     }
+    case Op::irem: {
+      const Instruction& by = f_[i.args[1]];
+      const auto most = largest(i.args[0], depth + 1);
+      if (!most || by.op != Op::constant || signed_constant(by) <= 0) return {};
+      return std::min(*most, signed_constant(by) - 1);
+    }
     case Op::iadd:
     case Op::imul: {
       const auto a = largest(i.args[0], depth + 1), b = largest(i.args[1], depth + 1);

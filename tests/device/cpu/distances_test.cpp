@@ -62,6 +62,39 @@ TEST(Distances, RecordsOfAStrideOfTheLaunch) {
   }
 }
 
+/// Twiddles of a transform: pairs out of a table, at remainders of the lane's number; in front of a barrier and, with the
+/// place computed again, behind it.
+TEST(Distances, RecordsAtRemainders) {
+  constexpr int kLanes = 64, kRecords = 64;
+  for (int part : {2, 4, 5, 8, 16})
+    for (int stride : {2, 6}) {
+      const Kernel k = kernel("test.remainders",
+                              [part](Group<1> g, Grid<f32, 2> table, Out<f32, 1> out) {
+                                const SharedArray<f32> tile(2 * kLanes);
+                                const Val<i32> j = g.lane(), k = j % part, to = (j - k) * 2 + k;
+                                const auto pair = table.wide<2>(k * 3, 0);
+                                tile[j] = pair[0];
+                                tile[j + kLanes] = pair[1];
+                                barrier();
+                                out(to) = tile[kLanes - 1 - j];
+                                out(to + part) = tile[2 * kLanes - 1 - j];
+                              },
+                              {.group = {kLanes}});
+      std::vector<f32> in(size_t(kRecords * stride)), want(2 * kLanes + 2 * 16, -1.0f);
+      for (int i = 0; i < kRecords * stride; ++i) in[size_t(i)] = item(i);
+      for (int j = 0; j < kLanes; ++j) {
+        const int at = (kLanes - 1 - j) % part * 3 * stride, to = (j - j % part) * 2 + j % part;
+        want[size_t(to)] = in[size_t(at)];
+        want[size_t(to + part)] = in[size_t(at + 1)];
+      }
+      const Device device = test::cpu();
+      const Buffer from = device.upload(std::span<const f32>(in), {kRecords, stride}),
+                   out = device.upload(std::vector<f32>(want.size(), -1.0f));
+      device.launch(k, {1}, from, out);
+      EXPECT_EQ(device.download<f32>(out), want) << part << " " << stride;
+    }
+}
+
 TEST(Distribution, MoreSumsThanRegisters) {
   constexpr int kSide = 6, kLanes = 24, kDepth = 9;
   const Kernel k = kernel("test.sums",
