@@ -1,13 +1,20 @@
-// Native kernels: a kernel written in CUDA C++ that stands beside a portable one and takes the same
-// arguments.
+// Native kernels: a kernel written in CUDA C++, or a call of a vendor's library, that stands beside a portable one and
+// takes the same arguments.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep {
+
+/// The product c = a b of the three matrices, or batches of matrices, that a kernel takes in this order, by cuBLAS
+/// (loaded at run time): f32, f64, or a and b of 16 bits with c of 16 bits or f32; sums of 16-bit products in f32.
+struct LibraryProduct {
+  bool tf32 = false;  // f32 rounded to ten bits of mantissa before it is multiplied
+};
 
 /// CUDA form of a kernel. The source is compiled by NVRTC without headers; it holds
 /// `extern "C" __global__ void <entry>(const __grid_constant__ Arguments a)`. The engine puts `struct
@@ -24,9 +31,11 @@ struct NativeForm {
   /// Groups kernels: blocks that stand for one group, next to each other along x; the source makes them a cluster
   /// (`__cluster_dims__`, sm_90), of up to 16 blocks.
   int32_t cluster = 1;
+  /// Instead of a source. Launched over one point.
+  std::optional<LibraryProduct> product = std::nullopt;
 };
 
-/// A kernel with the name `<portable>.native` and the portable kernel's parameters and domain, which runs on
+/// A kernel with the name `<portable>.native` (`<portable>.cublas`, `<portable>.cublas_tf32`) and the portable kernel's parameters and domain, which runs on
 /// CUDA only. It replaces nothing: a case launches both and compares them.
 Kernel native_kernel(const Kernel& portable, NativeForm form);
 /// The native form, or null for a portable kernel.

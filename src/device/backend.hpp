@@ -78,7 +78,7 @@ struct CompileOptions {
   Numerics numerics = Numerics::exact;
   /// Per buffer, in how many equal windows of `binding_bytes` it is bound (WebGPU); all 1 elsewhere.
   std::vector<int> windows;
-  /// CUDA only: this source instead of the function, whose parameters and domain it has.
+  /// CUDA only: this source or library instead of the function, whose parameters and domain it has.
   const NativeForm* native = nullptr;
 };
 
@@ -108,6 +108,8 @@ class Backend {
 
   /// Pure: types, limits, bindings, shared memory.
   virtual Support supports(const ir::Function& function) const = 0;
+  /// Whether a LibraryProduct runs here.
+  virtual Support supports_products() const { return {false, "no library of matrix products"}; }
   /// `function` is as traced: the back end runs compile::lower() for its target first.
   virtual std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) = 0;
   virtual void dispatch(const Dispatch& dispatch) = 0;

@@ -49,6 +49,10 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
   return own->module;
 }
 
+Support DeviceState::supports(const ir::Function& function, const NativeForm* native) const {
+  return native && native->product ? backend->supports_products() : backend->supports(function);
+}
+
 std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
                                              const std::vector<int>& windows) {
   check_fault(DeviceFault::compile);
@@ -57,7 +61,7 @@ std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
   if (native_form(kernel) && info.kind != DeviceKind::cuda)
     throw UnsupportedError(fmt::format("kernel {} on {}: a native CUDA kernel", kernel.name(), info.name),
                            "Device::launch", "a CUDA device, or the portable kernel");
-  if (Support support = backend->supports(function); !support.ok)
+  if (Support support = supports(function, native_form(kernel)); !support.ok)
     throw UnsupportedError(fmt::format("kernel {} on {}: {}", kernel.name(), info.name, support.reason),
                            "Device::launch", "a kernel that the device supports");
   std::shared_ptr<Module> module =
@@ -150,7 +154,7 @@ std::vector<KernelReport> Device::kernels() const {
 Support Device::supports(const Kernel& kernel) const {
   const ir::Function& function = kernel.function();
   if (native_form(kernel) && opened().info.kind != DeviceKind::cuda) return {false, "a native CUDA kernel"};
-  return opened().backend->supports(function);
+  return opened().supports(function, native_form(kernel));
 }
 void Device::prepare(const Kernel& kernel) const {
   kernel.function();

@@ -57,6 +57,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   };
   std::vector<Compiled> reports;  // guarded by modules_mutex
 
+  Support supports(const ir::Function& function, const NativeForm* native) const;
   std::shared_ptr<Module> module(const Kernel& kernel, Type index, const std::vector<int>& windows);
   std::shared_ptr<Module> compile(const Kernel& kernel, Type index, const std::vector<int>& windows);
 

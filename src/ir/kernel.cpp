@@ -222,10 +222,11 @@ Kernel Kernel::renamed(std::string name) const {
 }
 
 Kernel native_kernel(const Kernel& portable, NativeForm form) {
-  if (form.cuda.source.empty() || form.cuda.entry.empty())
+  if (!form.product && (form.cuda.source.empty() || form.cuda.entry.empty()))
     throw InputError("a native kernel without source or entry", fmt::format("kernel {}", portable.name()),
                      "CUDA C++ and the name of its kernel");
-  Kernel kernel = portable.renamed(portable.name() + ".native");
+  const auto ending = !form.product ? ".native" : form.product->tf32 ? ".cublas_tf32" : ".cublas";
+  Kernel kernel = portable.renamed(portable.name() + ending);
   kernel.state().native = std::move(form);
   return kernel;
 }

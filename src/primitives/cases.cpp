@@ -8,6 +8,7 @@
 #include "lockstep/primitives.hpp"
 #include "lockstep/verify.hpp"
 #include "primitives/kernels.hpp"
+#include "primitives/product_cases.hpp"
 #include "primitives/reference.hpp"
 #include "verify/inputs.hpp"
 
@@ -155,6 +156,7 @@ Case matmul_case(std::optional<prim::Product> form) {
   }
   c.bench = {"1024x1024x1024", "64x128x128x128"};
   c.webgpu = Bound::relative(1e-5);
+  c.fast = Bound::relative(sizeof(T) == 4 ? 1e-5 : 1e-13);
   c.kernels = [=] {
     const auto own = form.value_or(prim::Product::columns);
     std::vector all{prim::matmul_kernel<T>(own, false), prim::matmul_kernel<T>(own, true)};
@@ -430,6 +432,7 @@ void add_primitive_cases(CaseRegistry& registry) {
   registry.add(histogram_case("histogram", 100));
   registry.add(histogram_case("histogram.large", 5000));
   registry.add(histogram_case("histogram.many", 100000));
+  add_product_cases(registry);
   add_fft_cases(registry);
 }
 

@@ -26,6 +26,10 @@ inline constexpr int kMatmulRows = 8;
 int product_tile(Product form, Storage storage);
 template <class T>
 const Kernel& matmul_kernel(Product form, bool batch);
+/// f16 or bf16 times the same, to it or to f32.
+const Kernel& narrow_matmul_kernel(Storage narrow, Storage result, bool batch);
+/// From it to f32, or back with rounding.
+const Kernel& narrow_copy_kernel(Storage narrow, bool widen, bool batch);
 /// The copies of the left and of the right matrix.
 template <class T>
 const Kernel& pack_kernel(bool rows);

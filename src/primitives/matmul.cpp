@@ -1,27 +1,19 @@
-// Products of matrices. All forms add the products of an element in the order of k, so they give the same bits.
-#include <fmt/format.h>
-
+// Products of f32 and f64 matrices by kernels of this library. All forms add the products of an element in the order of
+// k, so they give the same bits.
 #include "lockstep/kernel/vec.hpp"
 #include "lockstep/kernel/wide.hpp"
 #include "lockstep/primitives.hpp"
+#include "primitives/column_product.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
+#include "primitives/products.hpp"
 
 namespace lockstep::primitives {
 
 namespace {
 
 constexpr int kTile = 64, kDepth = 16, kBlock = 4, kSide = kTile / kBlock, kTileLanes = kSide * kSide,
-              kStrip = 6;
-
-/// Of a batch (R = 3) or of one matrix (R = 2), which may be a window.
-template <int R, class G>
-auto element(const G& matrix, const Val<i32>& batch, const Val<i32>& row, const Val<i32>& column) {
-  if constexpr (R == 3)
-    return matrix(batch, row, column);
-  else
-    return matrix(row, column);
-}
+              kStrip = 6, kPart = 3;
 
 /// A group has a tile of c, a lane 4 rows by 4 columns of it: columns side by side belong to lanes side by side.
 template <class T, int R>
@@ -131,38 +123,24 @@ void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
     }
 }
 
-/// A lane has a column of kMatmulRows rows: a vector of lanes reads b in rows and a as single numbers.
-template <class T, int R>
-void column_product(const At<R>& at, const Grid<T, R>& a, const Grid<T, R>& b, const Out<T, R>& c) {
-  const Val<i32> rows = a.size(R - 2), row0 = Val<i32>(at.y) * kMatmulRows;
-  const Val<i32> column = at.x, batch = R == 3 ? Val<i32>(at.z) : column;
-  VarArray<T, kMatmulRows> sum(T(0));
-  for_(0, a.size(R - 1), [&](Val<i32> k) {
-    const Val<T> right = element<R>(b, batch, k, column);
-    for (int i = 0; i < kMatmulRows; ++i)
-      sum[i] = fma(element<R>(a, batch, min(row0 + i, rows - 1), k), right, sum[i]);
-  });
-  for (int i = 0; i < kMatmulRows; ++i)
-    if_(row0 + i < rows, [&] { element<R>(c, batch, row0 + i, column) = sum[i]; });
-}
-
 /// Columns of half a panel: a line of the cache.
 template <class T>
 constexpr int kPanel = 64 / int(sizeof(T));
 
-/// A lane has kStrip rows by two columns, from copies of a in strips of so many rows and of b in panels of
-/// two times kPanel<T> columns, both in the order of the additions: each is read from its beginning to its end, a
-/// panel out of the second cache for all strips.
+/// A lane has kStrip rows by two columns, from copies of a in strips of so many rows, in parts of kPart rows each, and
+/// of b in panels of two times kPanel<T> columns, both in the order of the additions: each is read from its beginning to
+/// its end, a panel out of the second cache for all strips.
 template <class T>
-void packed_product(const At<3>& at, const Grid<T, 3>& strips, const Grid<T, 3>& panels, const Out<T, 3>& c) {
+void packed_product(const At<3>& at, const Grid<T, 3>& parts, const Grid<T, 3>& panels, const Out<T, 3>& c) {
   const Val<i32> rows = c.size(1), columns = c.size(2), height = (rows + (kStrip - 1)) / kStrip;
   const Val<i32> strip = at.y, panel = at.z, across = (columns + (2 * kPanel<T> - 1)) / (2 * kPanel<T>);
-  const Val<i32> batch = panel / across, row0 = strip * kStrip, from = batch * height + strip;
+  const Val<i32> batch = panel / across, row0 = strip * kStrip,
+                 from = (batch * height + strip) * (kStrip / kPart);
   VarArray<T, 2 * kStrip> sum(T(0));
   for_(0, panels.size(1), [&](Val<i32> k) {
     const Val<T> right[] = {panels(panel, k, at.x), panels(panel, k, at.x + kPanel<T>)};
     for (int i = 0; i < kStrip; ++i) {
-      const Val<T> left = strips(from, k, i);
+      const Val<T> left = parts(from + i / kPart, k, i % kPart);
       for (int j = 0; j < 2; ++j) sum[2 * i + j] = fma(left, right[j], sum[2 * i + j]);
     }
   });
@@ -173,12 +151,13 @@ void packed_product(const At<3>& at, const Grid<T, 3>& strips, const Grid<T, 3>&
           [&] { c(batch, row0 + i, column0 + j * kPanel<T>) = sum[2 * i + j]; });
 }
 
-/// Rows of a, `kStrip` of them side by side; those beyond the edge repeat it and are never used.
+/// Rows of a, kPart of them side by side, as few as vectors can interleave; those beyond the edge repeat it and are
+/// never used.
 template <class T>
-void pack_rows(const At<2>& at, const Grid<T, 3>& a, const Out<T, 3>& strips) {
-  const Val<i32> strip = at.y, height = (a.size(1) + (kStrip - 1)) / kStrip, k = at.x;
-  for (int i = 0; i < kStrip; ++i)
-    strips(strip, k, i) = a(strip / height, min(strip % height * kStrip + i, a.size(1) - 1), k);
+void pack_rows(const At<2>& at, const Grid<T, 3>& a, const Out<T, 3>& parts) {
+  const Val<i32> part = at.y, height = parts.size(0) / a.size(0), k = at.x;
+  for (int i = 0; i < kPart; ++i)
+    parts(part, k, i) = a(part / height, min(part % height * kPart + i, a.size(1) - 1), k);
 }
 template <class T>
 void pack_columns(const At<3>& at, const Grid<T, 3>& b, const Out<T, 3>& panels) {
@@ -199,7 +178,7 @@ const Kernel& product_kernel(Product form) {
              {.group = {kSide, kSide, 1}});
   static const Kernel columns =
       kernel(kernel_name<T>(word),
-             [](At<R> at, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { column_product<T, R>(at, a, b, c); });
+             [](At<R> at, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { column_product<T>(at, a, b, c); });
   return form == Product::wide ? wide : form == Product::tiles ? tiles : columns;
 }
 
@@ -211,22 +190,29 @@ bool in_quads(const Buffer& x) {
   return whole && x.native() % 16 == 0;
 }
 
+/// What the choice of a form depends on.
+struct Matrices {
+  Shape a, c;
+  bool contiguous, quads;
+};
+Matrices describe(const Buffer& a, const Buffer& b, const Buffer& c) {
+  return {a.shape(), c.shape(), a.contiguous() && b.contiguous() && c.contiguous(),
+          in_quads(a) && in_quads(b) && in_quads(c)};
+}
+
 /// Large products by copies on the CPU, in quads on CUDA; WebGPU has less shared memory.
-Product choose_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
+Product choose_product(const Device& device, const Matrices& m, Storage storage) {
   const DeviceKind kind = device.info().kind;
-  const int64_t tile = product_tile(Product::wide, c.storage());
-  const int r = c.shape().rank();
+  const int64_t tile = product_tile(Product::wide, storage);
+  const int r = m.c.rank();
   if (kind != DeviceKind::cuda && kind != DeviceKind::webgpu) {
-    const int64_t least = std::min({c.shape()[r - 2], c.shape()[r - 1], a.shape()[r - 1]});
-    return least >= 48 && a.contiguous() && b.contiguous() && c.contiguous() ? Product::packed
-                                                                             : Product::columns;
+    const int64_t least = std::min({m.c[r - 2], m.c[r - 1], m.a[r - 1]});
+    return least >= 48 && m.contiguous ? Product::packed : Product::columns;
   }
   // Two groups fit a multiprocessor; where they are fewer, smaller tiles busy more of them.
-  const int64_t groups =
-      (r == 3 ? c.shape()[0] : 1) * divide_up(c.shape()[r - 2], tile) * divide_up(c.shape()[r - 1], tile);
+  const int64_t groups = (r == 3 ? m.c[0] : 1) * divide_up(m.c[r - 2], tile) * divide_up(m.c[r - 1], tile);
   const bool large = groups >= std::max(2, device.info().multiprocessors);
-  return kind == DeviceKind::cuda && large && in_quads(a) && in_quads(b) && in_quads(c) ? Product::wide
-                                                                                        : Product::tiles;
+  return kind == DeviceKind::cuda && large && m.quads ? Product::wide : Product::tiles;
 }
 
 template <class T>
@@ -237,32 +223,36 @@ void multiply_packed(const Device& device, const Stream& stream, const std::arra
   };
   const Buffer a = batched(abc[0]), b = batched(abc[1]), c = batched(abc[2]);
   const int64_t count = c.shape()[0], depth = a.shape()[2], width = 2 * kPanel<T>,
-                strips = count * divide_up(c.shape()[1], kStrip),
+                strips = count * divide_up(c.shape()[1], kStrip), parts = strips * (kStrip / kPart),
                 panels = count * divide_up(c.shape()[2], width);
-  const Buffer left = device.allocate<T>({strips, depth, kStrip}),
+  const Buffer left = device.allocate<T>({parts, depth, kPart}),
                right = device.allocate<T>({panels, depth, width});
-  device.launch_on(stream, pack_kernel<T>(true), {strips, depth}, a, left);
+  device.launch_on(stream, pack_kernel<T>(true), {parts, depth}, a, left);
   device.launch_on(stream, pack_kernel<T>(false), right.shape(), b, right);
   device.launch_on(stream, matmul_kernel<T>(Product::packed, true), {panels, strips / count, kPanel<T>}, left,
                    right, c);
 }
 
-bool fits(const Buffer& a, const Buffer& b, const Buffer& c) {
-  if (!a || !b || !c || a.storage() != b.storage() || a.storage() != c.storage()) return false;
-  const Shape &x = a.shape(), &y = b.shape(), &z = c.shape();
-  const int r = x.rank();
-  if ((r != 2 && r != 3) || y.rank() != r || z.rank() != r) return false;
-  if (r == 3 && (x[0] != y[0] || x[0] != z[0])) return false;
-  return x[r - 1] == y[r - 2] && x[r - 2] == z[r - 2] && y[r - 1] == z[r - 1];
+/// f32 or f64 by this device's own kernels.
+template <class T>
+void multiply(const Device& device, const Stream& stream, const Buffer& a, const Buffer& b, const Buffer& c) {
+  const Product form = choose_product(device, describe(a, b, c), c.storage());
+  if (form == Product::packed) return multiply_packed<T>(device, stream, {a, b, c});
+  const int64_t tile = product_tile(form, c.storage());
+  Extent extent = c.shape();
+  const int r = extent.rank();
+  extent[r - 2] = divide_up(extent[r - 2], form == Product::columns ? kMatmulRows : tile);
+  if (form != Product::columns) extent[r - 1] = divide_up(extent[r - 1], tile);
+  device.launch_on(stream, matmul_kernel<T>(form, r == 3), extent, a, b, c);
 }
 
 }  // namespace
 
 template <class T>
 const Kernel& pack_kernel(bool rows) {
-  static const Kernel of_rows = kernel(
-                          kernel_name<T>("matmul.pack_rows"),
-                          [](At<2> at, Grid<T, 3> a, Out<T, 3> strips) { pack_rows<T>(at, a, strips); }),
+  static const Kernel of_rows =
+                          kernel(kernel_name<T>("matmul.pack_rows"),
+                                 [](At<2> at, Grid<T, 3> a, Out<T, 3> parts) { pack_rows<T>(at, a, parts); }),
                       of_columns = kernel(
                           kernel_name<T>("matmul.pack_columns"),
                           [](At<3> at, Grid<T, 3> b, Out<T, 3> panels) { pack_columns<T>(at, b, panels); });
@@ -274,8 +264,9 @@ template const Kernel& pack_kernel<f64>(bool);
 template <class T>
 const Kernel& matmul_kernel(Product form, bool batch) {
   static const Kernel packed =
-      kernel(kernel_name<T>("matmul.packed"), [](At<3> at, Grid<T, 3> strips, Grid<T, 3> panels,
-                                                 Out<T, 3> c) { packed_product<T>(at, strips, panels, c); });
+      kernel(kernel_name<T>("matmul.packed"), [](At<3> at, Grid<T, 3> parts, Grid<T, 3> panels, Out<T, 3> c) {
+        packed_product<T>(at, parts, panels, c);
+      });
   if (form == Product::packed) return packed;
   return batch ? product_kernel<T, 3>(form) : product_kernel<T, 2>(form);
 }
@@ -286,25 +277,27 @@ int product_tile(Product form, Storage storage) {
   return form == Product::wide ? 2 * kSide * 16 / size_of(storage) : kTile;
 }
 
-void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c, const Stream& stream) {
-  const auto where = "primitives::matmul";
-  if (!fits(a, b, c))
-    throw InputError(
-        fmt::format("{} {} times {} {} to {} {}", name(a.storage()), to_string(a.shape()), name(b.storage()),
-                    to_string(b.shape()), name(c.storage()), to_string(c.shape())),
-        where, "one storage; m x k, k x n and m x n, each with the same count before it or none");
-  if (c.elements() == 0) return;
-  with_float(a.storage(), where, [&]<class T>(T) {
-    if (a.elements() == 0) return device.clear(c, stream);
-    const Product form = choose_product(device, a, b, c);
-    if (form == Product::packed) return multiply_packed<T>(device, stream, {a, b, c});
-    const int64_t tile = product_tile(form, c.storage());
-    Extent extent = c.shape();
-    const int r = extent.rank();
-    extent[r - 2] = divide_up(extent[r - 2], form == Product::columns ? kMatmulRows : tile);
-    if (form != Product::columns) extent[r - 1] = divide_up(extent[r - 1], tile);
-    device.launch_on(stream, matmul_kernel<T>(form, r == 3), extent, a, b, c);
-  });
+void multiply_plain(const Device& device, const Stream& stream, const Buffer& a, const Buffer& b,
+                    const Buffer& c) {
+  if (c.storage() == Storage::f64)
+    multiply<f64>(device, stream, a, b, c);
+  else
+    multiply<f32>(device, stream, a, b, c);
+}
+
+std::string plain_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
+  const Product form = choose_product(device, describe(a, b, c), c.storage());
+  const bool batch = c.shape().rank() == 3;
+  return c.storage() == Storage::f64 ? matmul_kernel<f64>(form, batch).name()
+                                     : matmul_kernel<f32>(form, batch).name();
+}
+
+std::string copied_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
+  const int r = c.shape().rank();
+  const bool own = c.storage() == Storage::f32;  // takes the sums itself
+  const Matrices m{a.shape(), c.shape(), !own || c.contiguous(),
+                   a.shape()[r - 1] % 4 == 0 && b.shape()[r - 1] % 4 == 0 && (!own || in_quads(c))};
+  return matmul_kernel<f32>(choose_product(device, m, Storage::f32), r == 3).name();
 }
 
 }  // namespace lockstep::primitives

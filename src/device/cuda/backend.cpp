@@ -10,6 +10,7 @@
 #include "compile/clike/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
 #include "device/cuda/core.hpp"
+#include "device/cuda/cublas.hpp"
 #include "device/cuda/module.hpp"
 #include "device/cuda/nvtx.hpp"
 #include "device/cuda/staging.hpp"
@@ -21,8 +22,11 @@ namespace {
 
 class CudaGraph final : public RecordedGraph {
  public:
-  CudaGraph(std::shared_ptr<Core> core, GraphHandle graph, std::vector<VariableNode> nodes)
-      : variables(std::move(nodes)), core_(std::move(core)), graph_(graph) {
+  CudaGraph(std::shared_ptr<Core> core, GraphHandle graph, CudaQueue& recorded)
+      : variables(std::move(recorded.variables)),
+        core_(std::move(core)),
+        workspace_(std::move(recorded.workspace)),
+        graph_(graph) {
     const Driver& d = core_->driver();
     const Result result = d.graph_instantiate(&exec, graph, 0);
     if (result != kSuccess || variables.empty()) d.graph_destroy(std::exchange(graph_, nullptr));
@@ -42,7 +46,8 @@ class CudaGraph final : public RecordedGraph {
 
  private:
   std::shared_ptr<Core> core_;
-  GraphHandle graph_;  // kept where its nodes are changed
+  std::shared_ptr<Memory> workspace_;  // of the libraries' calls in it
+  GraphHandle graph_;                  // kept where its nodes are changed
 };
 
 DeviceInfo describe(const Driver& d, int number, DeviceNumber device) {
@@ -131,17 +136,25 @@ class CudaBackend final : public Backend {
         if (f.uses(type)) return no(fmt::format("{} is switched off", name(type)));
     return {};
   }
+  Support supports_products() const override {
+    std::string reason;
+    return Cublas::find(&reason) ? Support{} : Support{false, reason};
+  }
   std::shared_ptr<Module> compile(const ir::Function& function, const CompileOptions& options) override {
+    if (options.native && options.native->product) {
+      std::call_once(first_product_, [&] { products_ = std::make_shared<Products>(core_); });
+      return std::make_shared<CublasModule>(products_, function, *options.native->product);
+    }
     return std::make_shared<CudaModule>(core_, source_of(function, options, core_->arch()), options.numerics);
   }
 
   void dispatch(const Dispatch& dispatch) override {
     core_->enter();
-    const auto& module = static_cast<const CudaModule&>(*dispatch.module);
     const StreamHandle stream = stream_of(*core_, dispatch.queue);
-    module.launch(dispatch, stream);
-    if (dispatch.variable)
-      static_cast<CudaQueue*>(dispatch.queue)->variables.push_back(module.captured(dispatch, stream));
+    static_cast<const Launchable*>(dispatch.module)->launch(dispatch, stream);
+    if (dispatch.variable)  // by a number, so it is a kernel
+      static_cast<CudaQueue*>(dispatch.queue)
+          ->variables.push_back(static_cast<const CudaModule*>(dispatch.module)->captured(dispatch, stream));
   }
 
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<CudaQueue>(core_); }
@@ -173,7 +186,7 @@ class CudaBackend final : public Backend {
     GraphHandle graph = nullptr;
     core_->check(core_->driver().end_capture(stream_of(*core_, &queue), &graph), DeviceFault::launch,
                  "recording");
-    return std::make_shared<CudaGraph>(core_, graph, std::move(static_cast<CudaQueue&>(queue).variables));
+    return std::make_shared<CudaGraph>(core_, graph, static_cast<CudaQueue&>(queue));
   }
   void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
     core_->enter();
@@ -198,6 +211,8 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Core> core_;
   DeviceInfo info_;
   Limits limits_;
+  std::once_flag first_product_;
+  std::shared_ptr<Products> products_;
 };
 
 /// Why this device cannot be used, or empty.

@@ -136,6 +136,7 @@ class CudaQueue final : public Queue {
   StreamHandle stream() const { return stream_->handle; }
   Transfers& transfers();
   std::vector<VariableNode> variables;  // that a capture took
+  std::shared_ptr<Memory> workspace;    // of libraries' calls on this stream; null until the first one
 
  private:
   CudaQueue(std::shared_ptr<Core> core, std::shared_ptr<OwnedStream> stream);

@@ -10,13 +10,19 @@
 
 namespace lockstep::device::cuda {
 
-class CudaModule final : public Module {
+/// What a dispatch runs: a kernel or a library.
+class Launchable : public Module {
+ public:
+  virtual void launch(const Dispatch& dispatch, StreamHandle stream) const = 0;
+};
+
+class CudaModule final : public Launchable {
  public:
   /// Throws DeviceError(compile).
   CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& source, Numerics numerics);
   ~CudaModule() override;
 
-  void launch(const Dispatch& dispatch, StreamHandle stream) const;
+  void launch(const Dispatch& dispatch, StreamHandle stream) const override;
   /// The launch that `stream` captured last.
   VariableNode captured(const Dispatch& dispatch, StreamHandle stream) const;
   void describe(KernelReport& report) const override;

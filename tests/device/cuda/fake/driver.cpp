@@ -169,6 +169,12 @@ __attribute__((visibility("default"))) void fake_defer(uint64_t seed) {
     for (const unsigned long long address : addresses) release(address);
   pool.clear();
 }
+__attribute__((visibility("default"))) void fake_enqueue(void* stream, void (*run)(const void*),
+                                                         const void* data, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const auto* first = static_cast<const std::byte*>(data);
+  enqueue(stream, [run, copy = std::vector<std::byte>(first, first + bytes)] { run(copy.data()); });
+}
 __attribute__((visibility("default"))) void fake_kernel(void (*run)(const FakeLaunch*)) {
   const std::lock_guard lock(mutex);
   kernel = run;

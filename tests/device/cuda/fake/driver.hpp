@@ -28,6 +28,8 @@ void fake_clear_launches();
 /// From now on work is put off until something waits for it, and runs in an order drawn from `seed` among those
 /// that events allow; freed memory is given again at once, as a pool may. 0: all work at once.
 void fake_defer(uint64_t seed);
+/// Puts work of another stand-in library into a stream: `run` is given a copy of `data`.
+void fake_enqueue(void* stream, void (*run)(const void*), const void* data, size_t bytes);
 /// Sets the work of a launch, done when its turn comes; null: nothing.
 void fake_kernel(void (*run)(const FakeLaunch*));
 }

@@ -1,0 +1,118 @@
+// Which products the vendor's library computes, and the choice between it and the kernels.
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "core/log.hpp"
+#include "lockstep/native.hpp"
+#include "primitives/flat.hpp"
+#include "primitives/kernels.hpp"
+#include "primitives/products.hpp"
+
+namespace lockstep::primitives {
+
+namespace {
+
+constexpr auto kCaller = "primitives::matmul";
+
+/// Of smaller products the library's call costs more than the kernel.
+constexpr double kLeastOperations = 2.0 * 256 * 256 * 256;
+
+const Kernel& library_kernel(Storage from, Storage to, bool batch, bool tf32) {
+  static KernelTable<24> table;
+  const size_t type = from == Storage::f32    ? 0
+                      : from == Storage::f64  ? 1
+                      : from == Storage::bf16 ? 2 + size_t(to == Storage::f32)
+                                              : 4 + size_t(to == Storage::f32);
+  return table.get(type * 4 + size_t(batch) * 2 + size_t(tf32), [&] {
+    const Kernel& portable = is_narrow(from)        ? narrow_matmul_kernel(from, to, batch)
+                             : from == Storage::f64 ? matmul_kernel<f64>(Product::columns, batch)
+                                                    : matmul_kernel<f32>(Product::columns, batch);
+    return native_kernel(portable, {.product = LibraryProduct{.tf32 = tf32}});
+  });
+}
+
+/// The library counts in 32 bits.
+bool counts_fit(const Buffer& x) {
+  const int r = x.shape().rank();
+  bool fit = r < 3 || x.shape()[0] <= INT32_MAX;
+  for (const int64_t n : {x.shape()[r - 2], x.shape()[r - 1], x.strides()[size_t(r - 2)]})
+    fit &= n <= INT32_MAX;
+  return fit;
+}
+
+bool fits(const Buffer& a, const Buffer& b, const Buffer& c) {
+  if (!a || !b || !c || a.storage() != b.storage()) return false;
+  if (c.storage() != a.storage() && !(is_narrow(a.storage()) && c.storage() == Storage::f32)) return false;
+  const Shape &x = a.shape(), &y = b.shape(), &z = c.shape();
+  const int r = x.rank();
+  if ((r != 2 && r != 3) || y.rank() != r || z.rank() != r) return false;
+  if (r == 3 && (x[0] != y[0] || x[0] != z[0])) return false;
+  return x[r - 1] == y[r - 2] && x[r - 2] == z[r - 2] && y[r - 1] == z[r - 1];
+}
+
+void expect_product(const Buffer& a, const Buffer& b, const Buffer& c) {
+  if (!fits(a, b, c))
+    throw InputError(
+        fmt::format("{} {} times {} {} to {} {}", name(a.storage()), to_string(a.shape()), name(b.storage()),
+                    to_string(b.shape()), name(c.storage()), to_string(c.shape())),
+        kCaller,
+        "one storage, or f32 for the product of f16 or bf16; m x k, k x n and m x n, each with the same "
+        "count "
+        "before it or none");
+  if (!is_narrow(a.storage())) with_float(a.storage(), kCaller, [](auto) {});
+}
+
+}  // namespace
+
+const Kernel* library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
+                              ProductPrecision precision, std::string& reason) {
+  const auto not_taken = [&](std::string why) {
+    reason = std::move(why);
+    return nullptr;
+  };
+  if (device.info().kind != DeviceKind::cuda) return not_taken("no library on " + device.info().name);
+  if (device.numerics() == Numerics::exact) return not_taken("exact numerics");
+  if (2.0 * double(c.elements()) * double(a.shape()[a.shape().rank() - 1]) < kLeastOperations)
+    return not_taken("a small product");
+  if (!counts_fit(a) || !counts_fit(b) || !counts_fit(c)) return not_taken("sizes beyond 2^31 - 1");
+  const Kernel& k = library_kernel(a.storage(), c.storage(), c.shape().rank() == 3,
+                                   a.storage() == Storage::f32 && precision == ProductPrecision::tf32);
+  if (const Support support = device.supports(k); !support.ok) {
+    static std::atomic<bool> told{false};
+    if (!told.exchange(true))
+      logging::warning("{} in fast numerics on {}: {}; kernels of Lockstep multiply", kCaller,
+                       device.info().name, support.reason);
+    return not_taken(support.reason);
+  }
+  return &k;
+}
+
+void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c, const Stream& stream,
+            ProductPrecision precision) {
+  expect_product(a, b, c);
+  if (c.elements() == 0) return;
+  if (a.elements() == 0) return device.clear(c, stream);
+  std::string reason;
+  if (const Kernel* library = library_product(device, a, b, c, precision, reason)) {
+    const Extent once = c.shape().rank() == 3 ? Extent{1, 1, 1} : Extent{1, 1};
+    return device.launch_on(stream, *library, once, a, b, c);
+  }
+  if (is_narrow(a.storage())) return multiply_narrow(device, stream, a, b, c);
+  multiply_plain(device, stream, a, b, c);
+}
+
+ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
+                        ProductPrecision precision) {
+  expect_product(a, b, c);
+  ProductPath path;
+  if (c.elements() == 0 || a.elements() == 0) return path;
+  if (const Kernel* library = library_product(device, a, b, c, precision, path.reason))
+    path.kernel = library->name();
+  else
+    path.kernel =
+        is_narrow(a.storage()) ? narrow_product_name(device, a, b, c) : plain_product_name(device, a, b, c);
+  return path;
+}
+
+}  // namespace lockstep::primitives

@@ -1,0 +1,133 @@
+#include "primitives/product_cases.hpp"
+
+#include <cmath>
+
+#include "core/half.hpp"
+#include "lockstep/primitives.hpp"
+#include "primitives/kernels.hpp"
+#include "primitives/products.hpp"
+#include "verify/inputs.hpp"
+
+namespace lockstep {
+
+namespace {
+
+namespace prim = primitives;
+
+template <class E>
+E rounded(float v) {
+  if constexpr (std::is_same_v<E, f16>)
+    return {f32_to_f16(v)};
+  else if constexpr (std::is_same_v<E, bf16>)
+    return {f32_to_bf16(v)};
+  else
+    return v;
+}
+float widened(f16 v) { return f16_to_f32(v.bits); }
+float widened(bf16 v) { return bf16_to_f32(v.bits); }
+float widened(float v) { return v; }
+
+template <class E>
+std::vector<E> random_elements(int64_t count, uint64_t seed) {
+  std::vector<E> data(static_cast<size_t>(count));
+  cases::Random random(seed);
+  for (E& v : data) v = rounded<E>(float(random.uniform(-1, 1)));
+  return data;
+}
+
+struct Sizes {
+  int64_t count = 1, rows = 0, depth = 0, columns = 0;
+  bool batch = false;
+  Shape shape(int64_t i, int64_t j) const { return batch ? Shape{count, i, j} : Shape{i, j}; }
+};
+Sizes sizes_of(const std::string& text) {
+  const std::vector<int64_t> n = parse_size(text);
+  if (n.size() != 3 && n.size() != 4)
+    throw InputError("size " + text, "primitives.matmul", "m x k x n, with a count before them or without");
+  const bool batch = n.size() == 4;
+  return {batch ? n[0] : 1, n[batch], n[size_t(batch) + 1], n[size_t(batch) + 2], batch};
+}
+
+template <class E, class C>
+std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& b, const Sizes& s) {
+  std::vector<C> c(size_t(s.count * s.rows * s.columns));
+  std::vector<float> sums(static_cast<size_t>(s.columns));
+  for (int64_t n = 0; n < s.count; ++n)
+    for (int64_t i = 0; i < s.rows; ++i) {
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      for (int64_t k = 0; k < s.depth; ++k) {
+        const float left = widened(a[size_t((n * s.rows + i) * s.depth + k)]);
+        const E* right = b.data() + (n * s.depth + k) * s.columns;
+        for (size_t j = 0; j < sums.size(); ++j) sums[j] = std::fma(left, widened(right[j]), sums[j]);
+      }
+      for (size_t j = 0; j < sums.size(); ++j)
+        c[size_t((n * s.rows + i) * s.columns) + j] = rounded<C>(sums[j]);
+    }
+  return c;
+}
+
+template <class E, class C>
+CaseProblem make_problem(const Sizes& s, uint64_t seed, prim::ProductPrecision precision) {
+  using Elements = std::shared_ptr<const std::vector<E>>;
+  const Elements x = std::make_shared<std::vector<E>>(random_elements<E>(s.count * s.rows * s.depth, seed)),
+                 y = std::make_shared<std::vector<E>>(
+                     random_elements<E>(s.count * s.depth * s.columns, seed + 1));
+  CaseProblem p;
+  p.reference = [=] {
+    return std::vector{Array::of(reference_product<E, C>(*x, *y, s), s.shape(s.rows, s.columns))};
+  };
+  p.bind = [=](const Device& device) {
+    const Buffer a = device.upload(std::span<const E>(*x), s.shape(s.rows, s.depth)),
+                 b = device.upload(std::span<const E>(*y), s.shape(s.depth, s.columns)),
+                 c = device.allocate<C>(s.shape(s.rows, s.columns));
+    return CaseRun{[=] { prim::matmul(device, a, b, c, {}, precision); },
+                   [=] { return std::vector{device.download(c)}; }};
+  };
+  const double inputs = double(s.count) * double(s.rows * s.depth + s.depth * s.columns);
+  p.bytes = inputs * sizeof(E) + double(s.count * s.rows * s.columns) * sizeof(C);
+  p.flops = 2.0 * double(s.count) * double(s.rows) * double(s.depth) * double(s.columns);
+  return p;
+}
+
+/// `E` times `E` to `C`.
+template <class E, class C>
+Case product_case(const std::string& ending,
+                  prim::ProductPrecision precision = prim::ProductPrecision::full) {
+  Case c;
+  c.name = "primitives.matmul." + ending;
+  c.dtype = std::string(name(kStorageOf<E>));
+  c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70", "2x50x49x60"};
+  c.full = {"300x257x301", "512x512x512"};
+  c.bench = {"1024x1024x1024", "4096x4096x4096"};
+  // A sum that is rounded differently in f32 may fall to the other side of a 16-bit number.
+  const bool narrow = sizeof(C) == 2;
+  c.webgpu = Bound::relative(narrow ? 1e-3 : 1e-5);
+  // tf32: both factors lose up to 2^-11.
+  c.fast = Bound::relative(precision == prim::ProductPrecision::tf32 || narrow ? 1e-3 : 1e-5);
+  c.kernels = [] {
+    constexpr Storage kFrom = kStorageOf<E>, kTo = kStorageOf<C>;
+    if constexpr (std::is_same_v<E, f32>)
+      return std::vector{prim::matmul_kernel<f32>(prim::Product::columns, false)};
+    else
+      return std::vector{
+          prim::narrow_matmul_kernel(kFrom, kTo, false), prim::narrow_matmul_kernel(kFrom, kTo, true),
+          prim::narrow_copy_kernel(kFrom, true, false),  prim::narrow_copy_kernel(kFrom, true, true),
+          prim::narrow_copy_kernel(kFrom, false, false), prim::narrow_copy_kernel(kFrom, false, true)};
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    return make_problem<E, C>(sizes_of(size), seed, precision);
+  };
+  return c;
+}
+
+}  // namespace
+
+void add_product_cases(CaseRegistry& registry) {
+  registry.add(product_case<bf16, bf16>("bf16"));
+  registry.add(product_case<bf16, f32>("bf16.f32"));
+  registry.add(product_case<f16, f16>("f16"));
+  registry.add(product_case<f16, f32>("f16.f32"));
+  registry.add(product_case<f32, f32>("tf32", prim::ProductPrecision::tf32));
+}
+
+}  // namespace lockstep
