@@ -1,4 +1,4 @@
-"""The example programs in Taichi (`pip install taichi numpy`), on its CPU or CUDA back end: one line of milliseconds each.
+"""The example programs in Taichi (`pip install taichi numpy`), on its CPU or CUDA: one line of milliseconds each.
 
 Beside them: `example_life bench --device cpu`, and so on. The same work, checked against NumPy: life on a torus, a matrix
 product, heat in a rod with a step that grows, and particles with a histogram, CSR neighbours and a gather.
@@ -204,7 +204,7 @@ def main():
     parser.add_argument("--cpu-time", action="store_true", help="of the process, for one thread on a busy machine")
     parser.add_argument("--small", action="store_true", help="a matrix of 256, 2000 particles")
     parser.add_argument("--arch", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--together", type=int, default=0, help="calls before the device is waited for (cpu 1, cuda 20)")
+    parser.add_argument("--together", type=int, default=0, help="calls before a wait for the device (cpu 1, cuda 20)")
     options = parser.parse_args()
     global clock, together
     together = options.together or (20 if options.arch == "cuda" else 1)

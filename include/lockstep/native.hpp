@@ -35,8 +35,8 @@ struct NativeForm {
   std::optional<LibraryProduct> product = std::nullopt;
 };
 
-/// A kernel with the name `<portable>.native` (`<portable>.cublas`, `<portable>.cublas_tf32`) and the portable kernel's parameters and domain, which runs on
-/// CUDA only. It replaces nothing: a case launches both and compares them.
+/// A kernel named `<portable>.native` (`.cublas`, `.cublas_tf32`) with the portable one's parameters and domain, which
+/// runs on CUDA only. It replaces nothing: a case launches both and compares them.
 Kernel native_kernel(const Kernel& portable, NativeForm form);
 /// The native form, or null for a portable kernel.
 const NativeForm* native_form(const Kernel& kernel);

@@ -45,28 +45,30 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
 
 // ── matrices ──
 
-/// How far the elements of f32 matrices may be rounded before they are multiplied, in fast numerics: tf32 keeps ten
-/// bits of the mantissa and lets tensor cores multiply. Exact numerics never round them.
-enum class ProductPrecision : uint8_t { full, tf32 };
+/// What fast numerics on CUDA may do with a product. Nothing of it is done unless it is asked for.
+struct ProductOptions {
+  /// Products of at least 2^25 operations by cuBLAS where it is found: sums in its own order, at least in f32. Where
+  /// it is not, a warning says so once and the kernels multiply.
+  bool library = false;
+  /// The library may round f32 to ten bits of mantissa (tf32) before it multiplies.
+  bool tf32 = false;
+};
 
 /// c = a b: c[i, j] is the sum of a[i, k] b[k, j] for k = 0, 1 … in that order, one rounding each (fma), on every
 /// device. Rank 2 (m x k, k x n, m x n), or rank 3 for a batch of them (a count, then these); windows are fine. f32 or
 /// f64; or f16 or bf16 with sums in f32, where c is of that storage (one more rounding) or f32. `c` overlaps neither a
 /// nor b.
-///
-/// Fast numerics on CUDA: products of at least 2^25 operations by cuBLAS where it is found; sums in an order of its own,
-/// at least in f32. A warning says once where it is not, and then the kernels above multiply.
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-            const Stream& stream = {}, ProductPrecision precision = ProductPrecision::full);
+            const Stream& stream = {}, const ProductOptions& options = {});
 
-/// What `matmul` runs of these buffers: the kernel's name in Device::kernels, ending with .cublas or .cublas_tf32 for the
+/// What `matmul` runs of these: the kernel's name in Device::kernels, ending with .cublas or .cublas_tf32 if by the
 /// library; and why the library is not taken, else empty. Nothing runs.
 struct ProductPath {
   std::string kernel;  // empty where there is nothing to multiply
   std::string reason;
 };
 ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                        ProductPrecision precision = ProductPrecision::full);
+                        const ProductOptions& options = {});
 
 // ── reductions ──
 //

@@ -291,6 +291,11 @@ std::optional<int64_t> Divergence::largest(Id id, int depth) const {
       if (!most || by.op != Op::constant || signed_constant(by) <= 0) return {};
       return std::min(*most, signed_constant(by) - 1);
     }
+    case Op::isub: {  // x - x % n
+      const Instruction& part = f_[i.args[1]];
+      const bool of_it = (part.op == Op::irem || part.op == Op::band) && part.args[0] == i.args[0];
+      return of_it && largest(i.args[1], depth + 1) ? largest(i.args[0], depth + 1) : std::nullopt;
+    }
     case Op::iadd:
     case Op::imul: {
       const auto a = largest(i.args[0], depth + 1), b = largest(i.args[1], depth + 1);

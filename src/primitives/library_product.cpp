@@ -66,35 +66,36 @@ void expect_product(const Buffer& a, const Buffer& b, const Buffer& c) {
 }  // namespace
 
 const Kernel* library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                              ProductPrecision precision, std::string& reason) {
+                              const ProductOptions& options, std::string& reason) {
   const auto not_taken = [&](std::string why) {
     reason = std::move(why);
     return nullptr;
   };
+  if (!options.library) return not_taken("the library was not asked for");
   if (device.info().kind != DeviceKind::cuda) return not_taken("no library on " + device.info().name);
   if (device.numerics() == Numerics::exact) return not_taken("exact numerics");
   if (2.0 * double(c.elements()) * double(a.shape()[a.shape().rank() - 1]) < kLeastOperations)
     return not_taken("a small product");
   if (!counts_fit(a) || !counts_fit(b) || !counts_fit(c)) return not_taken("sizes beyond 2^31 - 1");
   const Kernel& k = library_kernel(a.storage(), c.storage(), c.shape().rank() == 3,
-                                   a.storage() == Storage::f32 && precision == ProductPrecision::tf32);
+                                   a.storage() == Storage::f32 && options.tf32);
   if (const Support support = device.supports(k); !support.ok) {
     static std::atomic<bool> told{false};
     if (!told.exchange(true))
-      logging::warning("{} in fast numerics on {}: {}; kernels of Lockstep multiply", kCaller,
-                       device.info().name, support.reason);
+      logging::warning("{} on {}: {}; kernels of Lockstep multiply", kCaller, device.info().name,
+                       support.reason);
     return not_taken(support.reason);
   }
   return &k;
 }
 
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c, const Stream& stream,
-            ProductPrecision precision) {
+            const ProductOptions& options) {
   expect_product(a, b, c);
   if (c.elements() == 0) return;
   if (a.elements() == 0) return device.clear(c, stream);
   std::string reason;
-  if (const Kernel* library = library_product(device, a, b, c, precision, reason)) {
+  if (const Kernel* library = library_product(device, a, b, c, options, reason)) {
     const Extent once = c.shape().rank() == 3 ? Extent{1, 1, 1} : Extent{1, 1};
     return device.launch_on(stream, *library, once, a, b, c);
   }
@@ -103,11 +104,11 @@ void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer
 }
 
 ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                        ProductPrecision precision) {
+                        const ProductOptions& options) {
   expect_product(a, b, c);
   ProductPath path;
   if (c.elements() == 0 || a.elements() == 0) return path;
-  if (const Kernel* library = library_product(device, a, b, c, precision, path.reason))
+  if (const Kernel* library = library_product(device, a, b, c, options, path.reason))
     path.kernel = library->name();
   else
     path.kernel =

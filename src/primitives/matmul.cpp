@@ -128,8 +128,8 @@ template <class T>
 constexpr int kPanel = 64 / int(sizeof(T));
 
 /// A lane has kStrip rows by two columns, from copies of a in strips of so many rows, in parts of kPart rows each, and
-/// of b in panels of two times kPanel<T> columns, both in the order of the additions: each is read from its beginning to
-/// its end, a panel out of the second cache for all strips.
+/// of b in panels of two times kPanel<T> columns, both in the order of the additions: each is read from beginning to
+/// end, a panel out of the second cache for all strips.
 template <class T>
 void packed_product(const At<3>& at, const Grid<T, 3>& parts, const Grid<T, 3>& panels, const Out<T, 3>& c) {
   const Val<i32> rows = c.size(1), columns = c.size(2), height = (rows + (kStrip - 1)) / kStrip;

@@ -1,4 +1,4 @@
-// Products of 16-bit matrices: a sum is an f32 by fma in the order of k and is rounded once, if at all. Small ones by one
+// Products of 16-bit matrices: a sum is an f32 by fma in the order of k, rounded once, if at all. Small ones by one
 // kernel; others from copies in f32, whose products have the same bits.
 #include <fmt/format.h>
 

@@ -15,7 +15,10 @@ namespace {
 namespace prim = primitives;
 
 template <class E>
-E rounded(float v) {
+using SumOf = std::conditional_t<std::is_same_v<E, f64>, f64, f32>;
+
+template <class E>
+E rounded(SumOf<E> v) {
   if constexpr (std::is_same_v<E, f16>)
     return {f32_to_f16(v)};
   else if constexpr (std::is_same_v<E, bf16>)
@@ -26,12 +29,13 @@ E rounded(float v) {
 float widened(f16 v) { return f16_to_f32(v.bits); }
 float widened(bf16 v) { return bf16_to_f32(v.bits); }
 float widened(float v) { return v; }
+double widened(double v) { return v; }
 
 template <class E>
 std::vector<E> random_elements(int64_t count, uint64_t seed) {
   std::vector<E> data(static_cast<size_t>(count));
   cases::Random random(seed);
-  for (E& v : data) v = rounded<E>(float(random.uniform(-1, 1)));
+  for (E& v : data) v = rounded<E>(SumOf<E>(random.uniform(-1, 1)));
   return data;
 }
 
@@ -51,12 +55,12 @@ Sizes sizes_of(const std::string& text) {
 template <class E, class C>
 std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& b, const Sizes& s) {
   std::vector<C> c(size_t(s.count * s.rows * s.columns));
-  std::vector<float> sums(static_cast<size_t>(s.columns));
+  std::vector<SumOf<E>> sums(static_cast<size_t>(s.columns));
   for (int64_t n = 0; n < s.count; ++n)
     for (int64_t i = 0; i < s.rows; ++i) {
-      std::fill(sums.begin(), sums.end(), 0.0f);
+      std::fill(sums.begin(), sums.end(), SumOf<E>(0));
       for (int64_t k = 0; k < s.depth; ++k) {
-        const float left = widened(a[size_t((n * s.rows + i) * s.depth + k)]);
+        const SumOf<E> left = widened(a[size_t((n * s.rows + i) * s.depth + k)]);
         const E* right = b.data() + (n * s.depth + k) * s.columns;
         for (size_t j = 0; j < sums.size(); ++j) sums[j] = std::fma(left, widened(right[j]), sums[j]);
       }
@@ -67,7 +71,7 @@ std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& 
 }
 
 template <class E, class C>
-CaseProblem make_problem(const Sizes& s, uint64_t seed, prim::ProductPrecision precision) {
+CaseProblem make_problem(const Sizes& s, uint64_t seed, bool tf32) {
   using Elements = std::shared_ptr<const std::vector<E>>;
   const Elements x = std::make_shared<std::vector<E>>(random_elements<E>(s.count * s.rows * s.depth, seed)),
                  y = std::make_shared<std::vector<E>>(
@@ -80,7 +84,7 @@ CaseProblem make_problem(const Sizes& s, uint64_t seed, prim::ProductPrecision p
     const Buffer a = device.upload(std::span<const E>(*x), s.shape(s.rows, s.depth)),
                  b = device.upload(std::span<const E>(*y), s.shape(s.depth, s.columns)),
                  c = device.allocate<C>(s.shape(s.rows, s.columns));
-    return CaseRun{[=] { prim::matmul(device, a, b, c, {}, precision); },
+    return CaseRun{[=] { prim::matmul(device, a, b, c, {}, {.library = true, .tf32 = tf32}); },
                    [=] { return std::vector{device.download(c)}; }};
   };
   const double inputs = double(s.count) * double(s.rows * s.depth + s.depth * s.columns);
@@ -89,10 +93,9 @@ CaseProblem make_problem(const Sizes& s, uint64_t seed, prim::ProductPrecision p
   return p;
 }
 
-/// `E` times `E` to `C`.
+/// `E` times `E` to `C`; by the vendor's library in fast numerics where there is one.
 template <class E, class C>
-Case product_case(const std::string& ending,
-                  prim::ProductPrecision precision = prim::ProductPrecision::full) {
+Case product_case(const std::string& ending, bool tf32 = false) {
   Case c;
   c.name = "primitives.matmul." + ending;
   c.dtype = std::string(name(kStorageOf<E>));
@@ -102,12 +105,13 @@ Case product_case(const std::string& ending,
   // A sum that is rounded differently in f32 may fall to the other side of a 16-bit number.
   const bool narrow = sizeof(C) == 2;
   c.webgpu = Bound::relative(narrow ? 1e-3 : 1e-5);
+  c.needs_f64 = sizeof(C) == 8;
   // tf32: both factors lose up to 2^-11.
-  c.fast = Bound::relative(precision == prim::ProductPrecision::tf32 || narrow ? 1e-3 : 1e-5);
+  c.fast = Bound::relative(tf32 || narrow ? 1e-3 : sizeof(C) == 8 ? 1e-13 : 1e-5);
   c.kernels = [] {
     constexpr Storage kFrom = kStorageOf<E>, kTo = kStorageOf<C>;
-    if constexpr (std::is_same_v<E, f32>)
-      return std::vector{prim::matmul_kernel<f32>(prim::Product::columns, false)};
+    if constexpr (std::is_same_v<E, C> && sizeof(E) >= 4)
+      return std::vector{prim::matmul_kernel<E>(prim::Product::columns, false)};
     else
       return std::vector{
           prim::narrow_matmul_kernel(kFrom, kTo, false), prim::narrow_matmul_kernel(kFrom, kTo, true),
@@ -115,7 +119,7 @@ Case product_case(const std::string& ending,
           prim::narrow_copy_kernel(kFrom, false, false), prim::narrow_copy_kernel(kFrom, false, true)};
   };
   c.make = [=](const std::string& size, uint64_t seed) {
-    return make_problem<E, C>(sizes_of(size), seed, precision);
+    return make_problem<E, C>(sizes_of(size), seed, tf32);
   };
   return c;
 }
@@ -127,7 +131,9 @@ void add_product_cases(CaseRegistry& registry) {
   registry.add(product_case<bf16, f32>("bf16.f32"));
   registry.add(product_case<f16, f16>("f16"));
   registry.add(product_case<f16, f32>("f16.f32"));
-  registry.add(product_case<f32, f32>("tf32", prim::ProductPrecision::tf32));
+  registry.add(product_case<f32, f32>("tf32", true));
+  registry.add(product_case<f32, f32>("library"));
+  registry.add(product_case<f64, f64>("library.f64"));
 }
 
 }  // namespace lockstep

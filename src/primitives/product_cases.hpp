@@ -1,4 +1,4 @@
-// The cases of products of 16-bit matrices and of f32 matrices rounded to tf32.
+// The cases of products of 16-bit matrices, and of those that the vendor's library computes in fast numerics.
 #pragma once
 
 #include "lockstep/verify.hpp"

@@ -1,4 +1,4 @@
-// Who multiplies matrices: kernels of this library for f32 and f64 (matmul.cpp), those with copies of 16-bit matrices in
+// Who multiplies matrices: kernels of this library for f32 and f64 (matmul.cpp), those with copies of 16-bit ones in
 // f32 around them (narrow_product.cpp), or the vendor's library in fast numerics (library_product.cpp).
 #pragma once
 
@@ -26,6 +26,6 @@ std::string narrow_product_name(const Device& device, const Buffer& a, const Buf
 
 /// The kernel form of the vendor's library for this product, or null with the reason why it is not taken.
 const Kernel* library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                              ProductPrecision precision, std::string& reason);
+                              const ProductOptions& options, std::string& reason);
 
 }  // namespace lockstep::primitives

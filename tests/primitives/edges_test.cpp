@@ -228,5 +228,27 @@ TEST(Primitives, RefuseWrongBuffers) {
       InputError);
 }
 
+TEST(Matmul, SixteenBitsGoToTheirOwnStorageOrF32) {
+  const Device device = cpu();
+  const Shape square{64, 64};
+  const Buffer b = device.allocate<bf16>(square), h = device.allocate<f16>(square),
+               f = device.allocate<f32>(square), d = device.allocate<f64>(square);
+  EXPECT_THROW(prim::matmul(device, b, h, f), InputError);
+  EXPECT_THROW(prim::matmul(device, b, b, h), InputError);
+  EXPECT_THROW(prim::matmul(device, b, b, d), InputError);
+  EXPECT_THROW(prim::matmul(device, f, f, b), InputError);
+  EXPECT_THROW(prim::matmul(device, b, b, device.allocate<f32>({64, 63})), InputError);
+  EXPECT_EQ(prim::matmul_path(device, b, b, f).kernel, "primitives.matmul.packed.f32");
+  EXPECT_EQ(prim::matmul_path(device, b.rows(0, 3), b, f.rows(0, 3)).kernel, "primitives.matmul.bf16.f32");
+  const std::vector<bf16> two(64 * 64, bf16{0x4000});
+  device.write(b, two.data(), b.bytes());
+  prim::matmul(device, b, b, f);
+  EXPECT_EQ(device.download<f32>(f), std::vector<f32>(64 * 64, 256.0f));
+  // A window's rows are not side by side.
+  prim::matmul(device, b.window({0, 1}, {50, 60}), b.window({2, 0}, {60, 62}), f.window({1, 2}, {50, 62}));
+  EXPECT_EQ(device.download<f32>(f)[64 + 2], 240.0f);
+  EXPECT_EQ(device.download<f32>(f)[64 + 1], 256.0f);
+}
+
 }  // namespace
 }  // namespace lockstep

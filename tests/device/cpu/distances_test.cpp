@@ -62,7 +62,7 @@ TEST(Distances, RecordsOfAStrideOfTheLaunch) {
   }
 }
 
-/// Twiddles of a transform: pairs out of a table, at remainders of the lane's number; in front of a barrier and, with the
+/// Twiddles of a transform: pairs out of a table, at remainders of the lane's number; before a barrier and, with the
 /// place computed again, behind it.
 TEST(Distances, RecordsAtRemainders) {
   constexpr int kLanes = 64, kRecords = 64;
@@ -74,7 +74,7 @@ TEST(Distances, RecordsAtRemainders) {
                                 const Val<i32> j = g.lane(), k = j % part, to = (j - k) * 2 + k;
                                 const auto pair = table.wide<2>(k * 3, 0);
                                 tile[j] = pair[0];
-                                tile[j + kLanes] = pair[1];
+                                tile[j + int(kLanes)] = pair[1];
                                 barrier();
                                 out(to) = tile[kLanes - 1 - j];
                                 out(to + part) = tile[2 * kLanes - 1 - j];

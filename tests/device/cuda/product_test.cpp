@@ -8,7 +8,7 @@
 namespace lockstep::cuda_test {
 namespace {
 
-using primitives::ProductPrecision;
+constexpr primitives::ProductOptions kLibrary{.library = true}, kTf32{.library = true, .tf32 = true};
 
 constexpr int64_t kRows = 300, kDepth = 520, kColumns = 260;
 
@@ -18,7 +18,7 @@ struct CublasTest : GpuTest {
     if (IsSkipped()) return;
     fast_ = Device::open("cuda", {.numerics = Numerics::fast});
     const Buffer a = fast_.allocate<f32>({kRows, kDepth}), b = fast_.allocate<f32>({kDepth, kColumns});
-    const auto path = primitives::matmul_path(fast_, a, b, fast_.allocate<f32>({kRows, kColumns}));
+    const auto path = primitives::matmul_path(fast_, a, b, fast_.allocate<f32>({kRows, kColumns}), kLibrary);
     if (!path.reason.empty()) GTEST_SKIP() << path.reason;
   }
   Device fast_;
@@ -52,7 +52,7 @@ TEST_F(CublasTest, IsRecordedFromTheFirstCallOn) {
   const Buffer a = fast_.upload(std::span<const f32>(x), {kRows, kDepth}),
                b = fast_.upload(std::span<const f32>(y), {kDepth, kColumns}),
                c = fast_.allocate<f32>({kRows, kColumns});
-  const Graph graph = fast_.record([&] { primitives::matmul(fast_, a, b, c); });
+  const Graph graph = fast_.record([&] { primitives::matmul(fast_, a, b, c, {}, kLibrary); });
   fast_.clear(c);
   fast_.replay(graph);
   const std::vector<f32> recorded = fast_.download<f32>(c);
@@ -60,10 +60,10 @@ TEST_F(CublasTest, IsRecordedFromTheFirstCallOn) {
   fast_.clear(c);
   const Stream stream = fast_.stream();
   fast_.begin_after({}, stream);
-  primitives::matmul(fast_, a, b, c, stream);
+  primitives::matmul(fast_, a, b, c, stream, kLibrary);
   fast_.synchronize(stream);
   EXPECT_EQ(fast_.download<f32>(c), recorded);
-  primitives::matmul(fast_, a, b, c, {}, ProductPrecision::tf32);
+  primitives::matmul(fast_, a, b, c, {}, kTf32);
   expect_close(fast_.download<f32>(c), x, y, 0x1p-10);
 }
 
@@ -79,8 +79,8 @@ TEST_F(CublasTest, Bf16WithSumsInF32) {
   };
   const Buffer a = narrow(x, {kRows, kDepth}), b = narrow(y, {kDepth, kColumns}),
                c = fast_.allocate<f32>({kRows, kColumns}), rounded = fast_.allocate<bf16>({kRows, kColumns});
-  primitives::matmul(fast_, a, b, c);
-  primitives::matmul(fast_, a, b, rounded);
+  primitives::matmul(fast_, a, b, c, {}, kLibrary);
+  primitives::matmul(fast_, a, b, rounded, {}, kLibrary);
   expect_close(fast_.download<f32>(c), x, y, 0);
   std::vector<f32> widened;
   for (const bf16 v : fast_.download<bf16>(rounded)) widened.push_back(bf16_to_f32(v.bits));

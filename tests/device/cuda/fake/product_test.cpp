@@ -1,4 +1,4 @@
-// Products of matrices by the vendor's library, on the stand-in driver and a stand-in cuBLAS: which products it is given,
+// Products of matrices by the vendor's library, on the stand-in driver and a stand-in cuBLAS: which ones it is given,
 // with what, on which stream, in graphs, and what its failures become.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-using primitives::ProductPrecision;
+constexpr primitives::ProductOptions kLibrary{.library = true}, kTf32{.library = true, .tf32 = true};
 
 template <class F>
 F* library_function(const char* name) {
@@ -72,12 +72,12 @@ TEST_F(FakeProducts, TheLibraryMultipliesF32AndF64) {
   calls();
   const Buffer a = matrix<f32>(device_, {kRows, kDepth}), b = matrix<f32>(device_, {kDepth, kColumns}),
                c = device_.allocate<f32>({kRows, kColumns});
-  primitives::matmul(device_, a, b, c);
-  primitives::matmul(device_, a, b, c, {}, ProductPrecision::tf32);
+  primitives::matmul(device_, a, b, c, {}, kLibrary);
+  primitives::matmul(device_, a, b, c, {}, kTf32);
   expect_product(device_.download<f32>(c));
   const Buffer a64 = matrix<f64>(device_, {kRows, kDepth}), b64 = matrix<f64>(device_, {kDepth, kColumns}),
                c64 = device_.allocate<f64>({kRows, kColumns});
-  primitives::matmul(device_, a64, b64, c64, {}, ProductPrecision::tf32);  // says nothing of f64
+  primitives::matmul(device_, a64, b64, c64, {}, kTf32);  // says nothing of f64
   expect_product(device_.download<f64>(c64));
   const std::vector<FakeProduct> all = calls();
   ASSERT_EQ(all.size(), 3u);
@@ -100,7 +100,7 @@ TEST_F(FakeProducts, OfBf16WindowsAndBatches) {
   const Buffer a = matrix<bf16>(device_, {count, kRows, kDepth}),
                b = matrix<bf16>(device_, {count, kDepth, kColumns}),
                c = device_.allocate<f32>({count, kRows, kColumns});
-  primitives::matmul(device_, a, b, c);
+  primitives::matmul(device_, a, b, c, {}, kLibrary);
   const std::vector<f32> all = device_.download<f32>(c);
   for (int64_t n = 0; n < count; ++n)
     for (int64_t i = 0; i < kRows; i += 51)
@@ -111,7 +111,7 @@ TEST_F(FakeProducts, OfBf16WindowsAndBatches) {
   const Buffer wide = matrix<f32>(device_, {kRows, kDepth}), part = wide.window({0, 0}, {kRows, 300}),
                right = matrix<f32>(device_, {kDepth, kColumns}).rows(0, 300),
                to = device_.allocate<f32>({kRows, kColumns});
-  primitives::matmul(device_, part, right, to);
+  primitives::matmul(device_, part, right, to, {}, kLibrary);
   const std::vector<f32> got = device_.download<f32>(to);
   for (int64_t i = 0; i < kRows; i += 51)
     for (int64_t j = 0; j < kColumns; j += 64) {
@@ -132,10 +132,10 @@ TEST_F(FakeProducts, StreamsAndGraphsHaveTheirOwnMemory) {
   const Buffer a = matrix<f32>(device_, {kRows, kDepth}), b = matrix<f32>(device_, {kDepth, kColumns}),
                c = device_.allocate<f32>({kRows, kColumns});
   const Stream stream = device_.stream();
-  primitives::matmul(device_, a, b, c);
-  primitives::matmul(device_, a, b, c, stream);
+  primitives::matmul(device_, a, b, c, {}, kLibrary);
+  primitives::matmul(device_, a, b, c, stream, kLibrary);
   device_.synchronize();
-  const Graph graph = device_.record([&] { primitives::matmul(device_, a, b, c); });
+  const Graph graph = device_.record([&] { primitives::matmul(device_, a, b, c, {}, kLibrary); });
   device_.clear(c);
   device_.replay(graph);
   expect_product(device_.download<f32>(c));
@@ -151,7 +151,7 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   calls();
   const auto path = [](const Device& device, int64_t n) {
     const Buffer a = device.allocate<bf16>({n, n}), c = device.allocate<f32>({n, n});
-    return primitives::matmul_path(device, a, a, c);
+    return primitives::matmul_path(device, a, a, c, kLibrary);
   };
   EXPECT_EQ(path(device_, 512).kernel, "primitives.matmul.bf16.f32.cublas");
   EXPECT_EQ(path(device_, 512).reason, "");
@@ -161,24 +161,27 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   EXPECT_EQ(path(exact, 512).kernel, "primitives.matmul.wide.f32");
   EXPECT_EQ(path(exact, 512).reason, "exact numerics");
   EXPECT_EQ(path(Device::open("cpu", {.numerics = Numerics::fast}), 512).reason, "no library on cpu");
+  // Nobody asked for it.
+  const Buffer a = device_.allocate<f32>({512, 512}), c = device_.allocate<f32>({512, 512});
+  EXPECT_EQ(primitives::matmul_path(device_, a, a, c).reason, "the library was not asked for");
   EXPECT_TRUE(calls().empty());
 }
 
 TEST_F(FakeProducts, FailuresAreThoseOfTheDevice) {
   const Buffer a = matrix<f32>(device_, {kRows, kDepth}), b = matrix<f32>(device_, {kDepth, kColumns}),
                c = device_.allocate<f32>({kRows, kColumns});
-  primitives::matmul(device_, a, b, c);
+  primitives::matmul(device_, a, b, c, {}, kLibrary);
   const auto fault = [&](int status) {
     library_function<decltype(fake_cublas_fail)>("fake_cublas_fail")(status);
     try {
-      primitives::matmul(device_, a, b, c);
+      primitives::matmul(device_, a, b, c, {}, kLibrary);
     } catch (const DeviceError& e) { return e.fault(); }
     return DeviceFault::compile;
   };
   EXPECT_EQ(fault(13), DeviceFault::launch);
   EXPECT_EQ(fault(3), DeviceFault::allocation);
-  primitives::matmul(device_, a, b, c);
-  EXPECT_THROW(primitives::matmul(device_, a, b, a), InputError);
+  primitives::matmul(device_, a, b, c, {}, kLibrary);
+  EXPECT_THROW(primitives::matmul(device_, a, b, a, {}, kLibrary), InputError);
 }
 
 }  // namespace
