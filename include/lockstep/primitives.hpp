@@ -45,7 +45,7 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
 
 // ── matrices ──
 
-/// What fast numerics on CUDA may do with a product. Nothing of it is done unless it is asked for.
+/// Liberties that fast numerics on CUDA may take with a product. Nothing of it is done unless it is asked for.
 struct ProductOptions {
   /// Products of at least 2^25 operations by cuBLAS where it is found: sums in its own order, at least in f32. Where
   /// it is not, a warning says so once and the kernels multiply.
@@ -61,8 +61,8 @@ struct ProductOptions {
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
             const Stream& stream = {}, const ProductOptions& options = {});
 
-/// What `matmul` runs of these: the kernel's name in Device::kernels, ending with .cublas or .cublas_tf32 if by the
-/// library; and why the library is not taken, else empty. Nothing runs.
+/// How `matmul` multiplies these: by the kernel of this name in Device::kernels, with .cublas or .cublas_tf32 at its end
+/// if by the library; and why the library is not taken, else empty. Nothing runs.
 struct ProductPath {
   std::string kernel;  // empty where there is nothing to multiply
   std::string reason;

@@ -190,7 +190,7 @@ bool in_quads(const Buffer& x) {
   return whole && x.native() % 16 == 0;
 }
 
-/// What the choice of a form depends on.
+/// The choice of a form depends on these.
 struct Matrices {
   Shape a, c;
   bool contiguous, quads;

@@ -17,7 +17,7 @@ constexpr int kNotTransposed = 0, kAnyAlgorithm = -1, kComputeF32 = 68, kCompute
 /// Sums of parts of 16-bit products stay in f32.
 constexpr int kNoReducedSums = 16;
 constexpr int kNoMemory = 3;
-/// What NVIDIA recommends from sm_90 on; less is enough before.
+/// NVIDIA recommends so much from sm_90 on; less is enough before.
 constexpr int64_t kWorkspace = int64_t(32) << 20, kOldWorkspace = int64_t(4) << 20;
 
 int library_type(Storage storage) {

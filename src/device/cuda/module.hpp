@@ -10,7 +10,7 @@
 
 namespace lockstep::device::cuda {
 
-/// What a dispatch runs: a kernel or a library.
+/// Run by a dispatch: a kernel or a library.
 class Launchable : public Module {
  public:
   virtual void launch(const Dispatch& dispatch, StreamHandle stream) const = 0;

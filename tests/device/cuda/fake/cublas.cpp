@@ -22,7 +22,7 @@ struct Handle {
   int math_mode = 0;
 };
 
-/// What a product needs when its turn comes; columns first, as the library counts.
+/// A product that waits for its turn; columns first, as the library counts.
 struct Product {
   int m, n, k, count, type_a, type_b, type_c;
   const unsigned char *a, *b;
