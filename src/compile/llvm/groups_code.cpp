@@ -496,18 +496,13 @@ class GroupCode {
   std::optional<GroupLevelCode> at_group;
 };
 
-/// Of a division or remainder: a shift or a mask, or nearly so.
-bool by_power_of_two(const ir::Function& f, const Instruction& i) {
-  const Instruction& by = f[i.args[1]];
-  return by.op == Op::constant && std::has_single_bit(by.imm);
-}
-
-/// Cheap index arithmetic is done again rather than kept.
+/// Cheap index arithmetic is done again rather than kept; a division is dear unless it is by a power of two.
 bool recomputable(const ir::Function& f, const GroupCode& group, Id id, int& budget) {
   if (group.group_values.contains(id)) return true;
   const Instruction& i = f[id];
   if (!ir::is_pure(i.op) || is_float(i.type) || i.op == Op::extract || --budget < 0) return false;
-  if ((i.op == Op::idiv || i.op == Op::irem) && !by_power_of_two(f, i)) budget -= 4;
+  const bool divides = i.op == Op::idiv || i.op == Op::irem;
+  if (divides && (f[i.args[1]].op != Op::constant || !std::has_single_bit(f[i.args[1]].imm))) budget -= 4;
   for (int k = 0; k < i.arg_count(); ++k)
     if (!recomputable(f, group, i.args[k], budget)) return false;
   return true;
