@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lockstep/kernel/kernel.hpp"
+#include "lockstep/kernel/vec.hpp"
 #include "primitives/kernels.hpp"
 
 namespace lockstep::primitives {
