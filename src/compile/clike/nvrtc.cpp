@@ -140,9 +140,11 @@ const Nvrtc& Nvrtc::get() {
 std::string Nvrtc::version() const { return fmt::format("{}.{}", major_, minor_); }
 
 std::vector<std::string> Nvrtc::options(int arch, CudaOutput output, Numerics numerics) {
-  std::vector<std::string> options = {
-      fmt::format("--gpu-architecture={}_{}", output == CudaOutput::cubin ? "sm" : "compute", arch),
-      "--std=c++17"};
+  // Machine code runs on its own architecture alone, so from sm_90 on it may have what no later one keeps ("a").
+  const bool machine = output == CudaOutput::cubin;
+  std::vector<std::string> options = {fmt::format("--gpu-architecture={}_{}{}", machine ? "sm" : "compute",
+                                                  arch, machine && arch >= 90 ? "a" : ""),
+                                      "--std=c++17"};
   if (numerics == Numerics::exact)
     options.insert(options.end(), {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"});
   else
