@@ -30,8 +30,6 @@ std::vector<std::string> choices() {
   return all;
 }
 
-}  // namespace
-
 TEST_P(Modes, RandomKernelsKeepTheirMeaning) {
   setenv("LOCKSTEP_SKIP_PASSES", GetParam().c_str(), 1);
   fuzz::Runner plain("interp"), passes("interp+passes");
@@ -119,3 +117,5 @@ TEST(Pipeline, DumpsEachPassIntoAFolder) {
     last += file.path().filename().string().ends_with(".dead_code.ir");
   EXPECT_EQ(last, 1);
 }
+
+}  // namespace

@@ -16,7 +16,7 @@ TEST(Distances, PatternsOfThePlaceInAVector) {
     const Kernel k = kernel("test.patterns",
                             [part](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out) {
                               const SharedArray<f32> tile(4 * kLanes);
-                              const Val<i32> j = g.lane(), k = j & (part - 1), to = (j - k) * 4 + k;
+                              const Val<i32> j = g.lane(), rest = j & (part - 1), to = (j - rest) * 4 + rest;
                               for (int r = 0; r < 4; ++r) tile[to + r * part] = in(j + r * kLanes);
                               barrier();
                               for (int r = 0; r < 4; ++r)
@@ -71,8 +71,8 @@ TEST(Distances, RecordsAtRemainders) {
       const Kernel k = kernel("test.remainders",
                               [part](Group<1> g, Grid<f32, 2> table, Out<f32, 1> out) {
                                 const SharedArray<f32> tile(2 * kLanes);
-                                const Val<i32> j = g.lane(), k = j % part, to = (j - k) * 2 + k;
-                                const auto pair = table.wide<2>(k * 3, 0);
+                                const Val<i32> j = g.lane(), rest = j % part, to = (j - rest) * 2 + rest;
+                                const auto pair = table.wide<2>(rest * 3, 0);
                                 tile[j] = pair[0];
                                 tile[j + int(kLanes)] = pair[1];
                                 barrier();
