@@ -160,7 +160,7 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   const Device exact = Device::open("cuda");
   EXPECT_EQ(path(exact, 512).kernel, "primitives.matmul.wide.f32");
   EXPECT_EQ(path(exact, 512).reason, "exact numerics");
-  EXPECT_EQ(path(Device::open("cpu", {.numerics = Numerics::fast}), 512).reason, "no library on cpu");
+  EXPECT_EQ(path(Device::open("interp", {.numerics = Numerics::fast}), 512).reason, "no library on interp");
   // Nobody asked for it.
   const Buffer a = device_.allocate<f32>({512, 512}), c = device_.allocate<f32>({512, 512});
   EXPECT_EQ(primitives::matmul_path(device_, a, a, c).reason, "the library was not asked for");
