@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <random>
 
 #include "lockstep/error.hpp"
@@ -90,6 +91,18 @@ Mesh small(std::array<int64_t, 3> cells, const char* boundary, int order = 2) {
   m.boundary = Boundary::parse(boundary);
   m.order = order;
   return m;
+}
+
+TEST(System, IsFreedWithItsLastUser) {
+  std::weak_ptr<const Plan> plan;
+  {
+    System system(1);
+    const Field u = system.field("u");
+    system.residual("flat", system.d2(u, 0));
+    plan = system.plan();
+    EXPECT_FALSE(plan.expired());
+  }
+  EXPECT_TRUE(plan.expired());
 }
 
 TEST(System, BurgersInOneDimension) {

@@ -74,10 +74,10 @@ FieldArrays::FieldArrays(Parameters& p, const Plan& plan, const std::vector<Fiel
     arrays.clear();
     for (int level : levels(list)) arrays.push_back({-1, level});
   }
+  const bool gradient = std::string_view(what) == kGradient;  // equal texts may have several addresses
   for (const FieldLevel& f : arrays) {
     const std::string name = array_name(what, plan, f);
-    buffers_.emplace_back(f,
-                          what == kGradient ? p.write(name, form.storage, 4) : p.read(name, form.storage, 4));
+    buffers_.emplace_back(f, gradient ? p.write(name, form.storage, 4) : p.read(name, form.storage, 4));
   }
 }
 

@@ -17,7 +17,7 @@ struct System::State {
   std::map<std::tuple<int, int, int, int, int>, uint32_t>
       known;  // field, component, level, stencil, axis -> leaf
   std::mutex mutex;
-  std::shared_ptr<const Plan> finished;
+  bool finished = false;  // the plan was given out: nothing changes any more
 
   void check_open() const {
     if (finished)
@@ -205,8 +205,9 @@ void System::residual(std::string name, const Value& r, double weight) {
 
 std::shared_ptr<const Plan> System::plan() const {
   std::lock_guard lock(state_->mutex);
-  if (state_->finished) return state_->finished;
   Plan& plan = state_->plan;
+  const std::shared_ptr<const Plan> given(state_, &plan);
+  if (state_->finished) return given;
   if (plan.residuals.empty()) throw InputError("no residual", "pde system", "one or more");
   const auto used = autodiff::leaves_of(plan.residuals);
   std::vector<uint32_t> leaves;
@@ -252,8 +253,8 @@ std::shared_ptr<const Plan> System::plan() const {
             }
         if (plan.fields[size_t(f)].used[level + 1]) plan.targets.push_back(std::move(target));
       }
-  state_->finished = std::shared_ptr<const Plan>(state_, &plan);
-  return state_->finished;
+  state_->finished = true;
+  return given;
 }
 
 }  // namespace lockstep::pde
