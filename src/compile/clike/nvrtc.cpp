@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <mutex>
 
 #include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda_toolkit.hpp"
 #include "compile/lower.hpp"
 #include "core/dynamic_library.hpp"
 #include "lockstep/error.hpp"
@@ -17,23 +16,8 @@ using Program = struct NvrtcProgram*;
 
 namespace {
 
-/// File names, then the same in the toolkits' folders.
 std::vector<std::string> library_names() {
-  const std::vector<std::string> plain = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
-                                          "libnvrtc.so"};
-  std::vector<std::string> names = plain;
-  std::vector<std::filesystem::path> toolkits;
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* folder = std::getenv(variable)) toolkits.emplace_back(folder);
-  for (const char* folder : {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"}) toolkits.emplace_back(folder);
-  for (const auto& toolkit : toolkits)
-    for (const char* part : {"lib64", "targets/x86_64-linux/lib", "lib"})
-      for (const std::string& name : plain) {
-        std::error_code error;
-        const auto file = toolkit / part / name;
-        if (std::filesystem::exists(file, error)) names.push_back(file.string());
-      }
-  return names;
+  return with_toolkit_files({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"});
 }
 
 }  // namespace

@@ -463,7 +463,7 @@ std::string WgslPrinter::main_text(const std::array<int32_t, 3>& group, const st
 /// The body as a function of a point, called for each point of the lane.
 std::string WgslPrinter::points_text(const std::array<int32_t, 3>& group, const std::string& body) {
   const int rank = function().rank;
-  std::string parameters, places, outside, lets;
+  std::string parameters, outside, lets;
   const auto arguments = [&](const std::string& along) {
     std::string list;
     for (int a = 0; a < rank; ++a)

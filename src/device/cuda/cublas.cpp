@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
+#include "compile/clike/cuda_toolkit.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device::cuda {
@@ -40,18 +39,7 @@ LibrarySearch search_for(const std::string& stem, int driver_version) {
   plain.push_back(stem + ".so.12");
   for (const char* folder : {"nvidia/cublas/lib", "nvidia/cu12/lib"})
     search.python_folders.emplace_back(folder);
-  search.names = plain;
-  std::vector<std::filesystem::path> toolkits;
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* folder = std::getenv(variable)) toolkits.emplace_back(folder);
-  for (const char* folder : {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"}) toolkits.emplace_back(folder);
-  for (const auto& toolkit : toolkits)
-    for (const char* part : {"lib64", "targets/x86_64-linux/lib", "lib"})
-      for (const std::string& name : plain) {
-        std::error_code error;
-        const auto file = toolkit / part / name;
-        if (std::filesystem::exists(file, error)) search.names.push_back(file.string());
-      }
+  search.names = clike::with_toolkit_files(plain);
   return search;
 }
 
