@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "flow/box.hpp"
 #include "flow/modes.hpp"
 #include "lockstep/error.hpp"
 
@@ -59,8 +60,7 @@ void check_grid(const BoxGrid& grid) {
   for (const int64_t n : {grid.nx, grid.ny})
     expect(n >= 4 && n <= 1 << 16, fmt::format("{} x {} points", grid.ny, grid.nx), "flow grid",
            "whole numbers from 4 to 65536");
-  expect_positive(grid.lx, "flow box");
-  expect_positive(grid.ly, "flow box");
+  expect(is_sound_box(grid), fmt::format("{} x {}", grid.lx, grid.ly), "flow box", kSoundBox);
 }
 
 void check_forcing(const Model& model) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numbers>
 
 #include "device/devices.hpp"
@@ -179,6 +180,14 @@ TEST_P(CodecOn, BadInputIsNamed) {
   CodecOptions bad = good;
   bad.share = 0;
   EXPECT_THROW(Codec(device, bad, field), InputError);
+  bad = good;
+  bad.cut = 1e-300;  // a thousand octaves lie beyond it
+  EXPECT_THROW(Codec(device, bad, field), InputError);
+  for (const double length : {1e30, 1e-9, std::numeric_limits<double>::denorm_min()}) {
+    bad = good;
+    bad.grid.lx = length;
+    EXPECT_THROW(Codec(device, bad, field), InputError) << length;
+  }
   bad = good;
   bad.kind = CodecKind::classic;  // its bands reach beyond 16 points
   EXPECT_THROW(Codec(device, bad, field), InputError);

@@ -1,6 +1,7 @@
 // The device solver: against the reference beyond the cases, ensembles, graphs, clocks, blow-ups, states.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "flow/les/evaluation.hpp"
@@ -323,6 +324,11 @@ TEST(FlowSolver, BadInputIsNamed) {
   nan.mutate<double>()[5] = std::nan("");
   EXPECT_THROW(solver.set_vorticity(nan), InputError);
   EXPECT_THROW(Solver(cpu(), {.grid = {16, 16}}, {}, Storage::i32), InputError);
+  for (const double length : {1e20, 1e-9, 1e-320, std::nan("")}) {
+    EXPECT_THROW(Solver(cpu(), {.grid = {16, 16, length, 1}}, {}), InputError) << length;
+    EXPECT_THROW(Solver(cpu(), {.grid = {16, 16, 1, length}}, {}), InputError) << length;
+  }
+  EXPECT_NO_THROW(Solver(cpu(), {.grid = {16, 16, 4096, 1}}, {}));
   EXPECT_THROW(Solver(cpu(), {.grid = {16, 16}}, {}, Storage::f32, 0), InputError);
   EXPECT_THROW(solver.set_state({}), InputError);
   EXPECT_THROW(solver.set_end(1), InputError);

@@ -12,6 +12,7 @@
 
 #include "device/devices.hpp"
 #include "forecast/train/source.hpp"
+#include "forecast/train/task.hpp"
 #include "io/arrays/idx.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
@@ -156,6 +157,43 @@ TEST_F(Training, ARunThatWasCutGoesOnToTheBit) {
     expect_same_run(again, whole);
     options.rate = 0.05;
     EXPECT_NE(refused(options).find("other settings: schedule"), std::string::npos) << refused(options);
+  }
+}
+
+TEST_F(Training, ACheckpointWithoutItsLogIsRefused) {
+  TrainOptions options{.task = line_task(kAdam), .checkpoint = folder_ / "state.npz"};
+  Context context(on(host_devices().back()));
+  train(context, options);
+  const io::NpzArrays sound = io::read_npz(options.checkpoint);
+  const auto with_log = [&](const Array& log) {
+    io::NpzArrays arrays = sound;
+    for (auto& [name, array] : arrays)
+      if (name == "log") array = log;
+    io::write_npz(options.checkpoint, arrays);
+    return refused(options);
+  };
+  EXPECT_NE(with_log(Array(Storage::f64, {0, 8})).find("log of other sizes"), std::string::npos);
+  EXPECT_NE(with_log(Array::of(std::vector<double>{1e300, 0, 0, 0, 0, 0, 0, 0}, {1, 8})).find("1e+300"),
+            std::string::npos);
+}
+
+// So few that a twentieth of them, or a fiftieth of the text, is no example: the training set stands in.
+TEST_F(Training, TheSmallestDataSetsHaveHeldOutExamples) {
+  const auto idx = [](std::initializer_list<int> sizes) {
+    std::string bytes{0, 0, 8, char(sizes.size())};
+    size_t count = 1;
+    for (const int n : sizes) bytes += {0, 0, 0, char(n)}, count *= size_t(n);
+    return bytes + std::string(count, '\3');
+  };
+  std::ofstream(folder_ / "t10k-images-idx3-ubyte.gz", std::ios::binary) << idx({10, 28, 28});
+  std::ofstream(folder_ / "t10k-labels-idx1-ubyte.gz", std::ios::binary) << idx({10});
+  std::string text;
+  for (int k = 0; k < 2560; ++k) text += "abcdefg "[k * k % 7];
+  std::ofstream(folder_ / "tinyshakespeare.txt") << text;
+  for (const char* name : {"mnist", "charlm"}) {
+    const Task task = make_task({.task = name, .data = folder_});
+    EXPECT_GE(task.held.count(), 1) << name;
+    EXPECT_GE(task.validation.count(), 1) << name;
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "device/devices.hpp"
 #include "forecast/small_models.hpp"
@@ -306,7 +305,7 @@ TEST_P(Predict, ResumedIsUninterruptedToTheBit) {
         EXPECT_EQ(a[i].first, b[i].first);
         if (a[i].first == "counters") continue;  // the overhead's seconds are among them
         ASSERT_EQ(a[i].second.bytes(), b[i].second.bytes()) << a[i].first;
-        EXPECT_EQ(std::memcmp(a[i].second.data(), b[i].second.data(), size_t(a[i].second.bytes())), 0)
+        EXPECT_TRUE(std::ranges::equal(a[i].second.raw(), b[i].second.raw()))
             << a[i].first << " after a stop at " << stops[s] << " with control " << name(control);
       }
       EXPECT_EQ(trainer.totals().jumps, resumed.totals().jumps);
@@ -330,6 +329,15 @@ TEST_P(Predict, StatesOfOthersAreRefused) {
   TrainerState state = trainer.state();
   state[2].second = Array::of(std::vector<double>{1});
   EXPECT_THROW(trainer.restore(state), InputError);
+  // The newest snapshot, their number, the phase, the arm of a jump: what is out of range is not an index.
+  const Array counters = trainer.state()[1].second;
+  for (const int64_t at : {0, 1, 10, 21})
+    for (const double bad : {-1.0, 1e9, 1e300, std::nan("")}) {
+      state = trainer.state();
+      state[1].second = counters.copy();
+      state[1].second.mutate<double>()[size_t(at)] = bad;
+      EXPECT_THROW(trainer.restore(state), InputError) << at << ": " << bad;
+    }
   state.resize(1);
   EXPECT_THROW(trainer.restore(state), InputError);
 }

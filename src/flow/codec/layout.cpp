@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "flow/box.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int64_t kFramesAtOnce = 64, kPointsAtOnce = 1 << 20;
 constexpr double kRingSlack = 1 + 1e-12;  // |k| = cut counts as inside
+constexpr double kLeastCut = 1e-6;        // the octaves beyond it have numbers of eight bits
 constexpr double kLeastScale = 1e-6;      // of the field's root mean square
 constexpr double kLeastBand = 1e-3;       // the same for amplitudes of bands
 
@@ -223,13 +225,13 @@ void check_codec(const CodecOptions& o) {
   const BoxGrid& g = o.grid;
   require_codec(g.nx >= 4 && g.ny >= 4 && g.nx <= 32768 && g.ny <= 32768,
                 fmt::format("{} x {} points", g.ny, g.nx), "4 to 32768 along each axis");
-  require_codec(std::isfinite(g.lx) && std::isfinite(g.ly) && g.lx > 0 && g.ly > 0,
-                fmt::format("a box of {} x {}", g.lx, g.ly), "lengths above 0");
+  require_codec(is_sound_box(g), fmt::format("a box of {} x {}", g.lx, g.ly), kSoundBox);
   require_codec(o.threshold > 0 && o.threshold < 1, fmt::format("threshold {}", o.threshold),
                 "above 0, below 1");
   if (o.kind == CodecKind::v2) {
     require_codec(o.share > 0 && o.share <= 1, fmt::format("a share of {}", o.share), "above 0, at most 1");
-    require_codec(std::isfinite(o.cut) && o.cut >= 0, fmt::format("a cut of {}", o.cut), "0 or above");
+    require_codec(std::isfinite(o.cut) && (o.cut == 0 || o.cut >= kLeastCut),
+                  fmt::format("a cut of {}", o.cut), "0, or at least 1e-6");
     return;
   }
   require_codec(o.low >= 0 && o.low < o.middle, fmt::format("low {} and middle {}", o.low, o.middle),

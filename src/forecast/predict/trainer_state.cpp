@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "forecast/predict/trainer_impl.hpp"
@@ -27,6 +28,26 @@ std::span<const double> state_numbers(const TrainerState& state, const std::stri
 Array buffer_array(const Device& device, const Buffer& buffer) {
   const Array array = device.download(buffer);
   return array.storage() == Storage::bf16 ? array.to(Storage::f32) : array;  // exact; NumPy has no bf16
+}
+
+/// A counter as it was saved. Throws InputError for what its type cannot hold.
+template <class X>
+X counter_of(double saved) {
+  constexpr double kMost = std::is_same_v<X, bool>    ? 1
+                           : std::is_same_v<X, Phase> ? double(Phase::correct)
+                           : sizeof(X) < 8            ? double(std::numeric_limits<int>::max())
+                                                      : 0x1p53;
+  constexpr double kLeast = std::is_signed_v<X> ? -kMost : 0;
+  if (!std::is_floating_point_v<X> && !(saved >= kLeast && saved <= kMost))
+    throw InputError(fmt::format("a counter of {}", saved), "forecast: checkpoint",
+                     fmt::format("{} to {}", kLeast, kMost));
+  return X(saved);
+}
+
+void expect_below(int64_t number, int64_t end, const char* what) {
+  if (number < 0 || number >= end)
+    throw InputError(fmt::format("{} {}", what, number), "forecast: checkpoint",
+                     fmt::format("0 to {}", end - 1));
 }
 
 void restore_buffer(const Device& device, const TrainerState& state, const std::string& name,
@@ -91,7 +112,10 @@ void PredictiveTrainer::restore(const TrainerState& state) {
   t.each_counter([&](auto&) { ++count; });
   const auto counters = state_numbers(state, "counters", count);
   size_t at = 0;
-  t.each_counter([&](auto& x) { x = std::remove_reference_t<decltype(x)>(counters[at++]); });
+  t.each_counter([&](auto& x) { x = counter_of<std::remove_reference_t<decltype(x)>>(counters[at++]); });
+  expect_below(t.ring_newest, t.o.snapshots, "snapshot");
+  expect_below(t.ring_count, t.o.snapshots + 1, "snapshots");
+  expect_below(t.pending.arm, int64_t(t.o.horizons.size()) + 1, "arm");
   t.engine.restore(t.ring_newest, t.ring_count);
   const auto features = state_numbers(state, "features", kDecisionFeatures);
   t.pending.features.assign(features.begin(), features.end());

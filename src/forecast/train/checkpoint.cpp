@@ -34,6 +34,7 @@ const Array& vector_of(const io::NpzArrays& arrays, const std::string& name, con
 }
 
 constexpr size_t kColumns = 8;
+constexpr bool kIsCount[kColumns] = {true, false, false, false, false, false, true, true};
 
 }  // namespace
 
@@ -100,8 +101,12 @@ std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path, 
   const std::vector<int64_t> counters = values<int64_t>(arrays, "counters", where);
   const std::vector<double> seconds = values<double>(arrays, "seconds", where),
                             log = values<double>(arrays, "log", where);
-  if (counters.size() != 6 || seconds.size() != 1 || log.size() % kColumns != 0 || counters[0] < 0)
+  if (counters.size() != 6 || seconds.size() != 1 || log.empty() || log.size() % kColumns != 0 ||
+      counters[0] < 0)
     throw InputError("counters or log of other sizes", where, kExpected);
+  for (size_t i = 0; i < log.size(); ++i)
+    if (kIsCount[i % kColumns] && !(log[i] >= 0 && log[i] <= 0x1p53))
+      throw InputError(fmt::format("{} in row {} of the log", log[i], i / kColumns), where, kExpected);
   TrainingState state;
   state.step = counters[0];
   state.optimizer_steps = counters[1];

@@ -80,7 +80,7 @@ Task mnist_task(const TrainOptions& options) {
   const int64_t n = images.size(0), test = n / 5, held = std::min<int64_t>(256, n / 20);
   const Dataset all{Array::of(std::move(inputs), {n, kSide * kSide}), Array::of(std::move(targets))};
   t.train = part(all, 0, n - test - held);
-  t.held = part(all, n - test - held, held);
+  t.held = held > 0 ? part(all, n - test - held, held) : t.train;
   t.validation = part(all, n - test, test);
   if (t.model == "mlp")
     t.network = {.input = {kSide * kSide}, .layers = {nn::Dense{128, Activation::relu}, nn::Dense{kClasses}}};
@@ -137,6 +137,7 @@ Task charlm_task(const TrainOptions& options) {
   };
   t.train = slice(0, held);
   t.held = slice(held, last);
+  if (t.held.count() < 1) t.held = t.train;
   t.validation = slice(last, n);
   t.validation_examples = 512;
   t.network.input = {kWindow};
