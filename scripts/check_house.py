@@ -197,7 +197,7 @@ def functions_of(text):
 def check_function_size(root):
     findings, checked = [], 0
     for name in files_of(root):
-        if not (name.startswith(FUNCTION_FOLDERS) and name.endswith((".cpp", ".hpp", ".h"))):
+        if not (name.startswith(FUNCTION_FOLDERS) and name.endswith((".cpp", ".hpp", ".h", ".cu", ".cuh"))):
             continue
         with open(os.path.join(root, name), encoding="utf-8") as file:
             for line, lines, head in functions_of(file.read()):

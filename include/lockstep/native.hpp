@@ -31,6 +31,8 @@ struct NativeForm {
   /// Groups kernels: blocks that stand for one group, next to each other along x; the source makes them a cluster
   /// (`__cluster_dims__`, sm_90), of up to 16 blocks.
   int32_t cluster = 1;
+  /// Compiled for the device's own architecture alone (`sm_90a`), with the instructions that no later one keeps.
+  bool own_architecture = false;
   /// Instead of a source. Launched over one point.
   std::optional<LibraryProduct> product = std::nullopt;
 };

@@ -185,6 +185,22 @@ TEST(ClusterRollout, SaysWhyItCannotRun) {
   }
 }
 
+TEST(ClusterRollout, IntegerSumsNeedABound) {
+  const Device device = Device::open("cpu", {.numerics = Numerics::fast});
+  RolloutModel model = random_rollout_model({.hidden = 128, .members = 1});
+  EXPECT_TRUE(cluster_plan(device, model, {}).bounded);
+  for (const float start : {2.5f, -3.0f, NAN}) {
+    std::vector<float> h0(128, 0.5f);
+    h0[77] = start;
+    model.h0 = Array::of(std::move(h0), {1, 128});
+    EXPECT_FALSE(cluster_plan(device, model, {}).bounded) << start;
+  }
+  model.h0 = Array::of(std::vector<float>(128, -2.0f), {1, 128});
+  EXPECT_TRUE(cluster_plan(device, model, {}).bounded);
+  model.head.mutate<float>()[5] = NAN;
+  EXPECT_FALSE(cluster_plan(device, model, {}).bounded);
+}
+
 TEST(ClusterRollout, CompilesForSm90) {
   std::string reason;
   if (!clike::Nvrtc::find(&reason)) GTEST_SKIP() << "NVRTC: " << reason;
@@ -197,12 +213,14 @@ TEST(ClusterRollout, CompilesForSm90) {
         const RolloutModel model = random_rollout_model({.hidden = hidden, .members = 1});
         const ClusterPlan plan =
             cluster_plan(Device::open("cpu", {.numerics = numerics}), model, {.form = form});
+        EXPECT_EQ(plan.bounded, numerics == Numerics::fast);
         EXPECT_LE(plan.shared_bytes, 232448) << "what a block of sm_90 can have";
         const Kernel kernel = cluster_kernel(plan, model, form, numerics);
         const clike::CudaSource source =
             device::cuda::source_of(kernel.function(), {numerics, {}, native_form(kernel)}, 90);
         EXPECT_EQ(source.cluster, 16);
-        EXPECT_NO_THROW(nvrtc.compile(source.text, source.entry, 90, clike::CudaOutput::cubin, numerics));
+        EXPECT_TRUE(source.own_architecture);
+        EXPECT_NO_THROW(nvrtc.compile(source.text, source.entry, 90, clike::CudaOutput::own_cubin, numerics));
       }
 }
 

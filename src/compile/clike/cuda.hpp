@@ -43,7 +43,8 @@ struct CudaSource {
   std::array<int32_t, 3> covered{1, 1, 1};  // points of a block of `entry`; `block` for groups kernels
   PointsPlan points;                        // of a lane of `entry`
   int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
-  int32_t cluster = 1;  // blocks of a group
+  int32_t cluster = 1;            // blocks of a group
+  bool own_architecture = false;  // machine code for the device's own architecture alone
   ArgumentLayout arguments;
 };
 

@@ -124,9 +124,10 @@ const Nvrtc& Nvrtc::get() {
 std::string Nvrtc::version() const { return fmt::format("{}.{}", major_, minor_); }
 
 std::vector<std::string> Nvrtc::options(int arch, CudaOutput output, Numerics numerics) {
-  std::vector<std::string> options = {
-      fmt::format("--gpu-architecture={}_{}", output == CudaOutput::cubin ? "sm" : "compute", arch),
-      "--std=c++17"};
+  const char *machine = output == CudaOutput::ptx ? "compute" : "sm",
+             *own = output == CudaOutput::own_cubin ? "a" : "";
+  std::vector<std::string> options = {fmt::format("--gpu-architecture={}_{}{}", machine, arch, own),
+                                      "--std=c++17"};
   if (numerics == Numerics::exact)
     options.insert(options.end(), {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"});
   else
@@ -165,10 +166,10 @@ std::vector<std::byte> Nvrtc::compile(const std::string& source, std::string_vie
     throw error;
   }
   size_t size = 0;
-  check(output == CudaOutput::cubin ? f.cubin_size(program, &size) : f.ptx_size(program, &size), "result");
+  check(output == CudaOutput::ptx ? f.ptx_size(program, &size) : f.cubin_size(program, &size), "result");
   std::vector<std::byte> code(size);
   char* data = reinterpret_cast<char*>(code.data());
-  check(output == CudaOutput::cubin ? f.cubin(program, data) : f.ptx(program, data), "result");
+  check(output == CudaOutput::ptx ? f.ptx(program, data) : f.cubin(program, data), "result");
   return code;
 }
 

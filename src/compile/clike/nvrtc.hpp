@@ -11,7 +11,8 @@
 
 namespace lockstep::clike {
 
-enum class CudaOutput : uint8_t { ptx, cubin };
+/// own_cubin: machine code that may use what no later architecture keeps (sm_90a).
+enum class CudaOutput : uint8_t { ptx, cubin, own_cubin };
 
 class Nvrtc {
  public:

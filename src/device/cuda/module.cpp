@@ -31,6 +31,7 @@ clike::CudaSource native_source(const ir::Function& traced, const NativeForm& fo
   source.covered = form.points[0] > 0 ? form.points : source.block;
   source.dynamic_shared_bytes = form.dynamic_shared_bytes;
   source.cluster = form.cluster;
+  source.own_architecture = form.own_architecture;
   return source;
 }
 }  // namespace
@@ -57,7 +58,9 @@ std::vector<std::byte> machine_code(const Core& core, const clike::CudaSource& s
   if (arch == 0)
     throw DeviceError(DeviceFault::compile,
                       fmt::format("NVRTC {} generates no code for sm_{}", nvrtc.version(), core.arch()));
-  const clike::CudaOutput output = arch == core.arch() ? clike::CudaOutput::cubin : clike::CudaOutput::ptx;
+  const clike::CudaOutput output = arch != core.arch()       ? clike::CudaOutput::ptx
+                                   : source.own_architecture ? clike::CudaOutput::own_cubin
+                                                             : clike::CudaOutput::cubin;
 
   std::string key = fmt::format("cuda nvrtc {}", nvrtc.version());
   for (const std::string& option : clike::Nvrtc::options(arch, output, numerics)) key += " " + option;

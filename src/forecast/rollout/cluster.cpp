@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -16,30 +17,68 @@ namespace lockstep::forecast {
 
 namespace {
 
-constexpr int64_t kClusterBlocks = 16;
+constexpr int64_t kClusterBlocks = 16, kClusterRows = 4, kGateWarps = 4;  // rows of a row warp, f32
+constexpr int64_t kMostClusterStates = 512;                               // a lane keeps those it reads
 
-int64_t warps_of(const ClusterPlan& plan, int64_t hidden) { return hidden / kClusterBlocks / plan.warp_rows; }
+int64_t threads_of(const ClusterPlan& plan) { return 32 * (plan.row_warps + kGateWarps); }
 
-/// Of `Shared` in cluster.cu, which checks it.
+/// Of `Shared` in cluster/layout.cu, which checks it.
 int64_t shared_bytes_of(const ClusterPlan& plan, int64_t hidden, bool after) {
-  const int64_t rows = hidden / kClusterBlocks, stride = plan.warp_rows == 4 ? 12 : 4;
-  const int64_t words =
-      3 * hidden + (after ? 6 : 3) * rows * stride + 3 * rows + 128 + (hidden > 512 ? hidden : 4);
-  const int64_t pieces = (plan.shared_z + plan.shared_n) * 32 * warps_of(plan, hidden) + 1;
-  return (4 * words + 8 + 24 + 15) / 16 * 16 + 16 * pieces;
+  const int64_t rows = hidden / kClusterBlocks, sets = after ? 2 : 1;
+  const int64_t vectors = (after ? 2 : 3) * (4 * hidden + (plan.tensor ? 64 : 0));
+  const int64_t sums = 4 * 3 * sets * rows * (plan.tensor ? 4 : 12), kept = 4 * (3 * rows + 128) + 64;
+  const int64_t pieces =
+      (plan.shared_r + plan.shared_z + plan.shared_n) * (plan.tensor ? 2 : 1) * 32 * plan.row_warps + 1;
+  return vectors + 32 + sums + kept + 16 * pieces;
 }
 
-uint32_t bf16_pair(float even, float odd) {
-  uint32_t low = std::bit_cast<uint32_t>(even);
-  low = (low + 0x7fff + ((low >> 16) & 1)) >> 16;
-  uint32_t best = 0;
-  float least = INFINITY;
-  for (const int32_t step : {-1, 0, 1}) {
-    const uint32_t word = ((std::bit_cast<uint32_t>(odd) & 0xffff0000u) + uint32_t(step * 0x10000)) | low;
-    const float error = std::abs(std::bit_cast<float>(word) - odd);
-    if (error < least) least = error, best = word;
-  }
-  return best;
+uint32_t bf16(float v) {
+  const auto bits = std::bit_cast<uint32_t>(v);
+  return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+float bf16_pair(float low, float high) { return std::bit_cast<float>(bf16(low) | bf16(high) << 16); }
+
+/// Row that stands at a place of a member's vectors: rows whose columns a lane of a row warp reads together
+/// stand side by side (cluster/layout.cu).
+int64_t row_at(int64_t place) { return place / 128 * 128 + place % 4 * 32 + place / 4 % 32; }
+
+/// f32: (member, block, warp, gate, piece, row of the warp) lines of 32 pieces; a piece of lane j holds
+/// columns j + 128 piece + {0, 32, 64, 96}.
+void append_chains(const Array& u, int64_t hidden, int64_t warp, std::vector<float>& to) {
+  const int64_t first = warp * kClusterRows, member = first / hidden * hidden;
+  for (int64_t piece = 0; piece < hidden / 128; ++piece)
+    for (int64_t q = 0; q < kClusterRows; ++q) {
+      const float* line =
+          u.as<float>().data() + (member + row_at((first + q) % hidden)) * hidden + piece * 128;
+      for (int64_t lane = 0; lane < 32; ++lane)
+        for (int64_t k = 0; k < 4; ++k) to.push_back(line[lane + 32 * k]);
+    }
+}
+
+/// bf16: (member, block, warp, gate, column step, tile) lines of 32 pieces, the left factors of m16n8k16. A
+/// word stands for the columns j and j + 32 of a block, as those of the vectors do.
+void append_tiles(const Array& u, int64_t hidden, int64_t warp, std::vector<float>& to) {
+  const int64_t rows = hidden / kClusterBlocks, first = warp / 8 * rows + warp % 2 * 32,
+                quarter = warp % 8 / 2;
+  for (int64_t step = 0; step < hidden / 64; ++step)
+    for (int64_t tile = 0; tile < 2; ++tile)
+      for (int64_t lane = 0; lane < 32; ++lane)
+        for (int64_t k = 0; k < 4; ++k) {
+          const int64_t row = first + tile * 16 + lane / 4 + 8 * (k & 1);
+          const int64_t word =
+              hidden / 8 * quarter + step / 2 * 16 + 4 * (lane % 4) + 2 * (step % 2) + (k >> 1);
+          const float* line = u.as<float>().data() + row * hidden + word / 32 * 64 + word % 32;
+          to.push_back(bf16_pair(line[0], line[32]));
+        }
+}
+
+/// h is a mean of h0 and values of tanh, so it stays where h0 is. Integers have no NaN: the head has none either.
+bool stays_within_two(const RolloutModel& model) {
+  const auto all_within = [](const Array& a, float limit) {
+    return a.empty() ||
+           std::ranges::all_of(a.packed().as<float>(), [&](float v) { return std::abs(v) <= limit; });
+  };
+  return all_within(model.h0, 2) && all_within(model.head, 1e6f);
 }
 
 }  // namespace
@@ -50,12 +89,15 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
   const int64_t hidden = model.hidden();
   const bool fast = device.numerics() == Numerics::fast;
   if (hidden == 128 || hidden == 256 || hidden == 512) {
-    plan.warp_rows = 4;
-    plan.shared_z = hidden == 512 ? 4 : 0;
+    plan.row_warps = int(hidden / kClusterBlocks / kClusterRows);
+    if (hidden == 512) plan.shared_z = 8, plan.row_registers = 208, plan.gate_registers = 88;
   } else if (hidden == 1024 && fast) {
-    plan.warp_rows = 8, plan.shared_z = 32, plan.shared_n = 18, plan.half = true;
+    plan.tensor = true, plan.row_warps = 8;
+    plan.shared_r = 5, plan.shared_z = 12, plan.shared_n = 9;
+    plan.row_registers = 216, plan.gate_registers = 72;
   }
-  if (plan.warp_rows > 0)
+  plan.bounded = fast && model.storage() == Storage::f32 && stays_within_two(model);
+  if (plan.row_warps > 0)
     plan.shared_bytes = shared_bytes_of(plan, hidden, options.form == GruForm::reset_after);
   if (info.kind != DeviceKind::cuda || info.architecture != "sm_90")
     plan.refusal = fmt::format("{} has no clusters of sm_90", info.name);
@@ -63,9 +105,12 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
     plan.refusal = "weights in f64";
   else if (options.heads != Heads::classic)
     plan.refusal = fmt::format("{} heads", name(options.heads));
-  else if (plan.warp_rows == 0)
+  else if (plan.row_warps == 0)
     plan.refusal =
         fmt::format("{} hidden values: a cluster holds 128, 256, 512 and, in fast numerics, 1024", hidden);
+  else if (model.head.size(0) - hidden > kMostClusterStates)
+    plan.refusal =
+        fmt::format("{} states: a cluster takes up to {}", model.head.size(0) - hidden, kMostClusterStates);
   else if (plan.shared_bytes > info.limits.shared_bytes)
     plan.refusal = fmt::format("{} bytes of shared memory a block, {} are possible", plan.shared_bytes,
                                info.limits.shared_bytes);
@@ -74,45 +119,43 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
 
 Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruForm form, Numerics numerics) {
   static std::mutex mutex;
-  static std::map<std::tuple<int64_t, int64_t, GruForm, Numerics>, Kernel> made;
+  static std::map<std::tuple<int64_t, int64_t, GruForm, Numerics, bool>, Kernel> made;
   const int64_t hidden = model.hidden(), states = model.head.size(0) - hidden;
   const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({hidden, states, form, numerics});
+  const auto [entry, first] = made.try_emplace({hidden, states, form, numerics, plan.bounded});
   if (!first) return entry->second;
-  const std::string source = fmt::format(
-      "#define HIDDEN {}\n#define STATES {}\n#define RESET_AFTER {}\n#define FAST {}\n#define HALF_WEIGHTS "
-      "{}\n"
-      "#define WARP_ROWS {}\n#define SHARED_Z {}\n#define SHARED_N {}\n#define SHARED_BYTES {}\n#define "
-      "ENTRY "
-      "rollout_cluster\n{}",
-      hidden, states, int(form == GruForm::reset_after), int(numerics == Numerics::fast), int(plan.half),
-      plan.warp_rows, plan.shared_z, plan.shared_n, plan.shared_bytes, kClusterSource);
+  namespace parts = cluster_source;
+  std::string source;
+  const auto define = [&](std::string_view what, int64_t value) {
+    source += fmt::format("#define {} {}\n", what, value);
+  };
+  define("HIDDEN", hidden), define("STATES", states), define("RESET_AFTER", form == GruForm::reset_after);
+  define("FAST", numerics == Numerics::fast), define("TENSOR", plan.tensor), define("BOUNDED", plan.bounded),
+      define("ROW_WARPS", plan.row_warps);
+  define("SHARED_R", plan.shared_r), define("SHARED_Z", plan.shared_z), define("SHARED_N", plan.shared_n);
+  define("ROW_REGISTERS", plan.row_registers), define("GATE_REGISTERS", plan.gate_registers);
+  define("SHARED_BYTES", plan.shared_bytes);
+  for (const char* part : {parts::k_layout, parts::k_functions, parts::k_exchange,
+                           plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma, parts::k_head,
+                           parts::k_gates, parts::k_kernel})
+    source += part;
   entry->second = native_kernel(one_launch_kernel<f32>(form, {}, int(hidden), int(hidden)),
                                 {.cuda = {source, "rollout_cluster"},
-                                 .block = {int32_t(32 * warps_of(plan, hidden)), 1, 1},
+                                 .block = {int32_t(threads_of(plan)), 1, 1},
                                  .dynamic_shared_bytes = plan.shared_bytes,
-                                 .cluster = int32_t(kClusterBlocks)});
+                                 .cluster = int32_t(kClusterBlocks),
+                                 .own_architecture = true});
   return entry->second;
 }
 
 void pack_cluster(const ClusterPlan& plan, const RolloutModel& model, const RolloutLayout& l,
                   PackedWeights& packed) {
-  const int64_t width = plan.half ? 8 : 4, pieces = l.hidden / 32 / width, warps = warps_of(plan, l.hidden);
   const auto lines = [&](std::span<const Array* const> gates) {
     std::vector<float> to;
-    to.reserve(size_t(l.members * l.hidden * l.hidden * int64_t(gates.size()) / (plan.half ? 2 : 1)));
-    const int64_t count = int64_t(gates.size()) * pieces * plan.warp_rows;
-    for (int64_t warp = 0; warp < l.members * kClusterBlocks * warps; ++warp)
-      for (int64_t line = 0; line < count; ++line) {
-        const int64_t gate = line / (pieces * plan.warp_rows), piece = line / plan.warp_rows % pieces;
-        const int64_t row = warp * plan.warp_rows + line % plan.warp_rows;
-        const float* u = gates[size_t(gate)]->as<float>().data() + row * l.hidden + piece * width * 32;
-        for (int64_t lane = 0; lane < 32; ++lane)
-          for (int64_t word = 0; word < 4; ++word)
-            to.push_back(plan.half
-                             ? std::bit_cast<float>(bf16_pair(u[lane + 64 * word], u[lane + 64 * word + 32]))
-                             : u[lane + 32 * word]);
-      }
+    to.reserve(size_t(l.members * l.hidden * l.hidden * int64_t(gates.size()) / (plan.tensor ? 2 : 1)));
+    for (int64_t warp = 0; warp < l.members * kClusterBlocks * plan.row_warps; ++warp)
+      for (const Array* u : gates)
+        plan.tensor ? append_tiles(*u, l.hidden, warp, to) : append_chains(*u, l.hidden, warp, to);
     const auto n = int64_t(to.size());
     return Array::of(std::move(to), {l.members * l.blocks, n / (l.members * l.blocks * 128), 128});
   };

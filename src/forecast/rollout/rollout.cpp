@@ -131,7 +131,7 @@ struct Rollout::State {
   void predict() {
     const RolloutLayout& l = layout;
     const int64_t word = size_of(model.storage()), mb = l.members * l.blocks, g = l.groups();
-    const int64_t recurrent = 3 * l.columns / (path == RolloutPath::cluster && cluster.half ? 2 : 1);
+    const int64_t recurrent = 3 * l.columns / (path == RolloutPath::cluster && cluster.tensor ? 2 : 1);
     memory.weights =
         word * (mb * (recurrent + 3 * l.inputs + 4) * l.p + l.head + l.members * l.rows + l.batch * l.inputs);
     memory.state = word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (in_steps() ? g : 0));

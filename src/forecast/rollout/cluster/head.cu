@@ -1,0 +1,208 @@
+// The loss head, by every gate warp for itself. Lane j adds the chains j % 8 + {0, 8, 16, 24} of the sums
+// over states: two levels of their tree. Where all of h stays within 2 and bits are free (BOUNDED), softmax needs
+// no maximum, a lane has every 32nd state, and lanes are added as integers by one instruction.
+constexpr int kStates = (STATES + 31) / 32, kStateChains = BOUNDED ? 1 : 4;
+#if TENSOR
+constexpr int kHeadColumns = HIDDEN / 32 / kGateWarps;  // of a lane: a quarter of h a warp
+#else
+constexpr int kHeadColumns = HIDDEN / 32;
+#endif
+
+FN float warp_max(float v) {
+  const int bits = __float_as_int(v), order = __reduce_max_sync(~0u, bits ^ ((bits >> 31) & 0x7fffffff));
+  return __int_as_float(order ^ ((order >> 31) & 0x7fffffff));
+}
+FN float bf16_low(u32 word) { return __uint_as_float(word << 16); }
+FN float bf16_high(u32 word) { return __uint_as_float(word & 0xffff0000u); }
+
+FN float warp_sum(float v, int from) {
+#pragma unroll
+  for (int half = 16; half > 0; half /= 2)
+    if (half <= from) v += __shfl_xor_sync(~0u, v, half);
+  return v;
+}
+// Of v within 2^30 / 32.
+FN float fixed_sum(float v) { return float(__reduce_add_sync(~0u, __float2int_rn(v))); }
+// The largest power of two that keeps v below `limit`, itself one.
+FN float scale_below(float limit, float v) {
+  const int exponent = (__float_as_int(max_(v, 0x1p-60f)) >> 23) - 127;
+  return limit * 0.5f * __int_as_float((127 - exponent) << 23);
+}
+
+struct Head {
+  float weight[kHeadColumns], state_weight[kStateChains][kStates];
+  float dot_unit, state_unit;  // BOUNDED: what 1 means in the integers
+  int lane, warp;
+  u32 logit_at[kStateChains][kStates];  // bytes from the start of a vector
+
+  FN int state(int chain, int k) const { return BOUNDED ? lane + 32 * k : (lane & 7) + 8 * chain + 32 * k; }
+  // Row of column c.
+  FN int row(int c) const {
+#if TENSOR
+    const int word = 128 * warp + 4 * lane + c / 2;
+    return word / 32 * 64 + word % 32 + c % 2 * 32;
+#else
+    return lane + 32 * c;
+#endif
+  }
+  FN void load(const Arguments& a) {
+    lane = int(threadIdx.x) & 31, warp = (int(threadIdx.x) >> 5) - kRowWarps;
+#pragma unroll
+    for (int c = 0; c < kHeadColumns; ++c) weight[c] = __ldg(a.b4 + row(c));
+#pragma unroll
+    for (int chain = 0; chain < kStateChains; ++chain)
+#pragma unroll
+      for (int k = 0; k < kStates; ++k) {
+        const int i = state(chain, k), from = min(i, STATES - 1) * HIDDEN / STATES;
+        state_weight[chain][k] = i < STATES ? __ldg(a.b4 + HIDDEN + i) : 0.0f;
+        logit_at[chain][k] =
+            TENSOR ? (from / 64 * 32 + from % 32) * 4 + from / 32 % 2 * 2 : place_of(from) * 4;
+      }
+    if (BOUNDED) scale();
+  }
+  FN void scale() {
+    float sum = 0.0f, top = 0.0f;
+#pragma unroll
+    for (int c = 0; c < kHeadColumns; ++c) sum += fabsf(weight[c]);
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) top = max_(top, fabsf(state_weight[0][k]));
+    const float dot_scale = scale_below(0x1p30f, 2.0f * warp_sum(sum, 16)),
+                state_scale = scale_below(1.0f, warp_max(top));
+    dot_unit = 1.0f / dot_scale, state_unit = 1.0f / state_scale;
+#pragma unroll
+    for (int c = 0; c < kHeadColumns; ++c) weight[c] *= dot_scale;
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) state_weight[0][k] *= state_scale;
+  }
+  FN float element(const Vector& h, u32 at) const {
+#if TENSOR
+    const auto half = [&](const u32* words) {
+      return __uint_as_float(
+          u32(*reinterpret_cast<const unsigned short*>(reinterpret_cast<const char*>(words) + at)) << 16);
+    };
+    return half(h.high) + half(h.low);
+#else
+    return *reinterpret_cast<const float*>(reinterpret_cast<const char*>(h.value) + at);
+#endif
+  }
+  FN void columns(float (&x)[kHeadColumns], const Vector& h) const {
+#if TENSOR
+    const uint4 high = reinterpret_cast<const uint4*>(h.high)[32 * warp + lane],
+                low = reinterpret_cast<const uint4*>(h.low)[32 * warp + lane];
+    const u32 a[4] = {high.x, high.y, high.z, high.w}, b[4] = {low.x, low.y, low.z, low.w};
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      x[2 * k] = bf16_low(a[k]) + bf16_low(b[k]), x[2 * k + 1] = bf16_high(a[k]) + bf16_high(b[k]);
+#else
+#pragma unroll
+    for (int p = 0; p < kHeadColumns / 4; ++p) {
+      const float4 v = reinterpret_cast<const float4*>(h.value)[32 * p + lane];
+      x[4 * p] = v.x, x[4 * p + 1] = v.y, x[4 * p + 2] = v.z, x[4 * p + 3] = v.w;
+    }
+#endif
+  }
+};
+
+// Read off h by the head: of a lane, and the sums over lanes.
+struct HeadSums {
+  float x[kHeadColumns], below[kStateChains][kStates], e[kStateChains][kStates];
+  float dot, e_sum, e_weighted;
+};
+// Sums of a lane over chains: two levels of the tree.
+FN float lane_sum(const float (&v)[kStateChains]) {
+  return BOUNDED ? v[0] : (v[0] + v[2 % kStateChains]) + (v[1 % kStateChains] + v[3 % kStateChains]);
+}
+// e of all states. BOUNDED: times kUnit, so that 32 lanes' integers do not overflow.
+constexpr int kUnitBits = BOUNDED ? 22 - (kStates > 1) - (kStates > 2) - (kStates > 4) - (kStates > 8) : 0;
+constexpr float kUnit = 1 << kUnitBits;
+static_assert(!BOUNDED || kStates <= 16, "32 lanes' integers do not overflow");
+FN void exponentials(HeadSums& j, const Head& head, const Vector& h) {
+  float logit[kStateChains][kStates], top = 0.0f, sum[kStateChains], weighted[kStateChains];
+#pragma unroll
+  for (int chain = 0; chain < kStateChains; ++chain)
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) {
+      logit[chain][k] = head.element(h, head.logit_at[chain][k]);
+      top = chain + k == 0 ? logit[0][0] : fmaxf(top, logit[chain][k]);
+    }
+  head.columns(j.x, h);
+  top = BOUNDED ? 0.0f : warp_max(top);
+#pragma unroll
+  for (int chain = 0; chain < kStateChains; ++chain) {
+    sum[chain] = weighted[chain] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) {
+      j.below[chain][k] = logit[chain][k] - top;
+      j.e[chain][k] = head.state(chain, k) < STATES ? exp_below(j.below[chain][k], kUnitBits) : 0.0f;
+      sum[chain] += j.e[chain][k];
+      weighted[chain] = fma_(j.e[chain][k], head.state_weight[chain][k], weighted[chain]);
+    }
+  }
+  j.e_sum = lane_sum(sum), j.e_weighted = lane_sum(weighted);
+}
+// On tensor cores the warps have a quarter of the products each.
+FN void add_quarters(HeadSums& j, const Head& head, Shared& s, int step, bool recorder) {
+  float square = 0.0f;
+  if (recorder) {
+    for (int c = 0; c < kHeadColumns; ++c) square = fma_(j.x[c], j.x[c], square);
+    square = warp_sum(square, 16);
+  }
+  float2* quarter = s.quarter[step & 1];
+  if (head.lane == 0) quarter[head.warp] = make_float2(j.dot, square);
+  gate_warps_meet();
+  j.dot = (quarter[0].x + quarter[1].x) + (quarter[2].x + quarter[3].x);
+}
+FN void head_sums(HeadSums& j, const Head& head, const Vector& h, Shared& s, int step, bool recorder) {
+  exponentials(j, head, h);
+  j.dot = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kHeadColumns; ++c) j.dot = fma_(j.x[c], head.weight[c], j.dot);
+  if (BOUNDED) {  // integers know no NaN
+    const bool nan = __any_sync(~0u, j.dot != j.dot);
+    j.dot = nan ? j.dot * __int_as_float(0x7fc00000) : fixed_sum(j.dot) * head.dot_unit;
+    j.e_sum = fixed_sum(j.e_sum), j.e_weighted = fixed_sum(j.e_weighted) * head.state_unit;
+  } else {
+    j.dot = warp_sum(j.dot, 16), j.e_sum = warp_sum(j.e_sum, 4), j.e_weighted = warp_sum(j.e_weighted, 4);
+  }
+  if (TENSOR) add_quarters(j, head, s, step, recorder);
+}
+FN float loss_of(const HeadSums& j) {
+  return max_(exp_clipped(max_(min_(j.dot + divide(j.e_weighted, j.e_sum), 10.0f), -10.0f)), 1e-6f);
+}
+
+// Keeps what the head gave after step t, for the results; in block 0.
+FN void record(const HeadSums& j, const Head& head, Shared& s, float loss, int t) {
+#if TENSOR
+  const float2* quarter = s.quarter[(t + 1) & 1];
+  const float square = (quarter[0].y + quarter[1].y) + (quarter[2].y + quarter[3].y);
+#else
+  float square = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kHeadColumns; ++c) square = fma_(j.x[c], j.x[c], square);
+  square = warp_sum(square, 16);
+#endif
+  float logs[kStateChains];
+#pragma unroll
+  for (int chain = 0; chain < kStateChains; ++chain) {
+    logs[chain] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) logs[chain] = fma_(j.e[chain][k], j.below[chain][k], logs[chain]);
+  }
+  const float e_logs = warp_sum(lane_sum(logs), BOUNDED ? 16 : 4);
+  if (head.lane == 0) {
+    s.kept[0][t & 31] = loss, s.kept[1][t & 31] = j.e_sum / kUnit;
+    s.kept[2][t & 31] = e_logs / kUnit, s.kept[3][t & 31] = square;
+  }
+}
+// Up to 32 steps to the results, the last of them t.
+FN void write_kept(const Arguments& a, const Shared& s, int group, int t) {
+  const int lane = int(threadIdx.x) & 31;
+  __syncwarp();
+  if (lane <= (t & 31)) {
+    float* out = a.b9 + i64(group) * a.b9_s1 + (t & ~31) + lane;
+    out[0] = s.kept[0][lane];
+    out[a.b9_s0] = __fsqrt_rn(s.kept[3][lane]);
+    out[2 * i64(a.b9_s0)] = log_(s.kept[1][lane]) - divide(s.kept[2][lane], s.kept[1][lane]);
+  }
+  __syncwarp();
+}
