@@ -6,6 +6,7 @@ state encoder (tests/forecast/data).
 DIR/sweep.csv     16 runs of one budget: learning rates x widths, one column each
 DIR/develop.csv   24 runs of mixed optimisers, rates, widths, batches: what the forecaster was developed on
 DIR/held_out.csv  24 runs of other draws of the same, never looked at while developing
+DIR/develop_more.csv, DIR/held_out_more.csv  24 runs each of further draws, for the bands' constants and their judgement
 DIR/full_log.csv  one run with every signal that the state encoder reads, every second step
 
 A loss is the mean of the cross-entropies of the ten mini-batches since the last row. The first 8,000 images train.
@@ -122,7 +123,7 @@ def main():
             columns.append(losses(train(x, labels, 1500, width, 64, lr, "adam", len(names))))
     write_columns(out("sweep.csv"), names, columns, "MLPs on MNIST, Adam, batch 64: learning rates x widths")
 
-    for name, seed in (("develop", 100), ("held_out", 200)):
+    for name, seed in (("develop", 100), ("held_out", 200), ("develop_more", 300), ("held_out_more", 400)):
         names, columns = [], []
         rng = np.random.default_rng(seed)
         for k in range(24):

@@ -99,19 +99,26 @@ TEST(LearningCurves, BandsHoldFourFifthsOfSyntheticRuns) {
 }
 
 // Runs of bench/peers/mnist_mlp_logs.py that no constant was chosen by.
-TEST(LearningCurves, BandsHoldFourFifthsOfRealRunsThatWereHeldOut) {
-  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/held_out.csv");
+void expect_held_out(const std::string& file) {
+  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/" + file);
   ASSERT_EQ(log.columns.size(), 24u);
-  Hits hits;
-  for (const io::LogColumn& run : log.columns)
-    for (const size_t seen : {37, 60, 90}) judge(run.steps, run.values, seen, hits);
-  const double coverage = hits.inside / hits.rows;
-  RecordProperty("coverage", std::to_string(coverage));
-  EXPECT_GT(coverage, 0.7);
-  EXPECT_LT(coverage, 0.9);
-  EXPECT_LT(hits.ours, hits.power_law);
-  EXPECT_LT(hits.ours, 0.6 * hits.last);
+  Hits all;
+  for (const size_t seen : {22, 37, 60, 90}) {
+    Hits hits;
+    for (const io::LogColumn& run : log.columns) judge(run.steps, run.values, seen, hits);
+    const double coverage = hits.inside / hits.rows;
+    testing::Test::RecordProperty("coverage_" + std::to_string(seen), std::to_string(coverage));
+    EXPECT_GT(coverage, 0.7) << seen << " rows";
+    EXPECT_LT(coverage, 0.9) << seen << " rows";
+    if (seen == 22) continue;  // nothing beats the power law there
+    all.ours += hits.ours, all.power_law += hits.power_law, all.last += hits.last;
+  }
+  EXPECT_LT(all.ours, all.power_law);
+  EXPECT_LT(all.ours, 0.6 * all.last);
 }
+
+TEST(LearningCurves, BandsHoldFourFifthsOfRealRunsThatWereHeldOut) { expect_held_out("held_out.csv"); }
+TEST(LearningCurves, BandsHoldFourFifthsOfMoreRealRuns) { expect_held_out("held_out_more.csv"); }
 
 std::vector<double> falling(const std::vector<double>& steps) {
   std::vector<double> losses;

@@ -86,6 +86,11 @@ struct Advice {
   std::optional<double> stop_step;  ///< where the trend's gain a step falls under the threshold
 };
 
+/// Factors of the trend's deviations by the run's own back-tests.
+struct Widening {
+  double below = 1, above = 1;
+};
+
 struct CurveForecast {
   std::vector<CurvePoint> prediction;
   std::vector<CurveMember> members;  ///< by weight
@@ -93,7 +98,7 @@ struct CurveForecast {
   double noise = 0;  ///< standard deviation of logged values about the trend, over the trend (positive
                      ///< losses) or absolute
   double noise_correlation = 0;  ///< of neighbouring rows
-  double widening = 1;           ///< of the bands by the run's own back-tests
+  Widening widening;
   Backtest backtest;
   Advice advice;
 };

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kModelError = 0.01;    // relative misfit that a right family is allowed
 constexpr double kHoldOutShare = 0.25;  // of the bins, for the weights
-// Doubt of extrapolation before any back-test, per unit of log(step): a share of the slope in logarithms, and of the
-// loss.
-constexpr double kSlopeDoubt = 0.4, kLevelDoubt = 0.03;
+// Doubt of extrapolation before any back-test, per unit of log(step). Shares of the slope in logarithms: losses go on
+// falling past the floors of fits more often than they stop short of them. Without logarithms a share of the range.
+constexpr double kFallDoubt = 0.7, kStayDoubt = 0.1, kRangeDoubt = 0.4, kWander = 0.5;
 constexpr int kReplicas = 12, kRefinements = 6, kBlock = 4;
 
 CurveData data_of(const SmoothedCurve& c, const CurveNoise& noise) {
@@ -149,29 +149,32 @@ EnsemblePoint CurveEnsemble::at(double step) const {
   const double x = (step + curve_.shift) / curve_.scale;
   const auto measure = [&](double value) { return curve_.positive ? std::log(value) : value; };
   std::vector<double> said;
-  double mean = 0, spread = 0, resampled = 0;
+  double mean = 0, below = 0, above = 0;
   for (size_t m = 0; m < fits_.size(); ++m) {
     said.push_back(measure(member_at(fits_[m], anchors_[m], x)));
     mean += weights_[m] * said[m];
   }
-  for (size_t m = 0; m < fits_.size(); ++m) spread += weights_[m] * std::pow(said[m] - mean, 2);
+  // Each side's variance is twice its part of the whole.
+  const auto add = [&](double off, double weight) { (off < 0 ? below : above) += 2 * weight * off * off; };
+  for (size_t m = 0; m < fits_.size(); ++m) add(said[m] - mean, weights_[m]);
   for (const Replica& r : replicas_)
-    resampled +=
-        weights_[r.member] / kReplicas * std::pow(measure(member_at(r.fit, r.anchor, x)) - said[r.member], 2);
-  EnsemblePoint point;
-  point.mean = curve_.positive ? std::exp(mean) : mean;
-  double beyond = std::max(std::log(x), 0.0);
+    add(measure(member_at(r.fit, r.anchor, x)) - said[r.member], weights_[r.member] / kReplicas);
+  const double beyond = std::max(std::log(x), 0.0);
+  double fall = 0, stay = 0;
   if (curve_.positive) {
-    const CurveFit& recent = fits_.back();
-    beyond *= kSlopeDoubt * std::exp(recent.shape[0]) + kLevelDoubt;
+    const double slope = beyond * std::exp(fits_.back().shape[0]);
+    fall = kFallDoubt * slope;
+    stay = kStayDoubt * slope;
   } else {
     // Losses of either sign have no level: the range of the last half of the curve stands for it.
     const auto [low, high] =
         std::minmax_element(curve_.y.begin() + ptrdiff_t(curve_.y.size() / 2), curve_.y.end());
-    beyond *= kSlopeDoubt * (*high - *low);
+    fall = stay = kRangeDoubt * beyond * (*high - *low);
   }
-  point.deviation = std::sqrt(spread + resampled + beyond * beyond);
-  return point;
+  // Gradient noise moves the parameters too: a walk, whose variance is a share of that of single values.
+  const double wander = kWander * beyond * noise_.deviation * noise_.deviation;
+  return {curve_.positive ? std::exp(mean) : mean, std::sqrt(below + fall * fall + wander),
+          std::sqrt(above + stay * stay + wander)};
 }
 
 double CurveEnsemble::power_law(double step) const { return fits_[0]((step + curve_.shift) / curve_.scale); }

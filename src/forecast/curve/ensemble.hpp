@@ -11,8 +11,11 @@ namespace lockstep::forecast {
 
 /// The ensemble's prediction of one later step.
 struct EnsemblePoint {
-  double mean = 0;       ///< of the trend
-  double deviation = 0;  ///< of the trend about it: relative where losses are positive, else absolute
+  double mean = 0;  ///< of the trend
+  /// Of a trend that falls short of the mean and of one that exceeds it: relative where losses are positive, else
+  /// absolute.
+  double below = 0, above = 0;
+  double side(bool lower) const { return lower ? below : above; }
 };
 
 class CurveEnsemble {

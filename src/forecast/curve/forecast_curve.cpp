@@ -86,14 +86,12 @@ CurveForecast forecast_curve(std::span<const double> steps, std::span<const doub
   for (int k = 1; k <= options.points; ++k) {
     const double step = now + (horizon - now) * k / options.points;
     const EnsemblePoint p = ensemble.at(step);
-    const double trend = z * p.deviation * f.widening;
-    const double value =
-        std::max(trend, z * std::hypot(p.deviation * f.widening, f.noise) * rolling.value_widening);
-    f.prediction.push_back(
-        c.positive
-            ? CurvePoint{step, p.mean, p.mean * std::exp(-value), p.mean * std::exp(value),
-                         p.mean * std::exp(-trend), p.mean * std::exp(trend)}
-            : CurvePoint{step, p.mean, p.mean - value, p.mean + value, p.mean - trend, p.mean + trend});
+    const double below = p.below * f.widening.below, above = p.above * f.widening.above;
+    const auto off = [&](double deviations) {
+      return c.positive ? p.mean * std::exp(z * deviations) : p.mean + z * deviations;
+    };
+    f.prediction.push_back({step, p.mean, off(-std::hypot(below, f.noise)), off(std::hypot(above, f.noise)),
+                            off(-below), off(above)});
   }
   for (size_t m = 0; m < ensemble.fits().size(); ++m)
     f.members.push_back(

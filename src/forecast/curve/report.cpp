@@ -36,7 +36,7 @@ std::string to_json(const CurveForecast& f) {
   j["level"] = f.level;
   j["noise"] = f.noise;
   j["noise_correlation"] = f.noise_correlation;
-  j["widening"] = f.widening;
+  j["widening"] = {{"below", f.widening.below}, {"above", f.widening.above}};
   j["families"] = CurveJson::array();
   for (const CurveMember& m : f.members)
     j["families"].push_back({{"family", name(m.curve.family)},

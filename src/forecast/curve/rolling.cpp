@@ -13,13 +13,13 @@ constexpr double kPriorOrigins =
     1.5;  // as many origins that found the deviations right stand for none at all
 constexpr double kLeastWidening = 0.5, kMostWidening = 4;
 
-/// A later value: how far it is off, and the deviations that were said of the trend and of single values.
+/// A later value: how far it is off, and the deviations that were said of the trend on its side and of single values.
 struct JudgedRow {
   double off, deviation, noise;
 };
 
 struct Judged {
-  double squares = 0, count = 0;  // of normalised errors of stretches
+  double below = 0, above = 0, count = 0;  // squares of normalised errors of stretches
   double errors[4] = {0, 0, 0, 0};
   std::vector<JudgedRow> rows;
 };
@@ -42,14 +42,18 @@ Judged judge(const CurveEnsemble& ensemble, std::span<const double> steps, std::
     const double level = relative ? mean : 1;
     const double error = relative ? std::log(mean / p.mean) : mean - p.mean;
     const double scatter = noise * noise * mean_variance(int(b - a), ensemble.noise().correlation);
-    j.squares += std::max(error * error - scatter, 0.0) / std::max(p.deviation * p.deviation, 1e-300);
+    const double said_deviation = p.side(error < 0);
+    // Twice, as deviations of a side are.
+    (error < 0 ? j.below : j.above) +=
+        2 * std::max(error * error - scatter, 0.0) / std::max(said_deviation * said_deviation, 1e-300);
     j.count += 1;
     const SmoothedCurve& c = ensemble.curve();
     const double said[4] = {p.mean, ensemble.power_law(step), c.last_value, c.recent_mean};
     for (int k = 0; k < 4; ++k) j.errors[k] += std::abs(said[k] - mean) / std::abs(level);
-    for (size_t i = a; i < b; ++i)
-      j.rows.push_back({relative ? std::abs(std::log(losses[i] / p.mean)) : std::abs(losses[i] - p.mean),
-                        p.deviation, noise});
+    for (size_t i = a; i < b; ++i) {
+      const double off = relative ? std::log(losses[i] / p.mean) : losses[i] - p.mean;
+      j.rows.push_back({off, p.side(off < 0), noise});
+    }
   }
   return j;
 }
@@ -71,7 +75,7 @@ RollingResult roll_origins(std::span<const double> steps, std::span<const double
   RollingResult result;
   const size_t n = steps.size();
   const double z = normal_quantile(coverage);
-  double squares = 0, origins = 0, errors[4] = {0, 0, 0, 0}, stretches = 0;
+  double below = 0, above = 0, origins = 0, errors[4] = {0, 0, 0, 0}, stretches = 0;
   std::vector<Judged> all;
   for (const double share : kOrigins) {
     const auto seen = size_t(double(n) * share);
@@ -82,7 +86,8 @@ RollingResult roll_origins(std::span<const double> steps, std::span<const double
     while (end < n && (steps[end] + c.shift) / c.scale <= reach) ++end;
     if (end - seen < 2) continue;
     const Judged j = judge(ensemble, steps, losses, seen, end);
-    squares += j.squares / j.count;
+    below += j.below / j.count;
+    above += j.above / j.count;
     origins += 1;
     for (int k = 0; k < 4; ++k) errors[k] += j.errors[k];
     stretches += j.count;
@@ -90,28 +95,20 @@ RollingResult roll_origins(std::span<const double> steps, std::span<const double
     result.backtest.origins.push_back(steps[seen - 1]);
   }
   if (origins == 0) return result;
-  result.widening = std::clamp(std::sqrt((kPriorOrigins + squares) / (kPriorOrigins + origins)),
-                               kLeastWidening, kMostWidening);
-  // Then single values: the share of the past that the bands would have held, each origin of the same weight.
-  std::vector<std::pair<double, double>> ratios;  // off / deviation, weight
+  const auto widening = [&](double squares) {
+    return std::clamp(std::sqrt((kPriorOrigins + squares) / (kPriorOrigins + origins)), kLeastWidening,
+                      kMostWidening);
+  };
+  result.widening = {widening(below), widening(above)};
+  // The share of the past that these bands would have held, each origin of the same weight.
   double inside = 0;
   for (const Judged& j : all)
     for (const JudgedRow& r : j.rows) {
-      const double weight = 1 / (double(j.rows.size()) * origins);
-      const double ratio = r.off / (z * std::max(std::hypot(r.deviation * result.widening, r.noise), 1e-300));
-      ratios.emplace_back(ratio, weight);
-      inside += ratio <= 1 ? weight : 0;
+      const double side = r.off < 0 ? result.widening.below : result.widening.above;
+      inside += std::abs(r.off) <= z * std::hypot(r.deviation * side, r.noise)
+                    ? 1 / (double(j.rows.size()) * origins)
+                    : 0;
     }
-  std::sort(ratios.begin(), ratios.end());
-  double quantile = ratios.back().first, sum = 0;
-  for (const auto& [ratio, weight] : ratios)
-    if ((sum += weight) >= coverage) {
-      quantile = ratio;
-      break;
-    }
-  const double trust = origins / (origins + kPriorOrigins);
-  result.value_widening =
-      std::clamp(std::pow(std::max(quantile, 1e-3), trust), kLeastWidening, kMostWidening);
   constexpr const char* kNames[4] = {"ensemble", "power law", "last value", "recent mean"};
   for (int k = 0; k < 4; ++k)
     result.backtest.rows.push_back(

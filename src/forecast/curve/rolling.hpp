@@ -9,8 +9,7 @@ namespace lockstep::forecast {
 
 struct RollingResult {
   Backtest backtest;
-  double widening = 1;        ///< what deviations of trends are to be multiplied by
-  double value_widening = 1;  ///< and then the deviations of single values
+  Widening widening;
 };
 
 /// `reach`: the horizon over the last step (x of the horizon); origins are judged up to as far relative to them.

@@ -16,9 +16,9 @@ namespace {
 constexpr size_t kLeastSweepRows = 8;
 constexpr double kHalvingStart = 1.0 / 16;
 
-/// Expected end of a run and the half of its band, in logarithms.
+/// Expected end of a run and the lower end of its band, in logarithms.
 struct ExpectedEnd {
-  double mean, half;
+  double mean, low;
 };
 
 class SweepTrial {
@@ -39,7 +39,7 @@ class SweepTrial {
     const auto losses = std::span(sweep_.losses[run]).first(rows);
     const CurveEnsemble ensemble(steps, losses);
     const EnsemblePoint p = ensemble.at(sweep_.steps.back());
-    return {std::log(p.mean), normal_quantile(0.8) * p.deviation};
+    return {std::log(p.mean), std::log(p.mean) - normal_quantile(0.8) * p.below};
   }
   /// Mean over the last rows that were seen, as many as a final loss is taken from.
   double current(size_t run, size_t rows) const {
@@ -112,7 +112,7 @@ SweepRow by_forecast(const Sweep& sweep, const SweepOptions& options) {
     std::sort(ranked.begin(), ranked.end(), [&](size_t a, size_t b) { return ends[a].mean < ends[b].mean; });
     const double border = 0.5 * (ends[ranked[kept - 1]].mean + ends[ranked[kept]].mean);
     for (size_t k = kept; k < ranked.size(); ++k)
-      if (ends[ranked[k]].mean - ends[ranked[k]].half > border) trial.stop(ranked[k], seen);
+      if (ends[ranked[k]].low > border) trial.stop(ranked[k], seen);
   }
   return trial.row();
 }
