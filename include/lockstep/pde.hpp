@@ -5,7 +5,7 @@
 //   const auto nu = heat.parameter("nu");
 //   heat.residual("heat", heat.dt(t) - nu * heat.laplacian(t));
 //   pde::Mesh mesh{.cells = {256, 256, 1}, .spacing = {h, h, h}, .dt = dt, .boundary =
-//   pde::Boundary::parse("clamp")}; pde::Loss loss(heat, mesh); auto bound = loss.bind(device, {.fields =
+//   pde::BoundaryConditions::parse("clamp")}; pde::Loss loss(heat, mesh); auto bound = loss.bind(device, {.fields =
 //   {{"t", {t0, t1, t2}}}, .parameters = {{"nu", 0.1}}}); bound.run(); bound.loss(); bound.gradient("t", 0);
 //
 // The loss is L = sum_k w_k / N sum_i m_i R_k,i^2 over the N cells i, with an optional mask m. A residual is
@@ -53,13 +53,13 @@ struct Side {
 };
 
 /// Rules of all six sides. Default: periodic.
-struct Boundary {
+struct BoundaryConditions {
   std::array<std::array<Side, 2>, 3> sides{};  // [axis, 0 = x][0 = low, 1 = high]
 
   /// "clamp", "x=clamp,y=reflect_odd,z=one_sided2", "x-=dirichlet_face:1.0,x+=clamp", "y+=dirichlet_face:@lid"
   /// with a parameter's name. Axes that are not named stay periodic. Throws InputError for an unknown name, a missing or needless value, or one periodic side
   /// alone.
-  static Boundary parse(std::string_view text);
+  static BoundaryConditions parse(std::string_view text);
   std::string text() const;
 };
 
@@ -67,7 +67,7 @@ struct Mesh {
   std::array<int64_t, 3> cells{1, 1, 1};  // x, y, z; axes beyond the system's dimensions have one cell
   std::array<double, 3> spacing{1, 1, 1};
   double dt = 1;
-  Boundary boundary;
+  BoundaryConditions boundary;
   int order = 2;  // of central differences: 2, 4, 6, 8
   int64_t count() const { return cells[0] * cells[1] * cells[2]; }
 };
@@ -93,9 +93,9 @@ class System {
   /// A field given at the levels that the residuals mention. `boundary` overrides the mesh's; both must be
   /// periodic along the same axes.
   Field field(std::string name, int components = 1);
-  Field field(std::string name, int components, const Boundary& boundary);
+  Field field(std::string name, int components, const BoundaryConditions& boundary);
   /// A boundary for each component.
-  Field field(std::string name, const std::vector<Boundary>& boundary_of_component);
+  Field field(std::string name, const std::vector<BoundaryConditions>& boundary_of_component);
   /// A field with one component for each axis, which free_slip and no_slip reflect as a vector.
   Field vector(std::string name);
   /// A number that is given with the data.

@@ -248,7 +248,7 @@ enum class Termination : uint8_t {
   time_limit,
 };
 /// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
-enum class Backend : uint8_t { gpu, cpu, automatic };
+enum class Placement : uint8_t { gpu, cpu, automatic };
 /// D in the damped J^T J + lambda D: clamp(diag J^T J, 1e-6, 1e32), which does not depend on
 /// the unknowns' units, or the identity. The radius of dogleg is measured in sqrt(D).
 enum class Damping : uint8_t { diagonal, identity };
@@ -277,7 +277,7 @@ struct Options {
   Method method = Method::lm;
   Linear linear = Linear::automatic;
   Precision precision = Precision::f64;
-  Backend backend = Backend::gpu;
+  Placement backend = Placement::gpu;
   /// Residuals; negative: what `lockstep bench solve.crossover` measured on this machine, else 20,000.
   int64_t threshold = -1;
   /// Instances that are evaluated at once; 0: all of a topology. What an instance computes on the way stands

@@ -54,7 +54,7 @@ pde::Mesh mesh_of(const std::array<int64_t, 3>& cells, const std::array<double, 
   mesh.cells = cells;
   mesh.spacing = spacing;
   mesh.dt = dt;
-  if (!boundary.empty()) mesh.boundary = pde::Boundary::parse(boundary);
+  if (!boundary.empty()) mesh.boundary = pde::BoundaryConditions::parse(boundary);
   mesh.order = order;
   return mesh;
 }
@@ -107,12 +107,12 @@ void bind_system(nb::module_& module) {
       .def("field",
            [](System& s, const std::string& name, int components, const std::string& boundary) {
              return boundary.empty() ? s.field(name, components)
-                                     : s.field(name, components, pde::Boundary::parse(boundary));
+                                     : s.field(name, components, pde::BoundaryConditions::parse(boundary));
            })
       .def("field_of_components",
            [](System& s, const std::string& name, const std::vector<std::string>& boundaries) {
-             std::vector<pde::Boundary> all;
-             for (const std::string& text : boundaries) all.push_back(pde::Boundary::parse(text));
+             std::vector<pde::BoundaryConditions> all;
+             for (const std::string& text : boundaries) all.push_back(pde::BoundaryConditions::parse(text));
              return s.field(name, all);
            })
       .def("profile", &System::profile)

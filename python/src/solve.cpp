@@ -77,7 +77,7 @@ void take_options(Keywords& k, Options& o) {
                Linear::schur_pcg, Linear::dense_schur, Linear::device_cholesky})
       .choose("precision", o.precision, {Precision::f64, Precision::f32, Precision::mixed})
       .choose("backend", o.backend,
-              {{"gpu", Backend::gpu}, {"cpu", Backend::cpu}, {"automatic", Backend::automatic}})
+              {{"gpu", Placement::gpu}, {"cpu", Placement::cpu}, {"automatic", Placement::automatic}})
       .choose("damping", o.damping, {Damping::diagonal, Damping::identity})
       .take("threshold", o.threshold)
       .take("batch_size", o.batch_size)

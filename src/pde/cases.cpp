@@ -41,7 +41,7 @@ Mesh case_mesh(const CaseForm& form, const std::string& size) {
   mesh.spacing = {0.1, 0.1, 0.1};
   mesh.dt = 0.05;
   mesh.order = form.order;
-  mesh.boundary = pde::Boundary::parse(form.boundary);
+  mesh.boundary = pde::BoundaryConditions::parse(form.boundary);
   return mesh;
 }
 

@@ -22,7 +22,7 @@ Mesh square_mesh(int64_t cells, double dt, const char* boundary) {
   m.cells = {cells, cells, 1};
   m.spacing = {1.0 / double(cells), 1.0 / double(cells), 1.0};
   m.dt = dt;
-  m.boundary = Boundary::parse(boundary);
+  m.boundary = BoundaryConditions::parse(boundary);
   return m;
 }
 
@@ -202,9 +202,10 @@ Example steady_flow(const char* name, const char* description, System s, Field u
 
 Example cavity(int64_t n) {
   System s(2);
-  const Field u = s.field("u",
-                          {Boundary::parse("x=reflect_odd,y-=reflect_odd,y+=dirichlet_face:@lid,z=clamp"),
-                           Boundary::parse("x=reflect_odd,y=reflect_odd,z=clamp")}),
+  const Field u = s.field(
+                  "u",
+                  {BoundaryConditions::parse("x=reflect_odd,y-=reflect_odd,y+=dirichlet_face:@lid,z=clamp"),
+                   BoundaryConditions::parse("x=reflect_odd,y=reflect_odd,z=clamp")}),
               p = s.field("p");
   s.parameter("lid");
   return steady_flow("cavity", "flow in a box whose lid moves, Re 100", s, u, p, square_mesh(n, 1, "clamp"),
@@ -214,9 +215,9 @@ Example cavity(int64_t n) {
 Example channel(int64_t n) {
   System s(2);
   const char* open = ",x+=clamp,y=reflect_odd,z=clamp";
-  const Field u = s.field("u", {Boundary::parse(std::string("x-=dirichlet_face:@inflow") + open),
-                                Boundary::parse(std::string("x-=reflect_odd") + open)}),
-              p = s.field("p", 1, Boundary::parse("x-=clamp,x+=dirichlet_face:0,y=clamp,z=clamp"));
+  const Field u = s.field("u", {BoundaryConditions::parse(std::string("x-=dirichlet_face:@inflow") + open),
+                                BoundaryConditions::parse(std::string("x-=reflect_odd") + open)}),
+              p = s.field("p", 1, BoundaryConditions::parse("x-=clamp,x+=dirichlet_face:0,y=clamp,z=clamp"));
   s.parameter("inflow");
   Mesh mesh = square_mesh(n, 1, "clamp");
   mesh.spacing[0] = 4.0 / double(n);

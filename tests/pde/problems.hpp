@@ -105,7 +105,7 @@ inline Mesh mesh_of(std::array<int64_t, 3> cells, const std::string& boundary, i
   m.cells = cells;
   m.spacing = {0.11, 0.17, 0.23};
   m.dt = 0.05;
-  m.boundary = Boundary::parse(boundary);
+  m.boundary = BoundaryConditions::parse(boundary);
   m.order = order;
   return m;
 }

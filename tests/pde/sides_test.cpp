@@ -74,8 +74,9 @@ TEST(Sides, AParameterGivesWhatTheNumberGives) {
 TEST(Sides, ComponentsHaveBoundariesOfTheirOwn) {
   const Device device = Device::open("interp");
   const Mesh mesh = testing::mesh_of({7, 8, 1}, "clamp");
-  const Boundary first = Boundary::parse("x=dirichlet_face:0.5,y=clamp,z=clamp"),
-                 second = Boundary::parse("x=reflect_odd,y-=clamp,y+=dirichlet_face:@lid,z=clamp");
+  const BoundaryConditions first = BoundaryConditions::parse("x=dirichlet_face:0.5,y=clamp,z=clamp"),
+                           second = BoundaryConditions::parse(
+                               "x=reflect_odd,y-=clamp,y+=dirichlet_face:@lid,z=clamp");
   System both(2), apart(2);
   for (System* s : {&both, &apart}) s->parameter("lid");
   const Field u = both.field("u", {first, second});
@@ -278,8 +279,8 @@ TEST(Sides, WrongNamesAndShapesAreRefused) {
   both_axes.residual("r", both_axes.dx(both_axes.field("t")));
   EXPECT_THROW(Loss(both_axes, testing::mesh_of({6, 6, 1}, "x=ghost:@side,y=ghost:@side,z=clamp")),
                InputError);
-  EXPECT_THROW(Boundary::parse("ghost:@"), InputError);
-  EXPECT_EQ(Boundary::parse("y+=dirichlet_face:@lid,y-=clamp").text(),
+  EXPECT_THROW(BoundaryConditions::parse("ghost:@"), InputError);
+  EXPECT_EQ(BoundaryConditions::parse("y+=dirichlet_face:@lid,y-=clamp").text(),
             "x=periodic,y-=clamp,y+=dirichlet_face:@lid,z=periodic");
 
   const Driven driven;

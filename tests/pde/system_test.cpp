@@ -88,7 +88,7 @@ Mesh small(std::array<int64_t, 3> cells, const char* boundary, int order = 2) {
   m.cells = cells;
   m.spacing = {0.5, 0.4, 0.6};
   m.dt = 0.3;
-  m.boundary = Boundary::parse(boundary);
+  m.boundary = BoundaryConditions::parse(boundary);
   m.order = order;
   return m;
 }
@@ -114,7 +114,7 @@ TEST(System, BurgersInOneDimension) {
   p.field("u", 1, 1);
   p.parameters["nu"] = 0.2;
   p.expect_gradient();
-  p.mesh.boundary = Boundary::parse("periodic");
+  p.mesh.boundary = BoundaryConditions::parse("periodic");
   p.mesh.order = 4;
   p.expect_gradient();
 }
@@ -149,7 +149,7 @@ TEST(System, ResidualsNonlinearInDifferences) {
 
 TEST(System, FieldsWithTheirOwnBoundary) {
   System s(2);
-  const Field a = s.field("a", 1, Boundary::parse("x=reflect_odd,y=clamp")), b = s.field("b");
+  const Field a = s.field("a", 1, BoundaryConditions::parse("x=reflect_odd,y=clamp")), b = s.field("b");
   s.residual("r", s.dx(a) * s.at(b) + s.dy(b) + s.dx(b) * s.at(a));
   Problem p(s, small({6, 8, 1}, "x=one_sided1,y=ghost:2"));
   p.field("a", 1, 6);

@@ -384,7 +384,7 @@ TEST(Transport, RefusesBadData) {
   bad_mesh([](Mesh& m) { m.order = 3; });
   bad_mesh([](Mesh& m) { m.order = 10; });
   bad_mesh([](Mesh& m) { m.cells[0] = 0; });
-  bad_mesh([](Mesh& m) { m.cells[2] = 2, m.boundary = Boundary::parse("one_sided2"); });
+  bad_mesh([](Mesh& m) { m.cells[2] = 2, m.boundary = BoundaryConditions::parse("one_sided2"); });
   const Loss loss(system, mesh);
   const Inputs good = upload(device, mesh, random_state<double>(mesh, 1));
   EXPECT_NO_THROW(loss.bind(device, good));

@@ -137,9 +137,9 @@ pde::RunOptions parse_run(const PdeOptions& options) {
   }
   run.dt = options.dt;
   run.order = std::stoi(options.order);
-  run.boundary = pde::Boundary::parse(options.boundary);
+  run.boundary = pde::BoundaryConditions::parse(options.boundary);
   for (const auto& [field, spec] : options.boundaries)
-    if (!spec.empty()) run.boundaries.emplace(field, pde::Boundary::parse(spec));
+    if (!spec.empty()) run.boundaries.emplace(field, pde::BoundaryConditions::parse(spec));
   for (const auto& [name, value] : assignments(options.parameters, "--parameters"))
     run.parameters[name] = number_of(value, "--parameters");
   run.terms = parse_terms(options);

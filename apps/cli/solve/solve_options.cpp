@@ -42,8 +42,8 @@ const Choices<solve::Precision>& precisions() {
   return all;
 }
 
-const Choices<solve::Backend>& backends() {
-  using B = solve::Backend;
+const Choices<solve::Placement>& backends() {
+  using B = solve::Placement;
   static const Choices<B> all = {{"auto", B::automatic}, {"cpu", B::cpu}, {"gpu", B::gpu}};
   return all;
 }
@@ -216,8 +216,8 @@ void set_run_options(Session& session, const SolveOptions& options, solve::RunOp
   o.linear = chosen(options.linear, linears());
   o.precision = chosen(options.precision, precisions());
   o.backend = chosen(options.backend, backends());
-  if (o.backend == solve::Backend::automatic && session.options().device != "auto")
-    o.backend = solve::Backend::gpu;
+  if (o.backend == solve::Placement::automatic && session.options().device != "auto")
+    o.backend = solve::Placement::gpu;
   o.threshold = options.threshold;
   o.damping = chosen(options.damping, dampings());
   o.batch_size = options.batch_size;

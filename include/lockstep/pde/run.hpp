@@ -22,9 +22,9 @@ using NamedArrays = std::map<std::string, Array>;
 struct RunOptions {
   std::array<double, 3> spacing{1, 1, 1};  // of cells along x, y, z
   double dt = 1;
-  Boundary boundary;
+  BoundaryConditions boundary;
   /// Boundaries of "sigma", "ux", "uy", "uz" or "p" instead of `boundary`.
-  std::map<std::string, Boundary> boundaries;
+  std::map<std::string, BoundaryConditions> boundaries;
   /// Numbers that boundaries name (`dirichlet_face:@lid`). Names that are not here are arrays: a number (), for a
   /// trajectory one for each level (T,), or a profile with a number for each cell of the side, (nz, ny) for a side of
   /// x, (nz, nx) of y, (ny, nx) of z, for a trajectory also (T, …).

@@ -64,7 +64,7 @@ struct Carry {
 struct FieldInfo {
   std::string name;
   int components;
-  std::vector<Boundary> boundaries;  // of all components, or of each; none: the mesh's
+  std::vector<BoundaryConditions> boundaries;  // of all components, or of each; none: the mesh's
   bool vector = false;
   bool used[3] = {false, false, false};  // by level + 1
 };

@@ -16,8 +16,8 @@ int radius(Stencil s, int order) {
 }
 }  // namespace
 
-const Boundary& Discretisation::boundary(int field_index, int component) const {
-  const std::vector<Boundary>& own = plan->fields[size_t(field_index)].boundaries;
+const BoundaryConditions& Discretisation::boundary(int field_index, int component) const {
+  const std::vector<BoundaryConditions>& own = plan->fields[size_t(field_index)].boundaries;
   if (own.empty()) return mesh.boundary;
   return own.size() == 1 ? own[0] : own[size_t(component)];
 }

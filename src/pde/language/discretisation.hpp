@@ -38,7 +38,7 @@ struct Discretisation {
   bool pointwise_adjoint = true;
 
  private:
-  const Boundary& boundary(int field_index, int component) const;
+  const BoundaryConditions& boundary(int field_index, int component) const;
   void check_mesh() const;
   void check_sides();
 };

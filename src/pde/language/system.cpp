@@ -94,12 +94,12 @@ Field System::field(std::string name, int components) {
   state_->plan.fields.push_back({.name = std::move(name), .components = components});
   return {int(state_->plan.fields.size()) - 1, components};
 }
-Field System::field(std::string name, int components, const Boundary& boundary) {
+Field System::field(std::string name, int components, const BoundaryConditions& boundary) {
   const Field f = field(std::move(name), components);
   state_->plan.fields.back().boundaries = {boundary};
   return f;
 }
-Field System::field(std::string name, const std::vector<Boundary>& boundary_of_component) {
+Field System::field(std::string name, const std::vector<BoundaryConditions>& boundary_of_component) {
   const Field f = field(std::move(name), int(boundary_of_component.size()));
   state_->plan.fields.back().boundaries = boundary_of_component;
   return f;

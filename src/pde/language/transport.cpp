@@ -8,8 +8,8 @@ namespace lockstep::pde {
 namespace {
 
 /// A boundary as that of component `c` of a vector.
-Boundary of_component(const Boundary& boundary, int c) {
-  Boundary resolved = boundary;
+BoundaryConditions of_component(const BoundaryConditions& boundary, int c) {
+  BoundaryConditions resolved = boundary;
   for (size_t axis = 0; axis < 3; ++axis)
     for (Side& side : resolved.sides[axis]) side = resolve_side(side, int(axis), c, true);
   return resolved;
@@ -22,8 +22,8 @@ Field scalar(System& s, const std::string& name, const FieldBoundaries& boundari
 
 }  // namespace
 
-Field transport_velocity(System& s, const FieldBoundaries& boundaries, const Boundary& common) {
-  std::vector<Boundary> each;
+Field transport_velocity(System& s, const FieldBoundaries& boundaries, const BoundaryConditions& common) {
+  std::vector<BoundaryConditions> each;
   bool own = false;
   for (int c = 0; c < s.dimensions(); ++c) {
     const auto found = boundaries.find(std::string("u") + char('x' + c));
@@ -38,7 +38,7 @@ System transport(int dimensions, const TransportOptions& options) {
 }
 
 System transport(int dimensions, const TransportOptions& o, const FieldBoundaries& boundaries,
-                 const Boundary& common) {
+                 const BoundaryConditions& common) {
   System s(dimensions);
   const Field sigma = scalar(s, "sigma", boundaries), u = transport_velocity(s, boundaries, common);
   if (o.sigma_transport) {

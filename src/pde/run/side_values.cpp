@@ -5,7 +5,7 @@ namespace {
 
 template <class F>
 void for_each_side(const RunOptions& options, F f) {
-  const auto all = [&](const Boundary& b) {
+  const auto all = [&](const BoundaryConditions& b) {
     for (const auto& axis : b.sides)
       for (const Side& side : axis) f(side);
   };

@@ -120,7 +120,7 @@ void check(const StudyOptions& options) {
   for (int64_t n : options.sizes)
     if (n < 4 || n > 1024)
       throw InputError(fmt::format("size '{}'", n), "--sizes", "cells along each axis, 4 to 1024");
-  for (const std::string& boundary : options.boundaries) Boundary::parse(boundary);
+  for (const std::string& boundary : options.boundaries) BoundaryConditions::parse(boundary);
   expect_names(options.kernels, "kernel", "--kernels", {"two-kernel", "two-sweep", "fused", "trajectory"});
   expect_names(options.gradients, "gradients", "--gradients", {"all", "t1", "t1t2", "none"});
   for (const std::string& t : options.tiles) {
@@ -138,7 +138,7 @@ Mesh cube(int64_t n, int order, const std::string& boundary) {
   mesh.spacing = {0.1, 0.1, 0.1};
   mesh.dt = 0.05;
   mesh.order = order;
-  mesh.boundary = Boundary::parse(boundary);
+  mesh.boundary = BoundaryConditions::parse(boundary);
   return mesh;
 }
 

@@ -38,17 +38,17 @@ std::vector<double> vertex_areas(const TriangleMesh& mesh) {
   return areas;
 }
 
-std::vector<double> edge_lengths(const TriangleMesh& mesh, const Topology& topology) {
+std::vector<double> edge_lengths(const TriangleMesh& mesh, const Connectivity& connectivity) {
   std::vector<double> lengths;
-  lengths.reserve(topology.edges.size());
-  for (const auto& [a, b] : topology.edges) lengths.push_back(length(point(mesh, b) - point(mesh, a)));
+  lengths.reserve(connectivity.edges.size());
+  for (const auto& [a, b] : connectivity.edges) lengths.push_back(length(point(mesh, b) - point(mesh, a)));
   return lengths;
 }
 
-double mean_edge_length(const TriangleMesh& mesh, const Topology& topology) {
+double mean_edge_length(const TriangleMesh& mesh, const Connectivity& connectivity) {
   double sum = 0;
-  for (const double l : edge_lengths(mesh, topology)) sum += l;
-  return sum / double(topology.edges.size());
+  for (const double l : edge_lengths(mesh, connectivity)) sum += l;
+  return sum / double(connectivity.edges.size());
 }
 
 double hinge_angle(const TriangleMesh& mesh, const Hinge& h) {
@@ -57,31 +57,31 @@ double hinge_angle(const TriangleMesh& mesh, const Hinge& h) {
   return std::atan2(dot(cross(n1, n2), e) / length(e), dot(n1, n2));
 }
 
-int64_t edge_index(const Topology& topology, int32_t a, int32_t b) {
+int64_t edge_index(const Connectivity& connectivity, int32_t a, int32_t b) {
   const std::array<int32_t, 2> key{std::min(a, b), std::max(a, b)};
-  const auto it = std::lower_bound(topology.edges.begin(), topology.edges.end(), key);
-  if (it == topology.edges.end() || *it != key)
+  const auto it = std::lower_bound(connectivity.edges.begin(), connectivity.edges.end(), key);
+  if (it == connectivity.edges.end() || *it != key)
     throw InternalError(fmt::format("no edge {}-{}", a, b), "mesh edge_index", "an edge of the mesh");
-  return it - topology.edges.begin();
+  return it - connectivity.edges.begin();
 }
 
-std::vector<double> cotangent_weights(const TriangleMesh& mesh, const Topology& topology) {
-  std::vector<double> weights(topology.edges.size(), 0.0);
+std::vector<double> cotangent_weights(const TriangleMesh& mesh, const Connectivity& connectivity) {
+  std::vector<double> weights(connectivity.edges.size(), 0.0);
   for (int64_t t = 0; t < mesh.face_count(); ++t) {
     const auto corners = triangle(mesh, t);
     for (size_t k = 0; k < 3; ++k) {
       const int32_t tip = corners[k], a = corners[(k + 1) % 3], b = corners[(k + 2) % 3];
       const Point u = point(mesh, a) - point(mesh, tip), v = point(mesh, b) - point(mesh, tip);
-      weights[size_t(edge_index(topology, a, b))] += 0.5 * dot(u, v) / length(cross(u, v));
+      weights[size_t(edge_index(connectivity, a, b))] += 0.5 * dot(u, v) / length(cross(u, v));
     }
   }
   return weights;
 }
 
-std::vector<double> angle_defects(const TriangleMesh& mesh, const Topology& topology) {
+std::vector<double> angle_defects(const TriangleMesh& mesh, const Connectivity& connectivity) {
   std::vector<double> defects(size_t(mesh.vertex_count()));
   for (size_t v = 0; v < defects.size(); ++v)
-    defects[v] = topology.on_boundary[v] ? std::numbers::pi : 2 * std::numbers::pi;
+    defects[v] = connectivity.on_boundary[v] ? std::numbers::pi : 2 * std::numbers::pi;
   for (int64_t t = 0; t < mesh.face_count(); ++t) {
     const auto corners = triangle(mesh, t);
     for (size_t k = 0; k < 3; ++k) {
@@ -93,12 +93,12 @@ std::vector<double> angle_defects(const TriangleMesh& mesh, const Topology& topo
   return defects;
 }
 
-std::vector<Curvature> classify_curvature(const TriangleMesh& mesh, const Topology& topology) {
+std::vector<Curvature> classify_curvature(const TriangleMesh& mesh, const Connectivity& connectivity) {
   const double limit = 0.1 * 4 * std::numbers::pi / double(mesh.vertex_count());
-  const std::vector<double> defects = angle_defects(mesh, topology);
+  const std::vector<double> defects = angle_defects(mesh, connectivity);
   std::vector<Curvature> kinds(defects.size());
   for (size_t v = 0; v < kinds.size(); ++v) {
-    kinds[v] = topology.on_boundary[v]        ? Curvature::boundary
+    kinds[v] = connectivity.on_boundary[v]    ? Curvature::boundary
                : std::abs(defects[v]) < limit ? Curvature::hinge
                                               : Curvature::seam;
   }

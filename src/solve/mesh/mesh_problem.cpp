@@ -26,11 +26,12 @@ std::optional<Developability> developability(const std::string& name) {
 }
 
 // Inner vertices by valence.
-std::map<int, std::vector<int32_t>> stars_by_valence(const Topology& topology) {
+std::map<int, std::vector<int32_t>> stars_by_valence(const Connectivity& connectivity) {
   std::map<int, std::vector<int32_t>> groups;
-  for (int64_t v = 0; v < topology.vertices; ++v) {
-    const auto valence = int(topology.star(v).size());
-    if (!topology.on_boundary[size_t(v)] && valence >= kLeastValence) groups[valence].push_back(int32_t(v));
+  for (int64_t v = 0; v < connectivity.vertices; ++v) {
+    const auto valence = int(connectivity.star(v).size());
+    if (!connectivity.on_boundary[size_t(v)] && valence >= kLeastValence)
+      groups[valence].push_back(int32_t(v));
   }
   return groups;
 }
@@ -38,8 +39,8 @@ std::map<int, std::vector<int32_t>> stars_by_valence(const Topology& topology) {
 // Weights below this share of the mean would let an obtuse mesh fold.
 constexpr double kLeastCotangent = 1e-3;
 
-std::vector<double> positive_cotangents(const TriangleMesh& mesh, const Topology& topology) {
-  std::vector<double> weights = cotangent_weights(mesh, topology);
+std::vector<double> positive_cotangents(const TriangleMesh& mesh, const Connectivity& connectivity) {
+  std::vector<double> weights = cotangent_weights(mesh, connectivity);
   double mean = 0;
   for (const double w : weights) mean += std::abs(w) / double(weights.size());
   for (double& w : weights) w = std::max(w, kLeastCotangent * mean);
@@ -87,14 +88,14 @@ EnergyDefaults energy_defaults(const std::string& energy) {
   return defaults;
 }
 
-MeshProblem::MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions& options)
+MeshProblem::MeshProblem(TriangleMesh mesh, Connectivity connectivity, const MeshOptions& options)
     : rest_(std::move(mesh)),
-      topology_(std::move(topology)),
+      connectivity_(std::move(connectivity)),
       options_(options),
       defaults_(energy_defaults(options.energy)) {
   check_used(options_);
   start_ = rest_.vertices;
-  std::vector<uint8_t> held(size_t(topology_.vertices), 0);
+  std::vector<uint8_t> held(size_t(connectivity_.vertices), 0);
   for (const int32_t v : options_.fixed) held[size_t(v)] = 1;
   for (const Handle& handle : options_.handles) {
     uint8_t& h = held[size_t(handle.vertex)];
@@ -114,7 +115,7 @@ MeshProblem::MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions
 
 void MeshProblem::build() {
   const std::string& energy = options_.energy;
-  used_.assign(size_t(topology_.vertices), 0);
+  used_.assign(size_t(connectivity_.vertices), 0);
   problem_ = Problem();
   if (energy == "parameterize") {
     add_parameterization();
@@ -160,7 +161,7 @@ void MeshProblem::hold() {
 void MeshProblem::add_attachments(double stiffness) {
   std::vector<int32_t> indices;
   std::vector<double> data;
-  for (int64_t v = 0; v < topology_.vertices; ++v) {
+  for (int64_t v = 0; v < connectivity_.vertices; ++v) {
     const Point p = point(rest_, v);
     indices.push_back(int32_t(v));
     data.insert(data.end(), {p[0], p[1], p[2], std::sqrt(stiffness)});
@@ -171,32 +172,32 @@ void MeshProblem::add_attachments(double stiffness) {
 
 void MeshProblem::add_smoothing(bool cotangent) {
   const std::vector<double> cotangents =
-      cotangent ? positive_cotangents(rest_, topology_) : std::vector<double>{};
+      cotangent ? positive_cotangents(rest_, connectivity_) : std::vector<double>{};
   const std::vector<double> areas = vertex_areas(rest_);
   double mean_area = 0, mean_sum = 0;
   int64_t inner = 0;
   if (cotangent) {
     for (const double a : areas) mean_area += a / double(areas.size());
-    for (int64_t v = 0; v < topology_.vertices; ++v) {
-      if (topology_.on_boundary[size_t(v)]) continue;
+    for (int64_t v = 0; v < connectivity_.vertices; ++v) {
+      if (connectivity_.on_boundary[size_t(v)]) continue;
       ++inner;
-      for (const int32_t w : topology_.star(v))
-        mean_sum += cotangents[size_t(edge_index(topology_, int32_t(v), w))];
+      for (const int32_t w : connectivity_.star(v))
+        mean_sum += cotangents[size_t(edge_index(connectivity_, int32_t(v), w))];
     }
     mean_sum /= double(std::max<int64_t>(inner, 1));
   }
   // Instances by number of neighbours; a boundary vertex sees its two neighbours along the boundary.
   std::map<int, std::pair<std::vector<int32_t>, std::vector<double>>> groups;
-  for (int64_t v = 0; v < topology_.vertices; ++v) {
-    const auto ring = topology_.star(v);
+  for (int64_t v = 0; v < connectivity_.vertices; ++v) {
+    const auto ring = connectivity_.star(v);
     std::vector<int32_t> neighbours(ring.begin(), ring.end());
     std::vector<double> weights;
-    if (topology_.on_boundary[size_t(v)]) {
+    if (connectivity_.on_boundary[size_t(v)]) {
       neighbours = {ring.front(), ring.back()};
       weights = {0.5, 0.5};
     } else if (cotangent) {
       for (const int32_t w : neighbours)
-        weights.push_back(cotangents[size_t(edge_index(topology_, int32_t(v), w))] / mean_sum *
+        weights.push_back(cotangents[size_t(edge_index(connectivity_, int32_t(v), w))] / mean_sum *
                           std::sqrt(mean_area / areas[size_t(v)]));
     } else {
       weights.assign(neighbours.size(), 1.0 / double(neighbours.size()));
@@ -217,9 +218,9 @@ void MeshProblem::add_springs() {
                scale = options_.rest_scale.value_or(defaults_.rest_scale);
   std::vector<int32_t> indices;
   std::vector<double> data;
-  const std::vector<double> lengths = edge_lengths(rest_, topology_);
+  const std::vector<double> lengths = edge_lengths(rest_, connectivity_);
   for (size_t e = 0; e < lengths.size(); ++e) {
-    indices.insert(indices.end(), topology_.edges[e].begin(), topology_.edges[e].end());
+    indices.insert(indices.end(), connectivity_.edges[e].begin(), connectivity_.edges[e].end());
     data.insert(data.end(), {lengths[e] * scale, weight});
   }
   add(spring_term(), 2, indices, data);
@@ -230,7 +231,7 @@ void MeshProblem::add_bend(bool flat) {
   const double weight = std::sqrt(options_.bend.value_or(defaults_.bend));
   std::vector<int32_t> indices;
   std::vector<double> data;
-  for (const Hinge& h : topology_.hinges) {
+  for (const Hinge& h : connectivity_.hinges) {
     indices.insert(indices.end(), {h.a, h.b, h.c, h.d});
     if (!flat) data.push_back(hinge_angle(rest_, h));
     data.push_back(weight);
@@ -248,7 +249,7 @@ void MeshProblem::add_cloth() {
   const std::vector<double> areas = vertex_areas(rest_);
   std::vector<int32_t> indices;
   std::vector<double> data;
-  for (int64_t v = 0; v < topology_.vertices; ++v) {
+  for (int64_t v = 0; v < connectivity_.vertices; ++v) {
     indices.push_back(int32_t(v));
     data.insert(data.end(), {gravity * areas[size_t(v)], 0, 0, 1, depth});
   }
@@ -257,13 +258,13 @@ void MeshProblem::add_cloth() {
 
 void MeshProblem::add_arap() {
   std::vector<double> identities;
-  for (int64_t v = 0; v < topology_.vertices; ++v) identities.insert(identities.end(), {1, 0, 0, 0});
+  for (int64_t v = 0; v < connectivity_.vertices; ++v) identities.insert(identities.end(), {1, 0, 0, 0});
   const BlockSet rotations = problem_.add_blocks("rotations", so3(), identities);
-  const std::vector<double> weights = positive_cotangents(rest_, topology_);
+  const std::vector<double> weights = positive_cotangents(rest_, connectivity_);
   std::vector<int32_t> indices;
   std::vector<double> data;
-  for (size_t e = 0; e < topology_.edges.size(); ++e) {
-    const auto [a, b] = topology_.edges[e];
+  for (size_t e = 0; e < connectivity_.edges.size(); ++e) {
+    const auto [a, b] = connectivity_.edges[e];
     for (const auto& [i, j] : {std::array{a, b}, std::array{b, a}}) {
       const Point rest = point(rest_, j) - point(rest_, i);
       indices.insert(indices.end(), {i, j, i});
@@ -279,8 +280,8 @@ void MeshProblem::add_arap() {
 void MeshProblem::add_parameterization() {
   if (!options_.fixed.empty() || !options_.handles.empty())
     throw InputError("fixed vertices or handles", "mesh parameterize", "none: the map is free");
-  check_disk(topology_, "mesh parameterize");
-  points_ = problem_.add_blocks("uv", euclidean(2), tutte_embedding(rest_, topology_));
+  check_disk(connectivity_, "mesh parameterize");
+  points_ = problem_.add_blocks("uv", euclidean(2), tutte_embedding(rest_, connectivity_));
   problem_.add_terms(symmetric_dirichlet_term(), {points_, points_, points_}, rest_.faces,
                      rest_frames(rest_));
 }
@@ -295,7 +296,7 @@ Point MeshProblem::start_normal(int32_t a, int32_t b, int32_t c) const {
 }
 
 void MeshProblem::add_stars(Developability kind) {
-  const auto groups = stars_by_valence(topology_);
+  const auto groups = stars_by_valence(connectivity_);
   if (groups.empty())
     throw InputError("no inner vertex with four neighbours or more", "mesh " + options_.energy,
                      "at least one");
@@ -303,7 +304,7 @@ void MeshProblem::add_stars(Developability kind) {
     std::vector<int32_t> indices;
     std::vector<double> data;
     for (const int32_t v : vertices) {
-      const auto ring = topology_.star(v);
+      const auto ring = connectivity_.star(v);
       indices.push_back(v);
       indices.insert(indices.end(), ring.begin(), ring.end());
       if (kind == Developability::partition_sampled) {
@@ -401,9 +402,10 @@ Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& option
   return whole;
 }
 
-std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology) {
-  std::vector<double> energies(size_t(topology.vertices), std::numeric_limits<double>::quiet_NaN());
-  for (const auto& [valence, vertices] : stars_by_valence(topology)) {
+std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh,
+                                  const Connectivity& connectivity) {
+  std::vector<double> energies(size_t(connectivity.vertices), std::numeric_limits<double>::quiet_NaN());
+  for (const auto& [valence, vertices] : stars_by_valence(connectivity)) {
     autodiff::Tape graph;
     std::vector<autodiff::Vec3> points;
     for (int k = 0; k <= valence; ++k)
@@ -419,7 +421,7 @@ std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh,
         leaves.insert(leaves.end(), p.begin(), p.end());
       };
       add(v);
-      for (const int32_t w : topology.star(v)) add(w);
+      for (const int32_t w : connectivity.star(v)) add(w);
       energies[size_t(v)] = autodiff::evaluate(energy, leaves);
     }
   }

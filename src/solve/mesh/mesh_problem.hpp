@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lockstep/solve.hpp"
+#include "solve/mesh/connectivity.hpp"
 #include "solve/mesh/selection.hpp"
 #include "solve/mesh/star_energies.hpp"
-#include "solve/mesh/topology.hpp"
 
 namespace lockstep::solve::mesh {
 
@@ -47,11 +47,11 @@ class MeshProblem {
   /// Throws InputError for an unknown energy, an option that it does not use, a vertex with two handles or with
   /// a handle though it is fixed, a mesh that cannot be parameterised, an energy that has no vertex to act on,
   /// or a robust loss where nothing is a residual.
-  MeshProblem(TriangleMesh mesh, Topology topology, const MeshOptions& options);
+  MeshProblem(TriangleMesh mesh, Connectivity connectivity, const MeshOptions& options);
 
   Problem& problem() { return problem_; }
   const TriangleMesh& rest() const { return rest_; }
-  const Topology& topology() const { return topology_; }
+  const Connectivity& connectivity() const { return connectivity_; }
   const MeshOptions& options() const { return options_; }
   /// The mesh at the problem's values; for parameterize the flat one, (u, v, 0).
   TriangleMesh result() const;
@@ -75,7 +75,7 @@ class MeshProblem {
   Point start_normal(int32_t a, int32_t b, int32_t c) const;
 
   TriangleMesh rest_;
-  Topology topology_;
+  Connectivity connectivity_;
   MeshOptions options_;
   EnergyDefaults defaults_;
   std::vector<double> start_;  // positions with handles in place
@@ -91,6 +91,7 @@ class MeshProblem {
 Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& options);
 
 /// Developability of each star on the host; NaN at the boundary and where the valence is below 4.
-std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh, const Topology& topology);
+std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh,
+                                  const Connectivity& connectivity);
 
 }  // namespace lockstep::solve::mesh

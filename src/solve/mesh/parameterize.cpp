@@ -27,24 +27,24 @@ std::array<double, 4> jacobian(const TriangleMesh& mesh, const std::vector<doubl
 
 }  // namespace
 
-void check_disk(const Topology& topology, std::string_view where) {
-  if (topology.components != 1)
-    throw InputError(fmt::format("a mesh of {} pieces", topology.components), where, "one piece");
-  if (topology.boundary_loops.size() != 1) {
-    throw InputError(fmt::format("a mesh with {} boundary loops", topology.boundary_loops.size()), where,
+void check_disk(const Connectivity& connectivity, std::string_view where) {
+  if (connectivity.components != 1)
+    throw InputError(fmt::format("a mesh of {} pieces", connectivity.components), where, "one piece");
+  if (connectivity.boundary_loops.size() != 1) {
+    throw InputError(fmt::format("a mesh with {} boundary loops", connectivity.boundary_loops.size()), where,
                      "one: a disk can be laid flat")
-        .with_hint(topology.boundary_loops.empty() ? "cut a closed mesh open first"
-                                                   : "close its holes first");
+        .with_hint(connectivity.boundary_loops.empty() ? "cut a closed mesh open first"
+                                                       : "close its holes first");
   }
-  if (topology.euler_characteristic() != 1) {
-    throw InputError(fmt::format("a mesh with {} handles", (1 - topology.euler_characteristic()) / 2), where,
-                     "a disk");
+  if (connectivity.euler_characteristic() != 1) {
+    throw InputError(fmt::format("a mesh with {} handles", (1 - connectivity.euler_characteristic()) / 2),
+                     where, "a disk");
   }
 }
 
-std::vector<double> tutte_embedding(const TriangleMesh& mesh, const Topology& topology) {
-  check_disk(topology, "tutte embedding");
-  const std::vector<int32_t>& loop = topology.boundary_loops[0];
+std::vector<double> tutte_embedding(const TriangleMesh& mesh, const Connectivity& connectivity) {
+  check_disk(connectivity, "tutte embedding");
+  const std::vector<int32_t>& loop = connectivity.boundary_loops[0];
   const auto n = size_t(mesh.vertex_count());
   std::vector<double> uv(2 * n, 0.0);
   std::vector<double> reached{0};
@@ -62,13 +62,13 @@ std::vector<double> tutte_embedding(const TriangleMesh& mesh, const Topology& to
   std::vector<int> unknown(n, -1);
   int unknowns = 0;
   for (size_t v = 0; v < n; ++v)
-    if (!topology.on_boundary[v]) unknown[v] = unknowns++;
+    if (!connectivity.on_boundary[v]) unknown[v] = unknowns++;
   if (unknowns == 0) return uv;
   std::vector<Eigen::Triplet<double>> entries;
   Eigen::MatrixXd right = Eigen::MatrixXd::Zero(unknowns, 2);
   for (size_t v = 0; v < n; ++v) {
     if (unknown[v] < 0) continue;
-    const auto ring = topology.star(int64_t(v));
+    const auto ring = connectivity.star(int64_t(v));
     entries.emplace_back(unknown[v], unknown[v], double(ring.size()));
     for (const int32_t w : ring) {
       if (unknown[size_t(w)] >= 0) {

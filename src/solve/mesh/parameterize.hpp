@@ -5,16 +5,16 @@
 #include <string_view>
 #include <vector>
 
-#include "solve/mesh/topology.hpp"
+#include "solve/mesh/connectivity.hpp"
 
 namespace lockstep::solve::mesh {
 
 /// Throws InputError that names `where` unless the mesh is one piece with one boundary loop and no handles.
-void check_disk(const Topology& topology, std::string_view where);
+void check_disk(const Connectivity& connectivity, std::string_view where);
 
 /// Tutte's embedding (1963): the boundary on a circle whose area is that of the mesh, spaced by edge lengths;
 /// every inner vertex the mean of its neighbours. (n, 2); no triangle is turned over.
-std::vector<double> tutte_embedding(const TriangleMesh& mesh, const Topology& topology);
+std::vector<double> tutte_embedding(const TriangleMesh& mesh, const Connectivity& connectivity);
 
 /// Five numbers a triangle, as symmetric_dirichlet_term() wants them: the inverse of the matrix whose columns
 /// are the triangle's edges in its own plane, row-major, and its share of the total area.

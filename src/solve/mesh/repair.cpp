@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "solve/mesh/topology.hpp"
+#include "solve/mesh/connectivity.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

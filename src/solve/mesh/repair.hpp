@@ -15,12 +15,12 @@ struct Repair {
   bool changed() const { return welded + dropped + turned + copied + unused > 0; }
 };
 
-/// Welds vertices of equal coordinates; drops triangles that are degenerate (as build_topology says) or there
+/// Welds vertices of equal coordinates; drops triangles that are degenerate (as build_connectivity says) or there
 /// twice; turns triangles so that neighbours agree, along edges of two triangles; cuts the mesh along edges
 /// of more than two triangles, along those where orientations contradict each other (a Moebius strip), and at
 /// vertices where fans meet, by copies of the vertices; drops vertices without a triangle. Vertices keep
 /// their order; copies stand at the end. A mesh with positions that are not finite, or with indices out of
-/// range, stays as it is: build_topology refuses it.
+/// range, stays as it is: build_connectivity refuses it.
 Repair repair(const TriangleMesh& mesh);
 
 }  // namespace lockstep::solve::mesh

@@ -45,7 +45,7 @@ std::optional<T> number(std::string_view text) {
 
 struct Selector {
   const TriangleMesh& mesh;
-  const Topology& topology;
+  const Connectivity& connectivity;
   std::string_view option;
 
   [[noreturn]] void refuse(std::string_view what, std::string_view expected) const {
@@ -87,15 +87,16 @@ struct Selector {
   std::vector<int32_t> boundary(std::string_view part) const {
     std::vector<int32_t> chosen;
     if (part == "boundary") {
-      for (const auto& loop : topology.boundary_loops) chosen.insert(chosen.end(), loop.begin(), loop.end());
+      for (const auto& loop : connectivity.boundary_loops)
+        chosen.insert(chosen.end(), loop.begin(), loop.end());
       std::sort(chosen.begin(), chosen.end());
       return chosen;
     }
     const std::optional<int64_t> loop = number<int64_t>(part.substr(std::string_view("boundary:").size()));
-    const auto loops = int64_t(topology.boundary_loops.size());
+    const auto loops = int64_t(connectivity.boundary_loops.size());
     if (!loop || *loop < 0 || *loop >= loops)
       refuse(fmt::format("'{}'", part), loops > 0 ? fmt::format("loops 0 to {}", loops - 1) : "an open mesh");
-    chosen = topology.boundary_loops[size_t(*loop)];
+    chosen = connectivity.boundary_loops[size_t(*loop)];
     std::sort(chosen.begin(), chosen.end());
     return chosen;
   }
@@ -167,13 +168,13 @@ Point turned(const Point& v, const Point& axis, double angle) {
 }  // namespace
 
 std::vector<int32_t> select_vertices(std::string_view text, const TriangleMesh& mesh,
-                                     const Topology& topology, std::string_view option) {
-  return Selector{mesh, topology, option}(text);
+                                     const Connectivity& connectivity, std::string_view option) {
+  return Selector{mesh, connectivity, option}(text);
 }
 
-std::vector<Handle> parse_handle(std::string_view text, const TriangleMesh& mesh, const Topology& topology,
-                                 std::string_view option) {
-  const Selector select{mesh, topology, option};
+std::vector<Handle> parse_handle(std::string_view text, const TriangleMesh& mesh,
+                                 const Connectivity& connectivity, std::string_view option) {
+  const Selector select{mesh, connectivity, option};
   std::vector<Handle> handles;
   if (const size_t at = text.find('@'); at != std::string_view::npos) {
     const std::vector<double> n = numbers_of(text.substr(at + 1), 4, text, option);

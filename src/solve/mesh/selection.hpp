@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "solve/mesh/topology.hpp"
+#include "solve/mesh/connectivity.hpp"
 
 namespace lockstep::solve::mesh {
 
@@ -19,7 +19,7 @@ namespace lockstep::solve::mesh {
 /// Parts joined by & must hold together: z>90%&x<0. Throws InputError that names `option` and the part for
 /// anything else, and for a part that chooses nothing.
 std::vector<int32_t> select_vertices(std::string_view text, const TriangleMesh& mesh,
-                                     const Topology& topology, std::string_view option);
+                                     const Connectivity& connectivity, std::string_view option);
 
 struct Handle {
   int32_t vertex;
@@ -30,8 +30,8 @@ struct Handle {
 ///   SELECTION+=DX,DY,DZ     moves all vertices chosen
 ///   SELECTION@X,Y,Z,DEG     turns them around the axis (X, Y, Z) through their middle
 /// Throws InputError that names `option` otherwise.
-std::vector<Handle> parse_handle(std::string_view text, const TriangleMesh& mesh, const Topology& topology,
-                                 std::string_view option);
+std::vector<Handle> parse_handle(std::string_view text, const TriangleMesh& mesh,
+                                 const Connectivity& connectivity, std::string_view option);
 /// One handle a line: vertex x y z; empty lines and lines that start with # are passed over. Throws
 /// InputError that names file and line.
 std::vector<Handle> read_handles(const std::filesystem::path& path, const TriangleMesh& mesh);

@@ -100,8 +100,8 @@ int64_t read_threshold(const std::filesystem::path& file, const std::string& dev
 }
 
 bool prefers_cpu(const Problem& problem, const Device& device, const Options& options) {
-  if (options.backend == Backend::cpu) return true;
-  if (options.backend == Backend::gpu || !is_gpu(device)) return false;
+  if (options.backend == Placement::cpu) return true;
+  if (options.backend == Placement::gpu || !is_gpu(device)) return false;
   const int64_t threshold = options.threshold >= 0
                                 ? options.threshold
                                 : read_threshold(crossover_file(), device.info().description);

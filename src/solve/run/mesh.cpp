@@ -18,7 +18,7 @@ namespace lockstep::solve {
 namespace {
 
 mesh::MeshOptions mesh_options(const MeshRun& wanted, const io::TriangleMesh& shape,
-                               const mesh::Topology& topology) {
+                               const mesh::Connectivity& connectivity) {
   mesh::MeshOptions options;
   options.energy = wanted.energy;
   options.attach = wanted.attach;
@@ -28,10 +28,11 @@ mesh::MeshOptions mesh_options(const MeshRun& wanted, const io::TriangleMesh& sh
   options.rest_scale = wanted.rest_scale;
   options.seed = wanted.seed;
   options.loss = wanted.loss;
-  if (!wanted.fix.empty()) options.fixed = mesh::select_vertices(wanted.fix, shape, topology, "--fix");
+  if (!wanted.fix.empty()) options.fixed = mesh::select_vertices(wanted.fix, shape, connectivity, "--fix");
   for (size_t from = 0; from < wanted.handles.size();) {
     const size_t to = std::min(wanted.handles.find(';', from), wanted.handles.size());
-    const auto more = mesh::parse_handle(wanted.handles.substr(from, to - from), shape, topology, "--handle");
+    const auto more =
+        mesh::parse_handle(wanted.handles.substr(from, to - from), shape, connectivity, "--handle");
     options.handles.insert(options.handles.end(), more.begin(), more.end());
     from = to + 1;
   }
@@ -66,9 +67,9 @@ mesh::MeshProblem read_problem(const MeshRun& wanted, MeshRunResult& out) {
     out.repaired = {repaired.welded, repaired.dropped, repaired.turned, repaired.copied, repaired.unused};
     shape = std::move(repaired.mesh);
   }
-  mesh::Topology topology = mesh::build_topology(shape, out.mesh);
-  const mesh::MeshOptions options = mesh_options(wanted, shape, topology);
-  return mesh::MeshProblem(std::move(shape), std::move(topology), options);
+  mesh::Connectivity connectivity = mesh::build_connectivity(shape, out.mesh);
+  const mesh::MeshOptions options = mesh_options(wanted, shape, connectivity);
+  return mesh::MeshProblem(std::move(shape), std::move(connectivity), options);
 }
 
 void check_output(const std::string& path) {
@@ -103,13 +104,13 @@ MeshRunResult run(Context& context, const MeshRun& wanted) {
   out.summary = mesh::minimize_mesh(problem, context, options);
 
   const io::TriangleMesh result = problem.result();
-  const mesh::Topology& topology = problem.topology();
+  const mesh::Connectivity& connectivity = problem.connectivity();
   out.energy = wanted.energy;
-  out.vertices = topology.vertices;
-  out.edges = int64_t(topology.edges.size());
-  out.triangles = topology.triangles;
-  out.boundary_loops = int64_t(topology.boundary_loops.size());
-  out.euler_characteristic = topology.euler_characteristic();
+  out.vertices = connectivity.vertices;
+  out.edges = int64_t(connectivity.edges.size());
+  out.triangles = connectivity.triangles;
+  out.boundary_loops = int64_t(connectivity.boundary_loops.size());
+  out.euler_characteristic = connectivity.euler_characteristic();
   out.fixed = int64_t(problem.options().fixed.size());
   out.handles = int64_t(problem.options().handles.size());
   measure(problem, result, out);

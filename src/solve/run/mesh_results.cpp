@@ -16,8 +16,9 @@ namespace {
 
 using mesh::operator-;
 
-MeshRunResult::Curvature curvature_counts(const io::TriangleMesh& shape, const mesh::Topology& topology) {
-  const std::vector<mesh::Curvature> kinds = mesh::classify_curvature(shape, topology);
+MeshRunResult::Curvature curvature_counts(const io::TriangleMesh& shape,
+                                          const mesh::Connectivity& connectivity) {
+  const std::vector<mesh::Curvature> kinds = mesh::classify_curvature(shape, connectivity);
   const auto count = [&](mesh::Curvature kind) { return std::count(kinds.begin(), kinds.end(), kind); };
   return {count(mesh::Curvature::hinge), count(mesh::Curvature::seam), count(mesh::Curvature::boundary)};
 }
@@ -37,9 +38,10 @@ io::MeshPictureOptions picture_options(const MeshPictureRun& picture) {
 }
 
 /// |angle defect| of inner vertices, 0 at the boundary.
-std::vector<double> defects_of(const io::TriangleMesh& shape, const mesh::Topology& topology) {
-  std::vector<double> defects = mesh::angle_defects(shape, topology);
-  for (size_t v = 0; v < defects.size(); ++v) defects[v] = topology.on_boundary[v] ? 0 : std::abs(defects[v]);
+std::vector<double> defects_of(const io::TriangleMesh& shape, const mesh::Connectivity& connectivity) {
+  std::vector<double> defects = mesh::angle_defects(shape, connectivity);
+  for (size_t v = 0; v < defects.size(); ++v)
+    defects[v] = connectivity.on_boundary[v] ? 0 : std::abs(defects[v]);
   return defects;
 }
 
@@ -53,9 +55,9 @@ io::Image draw(const MeshPictureRun& picture, const mesh::MeshProblem& problem, 
       options.values.push_back(mesh::length(mesh::point(shape, v) - mesh::point(rest, v)));
   } else if (picture.color == MeshColor::curvature) {
     options.unit = "|angle defect|";
-    options.values = defects_of(shape, problem.topology());
+    options.values = defects_of(shape, problem.connectivity());
     // One range for both pictures of a comparison.
-    const std::vector<double> before = defects_of(rest, problem.topology());
+    const std::vector<double> before = defects_of(rest, problem.connectivity());
     options.minimum = 0;
     options.maximum = std::max(*std::max_element(before.begin(), before.end()), 1e-9) * 3;
   }
@@ -83,7 +85,7 @@ ordered_json json_of(const MeshRunResult::Curvature& c) {
 }  // namespace
 
 void measure(const mesh::MeshProblem& problem, const io::TriangleMesh& result, MeshRunResult& out) {
-  const mesh::Topology& topology = problem.topology();
+  const mesh::Connectivity& connectivity = problem.connectivity();
   const std::string& energy = problem.options().energy;
   if (const std::vector<double> uv = problem.uv(); !uv.empty()) {
     const std::vector<double> s = mesh::stretches(problem.rest(), uv);
@@ -92,15 +94,15 @@ void measure(const mesh::MeshProblem& problem, const io::TriangleMesh& result, M
     out.flat = {mesh::symmetric_dirichlet(problem.rest(), uv), most, mesh::turned_over(problem.rest(), uv)};
     return;
   }
-  out.curvature_before = curvature_counts(problem.rest(), topology);
-  out.curvature_after = curvature_counts(result, topology);
+  out.curvature_before = curvature_counts(problem.rest(), connectivity);
+  out.curvature_after = curvature_counts(result, connectivity);
   const auto names = mesh::developability_names();
   const auto name = std::find(names.begin(), names.end(), energy);
   if (name == names.end()) return;
   const auto kind = mesh::Developability(name - names.begin());
   const auto sum = [&](const io::TriangleMesh& shape) {
     double total = 0;
-    for (const double e : mesh::star_energies(kind, shape, topology))
+    for (const double e : mesh::star_energies(kind, shape, connectivity))
       if (!std::isnan(e)) total += e;
     return total;
   };

@@ -139,7 +139,7 @@ TEST(HostSums, MinimisationsAreThoseOfTheKernels) {
       Options options;
       options.method = method;
       options.max_iterations = 8;
-      options.backend = Backend::cpu;
+      options.backend = Placement::cpu;
       std::vector<double> out;
       for (const Iteration& row : minimize(problem, context, options).trace)
         out.insert(out.end(), {row.cost, row.gradient_max, row.step_norm, row.gain, row.damping});

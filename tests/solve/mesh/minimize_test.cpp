@@ -22,7 +22,7 @@ Context& context() {
 }
 
 MeshProblem problem_of(const TriangleMesh& mesh, const MeshOptions& options) {
-  return MeshProblem(mesh, build_topology(mesh, "test"), options);
+  return MeshProblem(mesh, build_connectivity(mesh, "test"), options);
 }
 
 Summary minimized(MeshProblem& mesh, Method method, int iterations) {
@@ -54,11 +54,11 @@ TEST(MeshMinimize, ArapOfARigidMotionReturnsIt) {
 
 TEST(MeshMinimize, ArapKeepsHandlesAndFixedVertices) {
   const TriangleMesh mesh = bar(2, 6);
-  const Topology topology = build_topology(mesh, "bar");
+  const Connectivity connectivity = build_connectivity(mesh, "bar");
   MeshOptions options;
   options.energy = "arap";
-  options.fixed = select_vertices("z<=0", mesh, topology, "--fix");
-  options.handles = parse_handle("z>=100%@0,0,1,60", mesh, topology, "--handle");
+  options.fixed = select_vertices("z<=0", mesh, connectivity, "--fix");
+  options.handles = parse_handle("z>=100%@0,0,1,60", mesh, connectivity, "--handle");
   MeshProblem arap = problem_of(mesh, options);
   const Summary summary = minimized(arap, Method::lm, 100);
   EXPECT_LT(summary.final_cost, summary.initial_cost);
@@ -176,9 +176,9 @@ TEST(MeshMinimize, SpringsReachTheirRestLength) {
   MeshProblem springs = problem_of(mesh, options);
   const Summary summary = minimized(springs, Method::lm, 200);
   EXPECT_LT(summary.final_cost, 1e-16);
-  const Topology& topology = springs.topology();
-  const std::vector<double> before = edge_lengths(mesh, topology),
-                            after = edge_lengths(springs.result(), topology);
+  const Connectivity& connectivity = springs.connectivity();
+  const std::vector<double> before = edge_lengths(mesh, connectivity),
+                            after = edge_lengths(springs.result(), connectivity);
   for (size_t e = 0; e < before.size(); ++e) EXPECT_NEAR(after[e], 1.25 * before[e], 1e-7);
 }
 
@@ -187,7 +187,7 @@ TEST(MeshMinimize, SmoothingOfALinearSurfaceLeavesIt) {
     const TriangleMesh mesh = grid(7, 7);
     MeshOptions options;
     options.energy = energy;
-    options.fixed = select_vertices("boundary", mesh, build_topology(mesh, "grid"), "--fix");
+    options.fixed = select_vertices("boundary", mesh, build_connectivity(mesh, "grid"), "--fix");
     MeshProblem smooth = problem_of(mesh, options);
     const Summary summary = minimized(smooth, Method::lm, 20);
     // The rest are the fixed corners, where the boundary bends.
@@ -224,7 +224,7 @@ TEST(MeshMinimize, BendFlattensAHinge) {
   MeshProblem bend = problem_of(mesh, options);
   const Summary summary = minimized(bend, Method::lm, 300);
   EXPECT_LT(summary.final_cost, 1e-14);
-  EXPECT_NEAR(hinge_angle(bend.result(), bend.topology().hinges[0]), 0, 1e-5);
+  EXPECT_NEAR(hinge_angle(bend.result(), bend.connectivity().hinges[0]), 0, 1e-5);
 }
 
 TEST(MeshMinimize, AStripOfClothHangsByItsWeight) {
@@ -235,12 +235,12 @@ TEST(MeshMinimize, AStripOfClothHangsByItsWeight) {
     double* p = &mesh.vertices[size_t(3 * v)];
     p[2] = p[1], p[1] = 0;
   }
-  const Topology topology = build_topology(mesh, "cloth");
+  const Connectivity connectivity = build_connectivity(mesh, "cloth");
   MeshOptions options;
   options.energy = "cloth";
   options.stiffness = 50;
   options.bend = 1e-4;
-  options.fixed = select_vertices("z>=100%", mesh, topology, "--fix");
+  options.fixed = select_vertices("z>=100%", mesh, connectivity, "--fix");
   MeshProblem cloth = problem_of(mesh, options);
   const Summary summary = minimized(cloth, Method::newton, 200);
   EXPECT_TRUE(converged(summary.termination)) << summary.message;
@@ -292,7 +292,7 @@ TEST(MeshMinimize, DevelopabilityFallsAndIsWhatTheHostSays) {
   // Disturbed: on a perfect sphere edges are equally sharp, and rounding would choose.
   TriangleMesh mesh = icosphere(1);
   for (size_t k = 0; k < mesh.vertices.size(); ++k) mesh.vertices[k] += 0.01 * std::sin(7.3 * double(k * k));
-  const Topology topology = build_topology(mesh, "sphere");
+  const Connectivity connectivity = build_connectivity(mesh, "sphere");
   for (size_t k = 0; k < developability_names().size(); ++k) {
     const auto kind = Developability(k);
     MeshOptions options;
@@ -300,8 +300,8 @@ TEST(MeshMinimize, DevelopabilityFallsAndIsWhatTheHostSays) {
     MeshProblem problem = problem_of(mesh, options);
     const Summary summary = minimized(problem, Method::lbfgs, 25);
     double before = 0, after = 0;
-    for (const double e : star_energies(kind, mesh, topology)) before += e;
-    for (const double e : star_energies(kind, problem.result(), topology)) after += e;
+    for (const double e : star_energies(kind, mesh, connectivity)) before += e;
+    for (const double e : star_energies(kind, problem.result(), connectivity)) after += e;
     EXPECT_NEAR(summary.initial_cost, before, 1e-9 * before) << options.energy;
     EXPECT_NEAR(summary.final_cost, after, 1e-9 * before) << options.energy;
     EXPECT_LT(after, 0.8 * before) << options.energy;
@@ -323,7 +323,7 @@ TEST(MeshMinimize, SampledPartitionGoesOnInRounds) {
   minimized(full, Method::lbfgs, 30);
   const auto energy = [&](const MeshProblem& problem) {
     double sum = 0;
-    for (const double e : star_energies(Developability::partition, problem.result(), problem.topology()))
+    for (const double e : star_energies(Developability::partition, problem.result(), problem.connectivity()))
       sum += e;
     return sum;
   };

@@ -181,7 +181,7 @@ TriangleMesh globe(int32_t meridians, int32_t circles) {
 Summary minimized(const TriangleMesh& mesh, const std::string& energy, Method method, int iterations) {
   MeshOptions options;
   options.energy = energy;
-  MeshProblem problem(mesh, build_topology(mesh, "test"), options);
+  MeshProblem problem(mesh, build_connectivity(mesh, "test"), options);
   Context context({.device = "cpu"});
   Options chosen;
   chosen.method = method;

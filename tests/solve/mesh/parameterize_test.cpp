@@ -17,7 +17,7 @@ namespace {
 TEST(Parameterize, TutteTurnsNothingOver) {
   for (const char* name : {"grid:6x9", "dome:2", "dome:4"}) {
     const TriangleMesh mesh = *generate(name);
-    const Topology t = build_topology(mesh, name);
+    const Connectivity t = build_connectivity(mesh, name);
     const std::vector<double> uv = tutte_embedding(mesh, t);
     EXPECT_EQ(turned_over(mesh, uv), 0) << name;
     const double energy = symmetric_dirichlet(mesh, uv);
@@ -37,7 +37,7 @@ TEST(Parameterize, RealMeshWithABoundary) {
   const auto file = test::data_folder() / "solve" / "meshes" / "bunnyhead.obj";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
   const TriangleMesh mesh = io::read_mesh(file);
-  const Topology t = build_topology(mesh, "bunnyhead.obj");
+  const Connectivity t = build_connectivity(mesh, "bunnyhead.obj");
   EXPECT_EQ(turned_over(mesh, tutte_embedding(mesh, t)), 0);
 }
 
@@ -54,7 +54,7 @@ TEST(Parameterize, StretchesAreSingularValues) {
 TEST(Parameterize, RefusesWhatIsNoDisk) {
   const auto refused = [](const TriangleMesh& mesh) {
     try {
-      tutte_embedding(mesh, build_topology(mesh, "mesh"));
+      tutte_embedding(mesh, build_connectivity(mesh, "mesh"));
     } catch (const InputError& error) { return std::string(error.what()); }
     return std::string("accepted");
   };

@@ -9,8 +9,8 @@
 
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
+#include "solve/mesh/connectivity.hpp"
 #include "solve/mesh/generate.hpp"
-#include "solve/mesh/topology.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {
@@ -34,7 +34,7 @@ TEST(MeshRepair, WeldsASoupOfTriangles) {
   }
   const Repair r = repair(soup);
   EXPECT_EQ(r.welded, soup.vertex_count() - sphere.vertex_count());
-  const Topology t = build_topology(r.mesh, "soup");
+  const Connectivity t = build_connectivity(r.mesh, "soup");
   EXPECT_EQ(t.vertices, sphere.vertex_count());
   EXPECT_EQ(t.euler_characteristic(), 2);
 }
@@ -42,10 +42,10 @@ TEST(MeshRepair, WeldsASoupOfTriangles) {
 TEST(MeshRepair, TurnsTheSmallerPart) {
   TriangleMesh mesh = icosphere(2);
   for (const size_t t : {3, 50, 51, 200}) std::swap(mesh.faces[3 * t], mesh.faces[3 * t + 1]);
-  EXPECT_THROW(build_topology(mesh, "mixed"), InputError);
+  EXPECT_THROW(build_connectivity(mesh, "mixed"), InputError);
   const Repair r = repair(mesh);
   EXPECT_EQ(r.turned, 4);
-  const Topology t = build_topology(r.mesh, "turned");
+  const Connectivity t = build_connectivity(r.mesh, "turned");
   EXPECT_TRUE(t.boundary_loops.empty());
   double volume = 0;
   for (int64_t f = 0; f < r.mesh.face_count(); ++f) {
@@ -63,20 +63,20 @@ TEST(MeshRepair, DropsWhatIsNoTriangle) {
   EXPECT_EQ(r.dropped, 2);
   EXPECT_EQ(r.unused, 2);
   EXPECT_EQ(r.mesh.face_count(), 2);
-  EXPECT_EQ(build_topology(r.mesh, "two").vertices, 4);
+  EXPECT_EQ(build_connectivity(r.mesh, "two").vertices, 4);
 }
 
 TEST(MeshRepair, CutsWhereMoreThanTwoTrianglesOrTwoFansMeet) {
   const TriangleMesh book{{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1}, {0, 1, 2, 1, 0, 3, 0, 1, 4}, {}};
   const Repair pages = repair(book);
   EXPECT_EQ(pages.copied, 4) << "both ends of the spine, for two of three pages";
-  EXPECT_EQ(build_topology(pages.mesh, "book").components, 3);
+  EXPECT_EQ(build_connectivity(pages.mesh, "book").components, 3);
 
   const TriangleMesh bow{{0, 0, 0, 1, 0, 0, 1, 1, 0, -1, 0, 0, -1, -1, 0}, {0, 1, 2, 0, 3, 4}, {}};
-  EXPECT_THROW(build_topology(bow, "bow"), InputError);
+  EXPECT_THROW(build_connectivity(bow, "bow"), InputError);
   const Repair cut = repair(bow);
   EXPECT_EQ(cut.copied, 1);
-  EXPECT_EQ(build_topology(cut.mesh, "bow").components, 2);
+  EXPECT_EQ(build_connectivity(cut.mesh, "bow").components, 2);
   EXPECT_EQ(point(cut.mesh, 5), (Point{0, 0, 0})) << "the copy stands at the end, where the vertex is";
 }
 
@@ -92,10 +92,10 @@ TEST(MeshRepair, CutsAMoebiusStripOpen) {
     const int a = 2 * k, b = a + 1, c = k + 1 < n ? a + 2 : 1, d = k + 1 < n ? a + 3 : 0;
     strip.faces.insert(strip.faces.end(), {a, c, b, b, c, d});
   }
-  EXPECT_THROW(build_topology(strip, "strip"), InputError);
+  EXPECT_THROW(build_connectivity(strip, "strip"), InputError);
   const Repair r = repair(strip);
   EXPECT_EQ(r.copied, 2);
-  const Topology t = build_topology(r.mesh, "strip");
+  const Connectivity t = build_connectivity(r.mesh, "strip");
   EXPECT_EQ(t.components, 1);
   EXPECT_EQ(t.euler_characteristic(), 1) << "a disk";
 }
@@ -103,7 +103,7 @@ TEST(MeshRepair, CutsAMoebiusStripOpen) {
 TEST(MeshRepair, LeavesWhatHasNoNumbersToTheCheck) {
   const TriangleMesh mesh{{0, 0, 0, 1, 0, NAN, 0, 1, 0}, {0, 1, 2}, {}};
   EXPECT_FALSE(repair(mesh).changed());
-  EXPECT_THROW(build_topology(repair(mesh).mesh, "nan"), InputError);
+  EXPECT_THROW(build_connectivity(repair(mesh).mesh, "nan"), InputError);
 }
 
 TEST(MeshRepair, EverySoupBecomesManifoldOrEmpty) {
@@ -120,7 +120,7 @@ TEST(MeshRepair, EverySoupBecomesManifoldOrEmpty) {
       ++empty;
       continue;
     }
-    ASSERT_NO_THROW(build_topology(r.mesh, "soup")) << sample;
+    ASSERT_NO_THROW(build_connectivity(r.mesh, "soup")) << sample;
     EXPECT_FALSE(repair(r.mesh).changed() && repair(r.mesh).dropped > 0) << "copies are no new triangles";
   }
   EXPECT_LT(empty, 600);
@@ -130,11 +130,11 @@ TEST(MeshRepair, TheCowBecomesManifold) {
   const auto file = test::data_folder() / "solve" / "meshes" / "cow.obj";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
   const TriangleMesh cow = io::read_mesh(file);
-  EXPECT_THROW(build_topology(cow, "cow"), InputError);
+  EXPECT_THROW(build_connectivity(cow, "cow"), InputError);
   const Repair r = repair(cow);
   EXPECT_GT(r.copied, 0);
   EXPECT_LT(r.copied, 100);
-  const Topology t = build_topology(r.mesh, "cow");
+  const Connectivity t = build_connectivity(r.mesh, "cow");
   EXPECT_EQ(t.vertices, cow.vertex_count() - r.welded - r.unused + r.copied);
 }
 

@@ -17,12 +17,12 @@ namespace {
 
 struct Scene {
   TriangleMesh mesh = grid(3, 3);  // x, y in -0.5, 0, 0.5; vertex = 3 row + column
-  Topology topology = build_topology(mesh, "grid");
+  Connectivity connectivity = build_connectivity(mesh, "grid");
   std::vector<int32_t> select(const std::string& text) const {
-    return select_vertices(text, mesh, topology, "--fix");
+    return select_vertices(text, mesh, connectivity, "--fix");
   }
   std::vector<Handle> handle(const std::string& text) const {
-    return parse_handle(text, mesh, topology, "--handle");
+    return parse_handle(text, mesh, connectivity, "--handle");
   }
 };
 using List = std::vector<int32_t>;
@@ -103,22 +103,22 @@ TEST(MeshProblems, VerticesAreHeldOnce) {
   options.energy = "springs";
   options.fixed = {0};
   options.handles = {{0, {1, 1, 1}}};
-  EXPECT_THROW(MeshProblem(s.mesh, s.topology, options), InputError);
+  EXPECT_THROW(MeshProblem(s.mesh, s.connectivity, options), InputError);
   options.fixed.clear();
   options.handles = {{1, {1, 1, 1}}, {1, {1, 1, 1}}};
-  EXPECT_THROW(MeshProblem(s.mesh, s.topology, options), InputError);
+  EXPECT_THROW(MeshProblem(s.mesh, s.connectivity, options), InputError);
   options.handles.clear();
   options.energy = "elastic";
-  EXPECT_THROW(MeshProblem(s.mesh, s.topology, options), InputError);
+  EXPECT_THROW(MeshProblem(s.mesh, s.connectivity, options), InputError);
 }
 
 TEST(MeshProblems, EveryEnergyMakesAProblem) {
   const TriangleMesh mesh = dome(2);
-  const Topology topology = build_topology(mesh, "dome");
+  const Connectivity connectivity = build_connectivity(mesh, "dome");
   for (const std::string& energy : energy_names()) {
     MeshOptions options;
     options.energy = energy;
-    MeshProblem problem(mesh, topology, options);
+    MeshProblem problem(mesh, connectivity, options);
     EXPECT_GT(problem.problem().residual_count(), 0) << energy;
     EXPECT_GT(problem.problem().variable_count(), 0) << energy;
     // Stars make one batch for each valence.

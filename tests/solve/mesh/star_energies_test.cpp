@@ -15,7 +15,7 @@
 
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
-#include "solve/mesh/topology.hpp"
+#include "solve/mesh/connectivity.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {
@@ -462,12 +462,12 @@ TEST(StarEnergies, GradientsOnARealMesh) {
   const auto file = test::data_folder() / "solve" / "meshes" / "spot.obj";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
   const TriangleMesh mesh = io::read_mesh(file);
-  const Topology topology = build_topology(mesh, "spot.obj");
+  const Connectivity connectivity = build_connectivity(mesh, "spot.obj");
   for (const Developability kind : all_kinds()) {
     if (kind == Developability::eigen_proxy) continue;  // see below
     std::map<int, std::unique_ptr<TracedStar>> traced;
-    for (int64_t v = 0; v < topology.vertices; v += 97) {
-      const auto ring = topology.star(v);
+    for (int64_t v = 0; v < connectivity.vertices; v += 97) {
+      const auto ring = connectivity.star(v);
       std::unique_ptr<TracedStar>& t = traced[int(ring.size())];
       if (!t) t = std::make_unique<TracedStar>(kind, int(ring.size()));
       Star star{point(mesh, v)};

@@ -90,7 +90,7 @@ TEST(MeshTerms, NormalDifferenceIsTwiceTheSineOfHalfTheAngle) {
 
 TEST(MeshTerms, LaplaciansVanishOnLinearFunctions) {
   const TriangleMesh mesh = grid(5, 5);
-  const Topology t = build_topology(mesh, "grid");
+  const Connectivity t = build_connectivity(mesh, "grid");
   const std::vector<double> cotangents = cotangent_weights(mesh, t);
   for (int64_t v = 0; v < t.vertices; ++v) {
     if (t.on_boundary[size_t(v)]) continue;

@@ -42,9 +42,9 @@ TEST(Crossover, TheCpuIsPreferredWhereAskedOnly) {
   const Device cpu = Device::open("cpu");
   Options options;
   EXPECT_FALSE(prefers_cpu(problem, cpu, options));
-  options.backend = Backend::cpu;
+  options.backend = Placement::cpu;
   EXPECT_TRUE(prefers_cpu(problem, cpu, options));
-  options.backend = Backend::automatic;
+  options.backend = Placement::automatic;
   options.threshold = 0;
   EXPECT_FALSE(prefers_cpu(problem, cpu, options));
 }

@@ -75,8 +75,8 @@ std::string side_text(const Side& s) {
 
 }  // namespace
 
-Boundary Boundary::parse(std::string_view text) {
-  Boundary b;
+BoundaryConditions BoundaryConditions::parse(std::string_view text) {
+  BoundaryConditions b;
   std::array<std::array<std::optional<Side>, 2>, 3> given;
   std::vector<std::string_view> named;
   for (size_t at = 0; at <= text.size();) {
@@ -118,7 +118,7 @@ Boundary Boundary::parse(std::string_view text) {
   return b;
 }
 
-std::string Boundary::text() const {
+std::string BoundaryConditions::text() const {
   std::string out;
   for (size_t axis = 0; axis < 3; ++axis) {
     const char letter = char('x' + axis);

@@ -1,5 +1,5 @@
-// Topology of generated and real meshes, and every refusal.
-#include "solve/mesh/topology.hpp"
+// Connectivity of generated and real meshes, and every refusal.
+#include "solve/mesh/connectivity.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace lockstep::solve::mesh {
 namespace {
 
 // True of every oriented manifold.
-void check_topology(const TriangleMesh& mesh, const Topology& t) {
+void check_connectivity(const TriangleMesh& mesh, const Connectivity& t) {
   EXPECT_TRUE(std::is_sorted(t.edges.begin(), t.edges.end()));
   size_t boundary_edges = 0;
   for (const auto& loop : t.boundary_loops) boundary_edges += loop.size();
@@ -56,12 +56,12 @@ void check_topology(const TriangleMesh& mesh, const Topology& t) {
   EXPECT_NEAR(defects, 2 * std::numbers::pi * double(t.euler_characteristic()), 1e-9 * double(t.vertices));
 }
 
-TEST(MeshTopology, IcospheresAreSpheres) {
+TEST(MeshConnectivity, IcospheresAreSpheres) {
   for (int level = 0; level <= 4; ++level) {
     const TriangleMesh mesh = icosphere(level);
     EXPECT_EQ(mesh.vertex_count(), 10 * (int64_t(1) << (2 * level)) + 2);
-    const Topology t = build_topology(mesh, "icosphere");
-    check_topology(mesh, t);
+    const Connectivity t = build_connectivity(mesh, "icosphere");
+    check_connectivity(mesh, t);
     EXPECT_EQ(t.euler_characteristic(), 2);
     EXPECT_EQ(t.components, 1);
     EXPECT_TRUE(t.boundary_loops.empty());
@@ -79,7 +79,7 @@ TEST(MeshTopology, IcospheresAreSpheres) {
   EXPECT_THROW(icosphere(-1), InputError);
 }
 
-TEST(MeshTopology, OpenAndClosedGeneratedMeshes) {
+TEST(MeshConnectivity, OpenAndClosedGeneratedMeshes) {
   struct Expected {
     const char* name;
     int64_t vertices, euler;
@@ -88,8 +88,8 @@ TEST(MeshTopology, OpenAndClosedGeneratedMeshes) {
   for (const Expected& e : {Expected{"grid:5x7", 35, 1, 1}, Expected{"cylinder:9x4", 45, 0, 2},
                             Expected{"bar:3x5", 16 * 2 + 12 * 4, 2, 0}, Expected{"dome:3", 0, 1, 1}}) {
     const TriangleMesh mesh = *generate(e.name);
-    const Topology t = build_topology(mesh, e.name);
-    check_topology(mesh, t);
+    const Connectivity t = build_connectivity(mesh, e.name);
+    check_connectivity(mesh, t);
     EXPECT_EQ(t.euler_characteristic(), e.euler) << e.name;
     EXPECT_EQ(t.boundary_loops.size(), e.loops) << e.name;
     if (e.vertices > 0) { EXPECT_EQ(t.vertices, e.vertices) << e.name; }
@@ -103,9 +103,9 @@ TEST(MeshTopology, OpenAndClosedGeneratedMeshes) {
     EXPECT_THROW(generate(wrong), InputError) << wrong;
 }
 
-TEST(MeshTopology, GridsHaveTheirLoopWithTheSurfaceOnItsLeft) {
+TEST(MeshConnectivity, GridsHaveTheirLoopWithTheSurfaceOnItsLeft) {
   const TriangleMesh mesh = grid(3, 4);
-  const Topology t = build_topology(mesh, "grid");
+  const Connectivity t = build_connectivity(mesh, "grid");
   ASSERT_EQ(t.boundary_loops.size(), 1u);
   const auto& loop = t.boundary_loops[0];
   EXPECT_EQ(loop.size(), 10u);
@@ -115,9 +115,9 @@ TEST(MeshTopology, GridsHaveTheirLoopWithTheSurfaceOnItsLeft) {
   EXPECT_NEAR(area, 2.0 / 3, 1e-12) << "counter-clockwise";
 }
 
-TEST(MeshTopology, PermutedTrianglesGiveTheSameStars) {
+TEST(MeshConnectivity, PermutedTrianglesGiveTheSameStars) {
   TriangleMesh mesh = dome(2);
-  const Topology before = build_topology(mesh, "dome");
+  const Connectivity before = build_connectivity(mesh, "dome");
   std::mt19937 random(7);
   std::vector<std::array<int32_t, 3>> faces;
   for (int64_t f = 0; f < mesh.face_count(); ++f) {
@@ -128,7 +128,7 @@ TEST(MeshTopology, PermutedTrianglesGiveTheSameStars) {
   std::shuffle(faces.begin(), faces.end(), random);
   for (size_t f = 0; f < faces.size(); ++f)
     std::copy(faces[f].begin(), faces[f].end(), mesh.faces.begin() + 3 * f);
-  const Topology after = build_topology(mesh, "dome");
+  const Connectivity after = build_connectivity(mesh, "dome");
   EXPECT_EQ(after.edges, before.edges);
   EXPECT_EQ(after.ring, before.ring);
   EXPECT_EQ(after.on_boundary, before.on_boundary);
@@ -136,12 +136,12 @@ TEST(MeshTopology, PermutedTrianglesGiveTheSameStars) {
 
 std::string refusal(const TriangleMesh& mesh) {
   try {
-    build_topology(mesh, "test.obj");
+    build_connectivity(mesh, "test.obj");
   } catch (const InputError& error) { return error.what(); }
   return "accepted";
 }
 
-TEST(MeshTopology, RefusesWhatIsNotAManifold) {
+TEST(MeshConnectivity, RefusesWhatIsNotAManifold) {
   const std::vector<double> square = {0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 0.5, 0.5, 1};
   const auto with = [&](std::vector<int32_t> faces, std::vector<double> vertices) {
     return refusal({std::move(vertices), std::move(faces), {}});
@@ -171,7 +171,7 @@ TEST(MeshTopology, RefusesWhatIsNotAManifold) {
 }
 
 // Two closed fans that share their middle: both tetrahedra are closed there.
-TEST(MeshTopology, RefusesClosedFansThatTouch) {
+TEST(MeshConnectivity, RefusesClosedFansThatTouch) {
   TriangleMesh mesh{{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, -1, 0, 0, 0, -1, 0, 0, 0, -1}, {}, {}};
   const auto tetrahedron = [&](int32_t a, int32_t b, int32_t c, int32_t d) {
     mesh.faces.insert(mesh.faces.end(), {a, c, b, a, b, d, a, d, c, b, c, d});
@@ -183,8 +183,8 @@ TEST(MeshTopology, RefusesClosedFansThatTouch) {
       "two fans of triangles meet at vertex 0 [test.obj]: expected one fan of triangles around each vertex");
 }
 
-// Random small meshes are refused, or have a consistent topology.
-TEST(MeshTopology, RandomMeshesAreRefusedOrConsistent) {
+// Random small meshes are refused, or have a consistent connectivity.
+TEST(MeshConnectivity, RandomMeshesAreRefusedOrConsistent) {
   std::mt19937 random(17);
   std::uniform_real_distribution<double> share(-1, 1);
   int accepted = 0;
@@ -195,31 +195,31 @@ TEST(MeshTopology, RandomMeshesAreRefusedOrConsistent) {
     for (int32_t k = 0; k < 3 * faces; ++k)
       mesh.faces.push_back(int32_t(random() % uint32_t(vertices + (trial % 50 == 0))));
     try {
-      const Topology t = build_topology(mesh, "random");
-      check_topology(mesh, t);
+      const Connectivity t = build_connectivity(mesh, "random");
+      check_connectivity(mesh, t);
       ++accepted;
     } catch (const InputError&) {}
   }
   EXPECT_GT(accepted, 500);
 }
 
-TEST(MeshTopology, ClassifiesCurvature) {
+TEST(MeshConnectivity, ClassifiesCurvature) {
   const TriangleMesh tube = cylinder(12, 5);
-  const std::vector<Curvature> of_tube = classify_curvature(tube, build_topology(tube, "tube"));
+  const std::vector<Curvature> of_tube = classify_curvature(tube, build_connectivity(tube, "tube"));
   EXPECT_EQ(std::count(of_tube.begin(), of_tube.end(), Curvature::boundary), 24);
   EXPECT_EQ(std::count(of_tube.begin(), of_tube.end(), Curvature::hinge), 48);
   const TriangleMesh ball = icosphere(2);
-  const std::vector<Curvature> of_ball = classify_curvature(ball, build_topology(ball, "ball"));
+  const std::vector<Curvature> of_ball = classify_curvature(ball, build_connectivity(ball, "ball"));
   EXPECT_EQ(std::count(of_ball.begin(), of_ball.end(), Curvature::seam), ball.vertex_count());
 }
 
-TEST(MeshTopology, RealMeshes) {
+TEST(MeshConnectivity, RealMeshes) {
   const auto folder = test::data_folder() / "solve" / "meshes";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
   for (const char* name : {"spot.obj", "bunnyhead.obj", "cloth.obj"}) {
     const TriangleMesh mesh = io::read_mesh(folder / name);
-    const Topology t = build_topology(mesh, name);
-    check_topology(mesh, t);
+    const Connectivity t = build_connectivity(mesh, name);
+    check_connectivity(mesh, t);
   }
   // Six triangles close around its vertex 253, and four others touch it.
   EXPECT_EQ(refusal(io::read_mesh(folder / "cow.obj")),

@@ -16,7 +16,7 @@ struct Hinge {
   int32_t a, b, c, d;
 };
 
-struct Topology {
+struct Connectivity {
   int64_t vertices = 0, triangles = 0;
   std::vector<std::array<int32_t, 2>> edges;  // a < b, ascending
   std::vector<Hinge> hinges;                  // in the order of their edges; a < b
@@ -42,6 +42,6 @@ bool degenerate(const Point& p, const Point& q, const Point& r);
 /// not finite, indices out of range, triangles with a repeated vertex or without area, edges with more than
 /// two triangles, neighbours that run the same way along their edge, vertices where two fans meet, vertices
 /// without a triangle. Vertices and triangles are counted from 0.
-Topology build_topology(const TriangleMesh& mesh, std::string_view where);
+Connectivity build_connectivity(const TriangleMesh& mesh, std::string_view where);
 
 }  // namespace lockstep::solve::mesh

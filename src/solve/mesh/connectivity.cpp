@@ -1,4 +1,4 @@
-#include "solve/mesh/topology.hpp"
+#include "solve/mesh/connectivity.hpp"
 
 #include <fmt/format.h>
 
@@ -85,7 +85,8 @@ std::vector<HalfEdge> sorted_half_edges(const TriangleMesh& mesh) {
 }
 
 // Fills edges and hinges; gives the half edges without a partner.
-std::vector<HalfEdge> pair_edges(const std::vector<HalfEdge>& half, std::string_view where, Topology& out) {
+std::vector<HalfEdge> pair_edges(const std::vector<HalfEdge>& half, std::string_view where,
+                                 Connectivity& out) {
   std::vector<HalfEdge> open;
   for (size_t k = 0; k < half.size();) {
     const int32_t low = std::min(half[k].from, half[k].to), high = std::max(half[k].from, half[k].to);
@@ -120,7 +121,7 @@ struct Corner {
   int32_t from, to;
 };
 
-void build_stars(const TriangleMesh& mesh, std::string_view where, Topology& out) {
+void build_stars(const TriangleMesh& mesh, std::string_view where, Connectivity& out) {
   const auto n = size_t(mesh.vertex_count());
   std::vector<int64_t> begin(n + 1, 0);
   for (const int32_t v : mesh.faces) ++begin[size_t(v) + 1];
@@ -177,7 +178,7 @@ void build_stars(const TriangleMesh& mesh, std::string_view where, Topology& out
   }
 }
 
-void build_loops(const std::vector<HalfEdge>& open, Topology& out) {
+void build_loops(const std::vector<HalfEdge>& open, Connectivity& out) {
   // At a manifold boundary vertex exactly one open half edge starts.
   std::vector<int32_t> next(size_t(out.vertices), -1);
   for (const HalfEdge& h : open) next[size_t(h.from)] = h.to;
@@ -194,15 +195,15 @@ void build_loops(const std::vector<HalfEdge>& open, Topology& out) {
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
 
-int64_t count_components(const Topology& topology) {
-  std::vector<int32_t> root(size_t(topology.vertices));
+int64_t count_components(const Connectivity& connectivity) {
+  std::vector<int32_t> root(size_t(connectivity.vertices));
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&](int32_t v) {
     while (root[size_t(v)] != v) v = root[size_t(v)] = root[size_t(root[size_t(v)])];
     return v;
   };
-  int64_t count = topology.vertices;
-  for (const auto& [a, b] : topology.edges) {
+  int64_t count = connectivity.vertices;
+  for (const auto& [a, b] : connectivity.edges) {
     const int32_t x = find(a), y = find(b);
     if (x == y) continue;
     root[size_t(std::max(x, y))] = std::min(x, y);
@@ -219,10 +220,10 @@ bool degenerate(const Point& p, const Point& q, const Point& r) {
   return !(std::sqrt(dot(normal, normal)) > kLeastArea * longest);
 }
 
-Topology build_topology(const TriangleMesh& mesh, std::string_view where) {
+Connectivity build_connectivity(const TriangleMesh& mesh, std::string_view where) {
   check_shapes(mesh, where);
   check_elements(mesh, where);
-  Topology out;
+  Connectivity out;
   out.vertices = mesh.vertex_count();
   out.triangles = mesh.face_count();
   const std::vector<HalfEdge> open = pair_edges(sorted_half_edges(mesh), where, out);

@@ -7,37 +7,38 @@
 namespace lockstep::pde {
 namespace {
 
-TEST(Boundary, ParsesAxesAndSides) {
-  const Boundary b = Boundary::parse("x=clamp,y-=dirichlet_face:1.5,y+=ghost:-2,z=one_sided2");
+TEST(BoundaryConditions, ParsesAxesAndSides) {
+  const BoundaryConditions b =
+      BoundaryConditions::parse("x=clamp,y-=dirichlet_face:1.5,y+=ghost:-2,z=one_sided2");
   EXPECT_EQ(b.sides[0][0].rule, Rule::clamp);
   EXPECT_EQ(b.sides[0][1].rule, Rule::clamp);
   EXPECT_EQ(b.sides[1][0], (Side{Rule::dirichlet_face, 1.5}));
   EXPECT_EQ(b.sides[1][1], (Side{Rule::ghost, -2}));
   EXPECT_EQ(b.sides[2][1].rule, Rule::one_sided2);
-  EXPECT_EQ(Boundary::parse("no_slip").sides[2][0].rule, Rule::no_slip);
-  EXPECT_EQ(Boundary::parse("x=clamp").sides[1][0].rule, Rule::periodic);
-  EXPECT_EQ(Boundary::parse("clamp,z=periodic").sides[2][1].rule, Rule::periodic);
-  EXPECT_EQ(Boundary::parse("ghost_zero").sides[0][0], (Side{Rule::ghost, 0}));
+  EXPECT_EQ(BoundaryConditions::parse("no_slip").sides[2][0].rule, Rule::no_slip);
+  EXPECT_EQ(BoundaryConditions::parse("x=clamp").sides[1][0].rule, Rule::periodic);
+  EXPECT_EQ(BoundaryConditions::parse("clamp,z=periodic").sides[2][1].rule, Rule::periodic);
+  EXPECT_EQ(BoundaryConditions::parse("ghost_zero").sides[0][0], (Side{Rule::ghost, 0}));
 }
 
-TEST(Boundary, TextReadsBack) {
+TEST(BoundaryConditions, TextReadsBack) {
   for (const char* text : {"periodic", "clamp", "x=clamp,y-=dirichlet_face:1.5,y+=ghost:-2,z=one_sided2",
                            "ghost_zero", "x=free_slip,y=node_mirror,z=periodic"}) {
-    const Boundary b = Boundary::parse(text);
-    EXPECT_EQ(Boundary::parse(b.text()).sides, b.sides) << b.text();
+    const BoundaryConditions b = BoundaryConditions::parse(text);
+    EXPECT_EQ(BoundaryConditions::parse(b.text()).sides, b.sides) << b.text();
   }
 }
 
-TEST(Boundary, RefusesWhatItDoesNotKnow) {
+TEST(BoundaryConditions, RefusesWhatItDoesNotKnow) {
   for (const char* text :
        {"", "wall", "x=wall", "w=clamp", "x*=clamp", "x=clamp:3", "dirichlet_face", "ghost:abc", "ghost:nan",
         "ghost:1e999", "x-=clamp", "x-=periodic,x+=clamp", "x=clamp,", "xx=clamp", "periodic:1",
         "periodic,clamp", "x=clamp,x=no_slip", "y-=clamp,y+=clamp,y-=clamp"})
-    EXPECT_THROW(Boundary::parse(text), InputError) << text;
+    EXPECT_THROW(BoundaryConditions::parse(text), InputError) << text;
 }
 
 // The loss is quadratic in b, so a central difference over any step is exact but for rounding.
-TEST(Boundary, DerivativesByPrescribedValues) {
+TEST(BoundaryConditions, DerivativesByPrescribedValues) {
   const Device device = Device::open("interp");
   for (const char* form : {"x-=dirichlet_face:{},x+=clamp", "y+=dirichlet_face:{},y-=no_slip,z=ghost:0.3",
                            "z-=ghost:{},z+=dirichlet_face:2", "x=dirichlet_face:{}"})
