@@ -42,38 +42,76 @@ std::string as_text(const io::TomlValue& value, const std::string& place) {
                    "a text, a number, true, false or an array of them");
 }
 
-void add_options(const io::TomlTable& table, const CLI::App& app, const CLI::App& table_app, bool applies,
-                 const std::string& where, std::vector<std::string>& out) {
-  for (const auto& [key, value] : table) {
-    const std::string place = fmt::format("{}:{}", where, value.line());
-    if (const auto* inner = value.get<io::TomlTable>()) {
-      const CLI::App* child = child_of(table_app, key);
-      if (!child)
-        throw InputError(fmt::format("unknown command '{}'", key), place, "tables named after commands");
-      // A table holds for its command and for those below it.
-      bool below = false;
-      for (const CLI::App* a = &app; a; a = a->get_parent()) below = below || a == child;
-      add_options(*inner, app, *child, below, where, out);
-      continue;
-    }
-    if (!applies) continue;
-    const CLI::Option* option = app.get_option_no_throw("--" + key);
-    if (!option || key == "config" || key == "help") {
-      throw InputError(fmt::format("unknown option '{}'", key), place,
-                       fmt::format("an option of `{}`", command_path(app)));
-    }
-    const bool is_flag = option->get_expected_max() == 0 || option->get_items_expected_max() == 0;
-    if (is_flag) {
-      const auto* on = value.get<bool>();
-      if (!on) throw InputError(fmt::format("{} for '{}'", value.kind(), key), place, "true or false");
-      if (*on) out.push_back("--" + key);
-    } else {
-      if (value.get<bool>())
-        throw InputError(fmt::format("a boolean for '{}'", key), place, "a text or a number");
-      out.push_back(fmt::format("--{}={}", key, as_text(value, place)));
+// Whether the command line gives the option itself; its value wins.
+bool on_command_line(const std::vector<std::string>& arguments, const CLI::Option& option) {
+  for (const std::string& word : arguments) {
+    if (word == "--") break;
+    for (const std::string& name : option.get_lnames())
+      if (word == "--" + name || word.starts_with("--" + name + "=")) return true;
+    for (const std::string& name : option.get_snames())
+      if (word.starts_with("-" + name)) return true;
+  }
+  return false;
+}
+
+/// Options out of the file, as words, for the command that `arguments` name.
+class FileOptions {
+ public:
+  FileOptions(const CLI::App& app, const std::vector<std::string>& arguments, std::string file)
+      : app_(app), arguments_(arguments), file_(std::move(file)) {}
+
+  void add(const io::TomlTable& table, const CLI::App& table_app, bool applies) {
+    for (const auto& [key, value] : table) {
+      const std::string place = fmt::format("{}:{}", file_, value.line());
+      if (const auto* inner = value.get<io::TomlTable>()) {
+        const CLI::App* child = child_of(table_app, key);
+        if (!child)
+          throw InputError(fmt::format("unknown command '{}'", key), place, "tables named after commands");
+        // A table holds for its command and for those below it.
+        bool below = false;
+        for (const CLI::App* a = &app_; a; a = a->get_parent()) below = below || a == child;
+        add(*inner, *child, below);
+        continue;
+      }
+      if (!applies) continue;
+      const CLI::Option* option = app_.get_option_no_throw("--" + key);
+      if (!option || key == "config" || key == "help") {
+        throw InputError(fmt::format("unknown option '{}'", key), place,
+                         fmt::format("an option of `{}`", command_path(app_)));
+      }
+      const bool given = on_command_line(arguments_, *option);
+      const bool is_flag = option->get_expected_max() == 0 || option->get_items_expected_max() == 0;
+      if (is_flag) {
+        const auto* on = value.get<bool>();
+        if (!on) throw InputError(fmt::format("{} for '{}'", value.kind(), key), place, "true or false");
+        if (!given) set(option, *on ? "--" + key : "");
+      } else {
+        if (value.get<bool>())
+          throw InputError(fmt::format("a boolean for '{}'", key), place, "a text or a number");
+        const std::string text = as_text(value, place);
+        if (!given) set(option, fmt::format("--{}={}", key, text));
+      }
     }
   }
-}
+  std::vector<std::string> words() const {
+    std::vector<std::string> words;
+    for (const auto& [option, word] : words_)
+      if (!word.empty()) words.push_back(word);
+    return words;
+  }
+
+ private:
+  /// A later table's value replaces that of an earlier one.
+  void set(const CLI::Option* option, std::string word) {
+    std::erase_if(words_, [&](const auto& known) { return known.first == option; });
+    words_.emplace_back(option, std::move(word));
+  }
+
+  const CLI::App& app_;
+  const std::vector<std::string>& arguments_;
+  std::string file_;
+  std::vector<std::pair<const CLI::Option*, std::string>> words_;
+};
 
 }  // namespace
 
@@ -92,10 +130,10 @@ std::vector<std::string> with_config(const std::vector<std::string>& arguments, 
   bool known = false;
   for (const auto& command : commands) known = known || command->app == app;
   if (!known) return arguments;  // The usual error will name the command.
-  std::vector<std::string> options;
-  add_options(io::read_toml(file), *app, root, true, file, options);
+  FileOptions options(*app, arguments, file);
+  options.add(io::read_toml(file), root, true);
   std::vector<std::string> all(arguments.begin(), arguments.begin() + static_cast<ptrdiff_t>(words));
-  all.insert(all.end(), options.begin(), options.end());
+  for (std::string& word : options.words()) all.push_back(std::move(word));
   all.insert(all.end(), arguments.begin() + static_cast<ptrdiff_t>(words), arguments.end());
   return all;
 }

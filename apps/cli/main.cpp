@@ -90,6 +90,19 @@ std::vector<std::string> names_of(const CLI::App& app, bool options) {
       .with_hint(nearest.empty() ? std::string() : "did you mean " + nearest + "?");
 }
 
+// An option that takes one value and was given two that differ.
+void refuse_two_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeLast) continue;
+    for (const std::string& value : values)
+      if (value != values.front())
+        throw InputError(fmt::format("two values, '{}' and '{}'", values.front(), value), option->get_name(),
+                         "one of them");
+  }
+  if (app.get_parent()) refuse_two_values(*app.get_parent());
+}
+
 // CLI11's own findings in Lockstep's words.
 [[noreturn]] void refuse(const CLI::ParseError& e, const CLI::App& root) {
   const CLI::App& app = deepest(root);
@@ -158,7 +171,9 @@ int run(int argc, char** argv) {
   const CLI::App& chosen = deepest(root);
   for (const auto& command : commands) {
     if (command->app != &chosen || !command->run) continue;
+    refuse_two_values(chosen);
     check_files(chosen);
+    set_request(request_of(chosen));
     return command->run();
   }
   if (&chosen == &root && argc == 1) {

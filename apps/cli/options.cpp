@@ -97,6 +97,22 @@ void check_files(const CLI::App& app) {
     if (file.use != FileUse::input && !file.value->empty()) check_output(file, all);
 }
 
+Request request_of(const CLI::App& app) {
+  Request request{command_path(app), {}, {}};
+  const std::vector<NamedFile>& files = files_of(app);
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    const bool one = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast;
+    const std::string value =
+        one ? option->results().back() : fmt::format("{}", fmt::join(option->results(), " "));
+    const bool read = std::any_of(files.begin(), files.end(), [&](const NamedFile& file) {
+      return file.use == FileUse::input && option->check_name(file.option);
+    });
+    (read ? request.inputs : request.options).emplace_back(option->get_single_name(), value);
+  }
+  return request;
+}
+
 bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
 
 void refuse_given(const CLI::App& app, std::initializer_list<const char*> options, const std::string& why,

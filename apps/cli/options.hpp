@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 // CLI11 is a heavy header: only main, options, config and completion include it.
@@ -64,6 +65,14 @@ void add_positional(CLI::App& app, const std::string& name, std::vector<std::str
 void forget_files();
 /// Before a command runs: throws InputError for an output that cannot be written, is an input or another output.
 void check_files(const CLI::App& app);
+
+/// A request: the command, the files that it reads, its other options, as the command line and the file
+/// of --config give them.
+struct Request {
+  std::string command;
+  std::vector<std::pair<std::string, std::string>> inputs, options;
+};
+Request request_of(const CLI::App& app);
 
 /// Whether the command line or the file of --config has it, whatever its value.
 bool given(const CLI::App& app, const std::string& option);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,25 @@
 #include "version.hpp"
 
 namespace lockstep::cli {
+
+namespace {
+Request& current_request() {
+  static Request request;
+  return request;
+}
+nlohmann::ordered_json to_json(const std::vector<std::pair<std::string, std::string>>& values) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : values) object[name] = value;
+  return object;
+}
+}  // namespace
+
+void set_request(Request request) { current_request() = std::move(request); }
+
+void expect_few_streams() {
+  for (const char* name : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS"})
+    ::setenv(name, "1", 0);
+}
 
 void print_result(const std::string& text) {
   std::string out = text;
@@ -98,6 +118,10 @@ void Session::finish(nlohmann::ordered_json result, const std::string& text) {
   if (options_.json) {
     result["version"] = kVersion;
     result["date"] = date_;
+    const Request& request = current_request();
+    result["command"] = request.command;
+    result["inputs"] = to_json(request.inputs);
+    result["options"] = to_json(request.options);
     summary_.add_to(result);
     print_result(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else if (!text.empty()) {

@@ -65,6 +65,13 @@ class Session {
   std::unique_ptr<Context> context_;
 };
 
+/// Told in each document of --json from now on.
+void set_request(Request request);
+
+/// For commands with few streams, before a device opens: the CUDA driver makes one hardware queue for kernels
+/// and one for copies, which takes it half the time. What the user's environment says stays.
+void expect_few_streams();
+
 /// Writes text to stdout and checks that it arrived. Throws InputError otherwise.
 void print_result(const std::string& text);
 

@@ -238,6 +238,21 @@ Case reduce_case(const std::string& operation, Chunk how, bool root = false) {
   return c;
 }
 
+/// The same as a replay of a recorded graph: one submission, whatever the number of launches.
+Case recorded(Case c) {
+  c.name += ".recorded";
+  c.make = [plain = c.make](const std::string& size, uint64_t seed) {
+    CaseProblem p = plain(size, seed);
+    p.bind = [bind = p.bind](const Device& device) {
+      CaseRun run = bind(device);
+      run.run = [device, graph = device.record(run.run)] { device.replay(graph); };
+      return run;
+    };
+    return p;
+  };
+  return c;
+}
+
 /// Heads of segments of varied length, some spanning many chunks.
 Data<u32> random_heads(int64_t count, uint64_t seed) {
   auto heads = std::make_shared<std::vector<u32>>(size_t(count));
@@ -399,6 +414,7 @@ template <class T>
 void add_for_type(CaseRegistry& registry) {
   registry.add(transpose_case<T>());
   registry.add(reduce_case<T>("sum", Chunk::sum));
+  if (std::is_same_v<T, f32>) registry.add(recorded(reduce_case<T>("sum", Chunk::sum)));
   registry.add(reduce_case<T>("min", Chunk::min));
   registry.add(reduce_case<T>("max", Chunk::max));
   registry.add(scan_case<T>("inclusive_scan", false, false));

@@ -45,6 +45,7 @@ class ChunkLane {
         row_(row),
         a_(values(neutral<T>(how))),
         nan_(Val<bool>(false)),
+        begin_(begin),
         own_(begin + lane * kWide) {}
 
   /// A whole chunk. All loads first, so that they overlap.
@@ -77,18 +78,21 @@ class ChunkLane {
       });
     }
   }
-  /// The last chunk of a row.
+  /// The last chunk of a row: the rounds that it has. Loads do not wait for the comparisons.
   void partial(const Val<i32>& columns) {
-    for_(0, kReduceRounds, [&](Val<i32> r) {
+    for_(0, (columns - begin_ + (kRound - 1)) / kRound, [&](Val<i32> r) {
+      std::vector<Val<T>> u, v;
       for (int j = 0; j < kWide; ++j) {
-        const Val<i32> at = own_ + r * kRound + j;
-        if_(at < columns, [&] {
-          const Val<T> u = x_(row_, at);
-          take(j, u, how_ == Chunk::dot ? y_(row_, at) : u);
-          if constexpr (std::is_floating_point_v<T>)
-            if (watches_nan<T>(how_)) nan_ = Val<bool>(nan_) || isnan(u);
-        });
+        const Val<i32> at = min(own_ + r * kRound + j, columns - 1);
+        u.push_back(x_(row_, at));
+        if (how_ == Chunk::dot) v.push_back(y_(row_, at));
       }
+      for (int j = 0; j < kWide; ++j)
+        if_(own_ + r * kRound + j < columns, [&] {
+          take(j, u[size_t(j)], how_ == Chunk::dot ? v[size_t(j)] : u[size_t(j)]);
+          if constexpr (std::is_floating_point_v<T>)
+            if (watches_nan<T>(how_)) nan_ = Val<bool>(nan_) || isnan(u[size_t(j)]);
+        });
     });
   }
   /// The group's value.
@@ -120,7 +124,7 @@ class ChunkLane {
   Val<i32> row_;
   std::vector<Var<T>> a_;
   Var<bool> nan_;
-  Val<i32> own_;  // the lane's first column
+  Val<i32> begin_, own_;  // the chunk's first column, the lane's
 };
 
 template <class T>

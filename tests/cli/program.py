@@ -21,6 +21,17 @@ def run(*arguments, env=None, timeout=300):
                           stdin=subprocess.DEVNULL)
 
 
+def later(arguments):
+    """The arguments with only the last of each option's values, since two that differ are refused."""
+    words, k = [], 0
+    while k < len(arguments):
+        pair = arguments[k].startswith("--") and k + 1 < len(arguments) and not arguments[k + 1].startswith("--")
+        words.append(list(arguments[k:k + 1 + pair]))
+        k += 1 + pair
+    return [word for n, own in enumerate(words) for word in own
+            if not (len(own) == 2 and any(len(other) == 2 and other[0] == own[0] for other in words[n + 1:]))]
+
+
 def npy(path, rows):
     """Writes a float32 grid as .npy without NumPy."""
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }" % (len(rows), len(rows[0]))

@@ -4,7 +4,7 @@ import os
 import unittest
 
 from options_walk import OptionsWalk
-from program import npy, run
+from program import later, npy, run
 
 ON = ["--device", "interp"]
 RUN = ["--n", "8", "--nu", "1e-3", "--steps", "4", "--format", "npz", *ON, "--out", "{out}/r"]
@@ -46,7 +46,7 @@ class FlowOptions(OptionsWalk):
                             "{z}": self.path("z.npz"), "{m}": self.path("m.npz"), "{run}": self.path("run/run.npz")})
 
     def make(self, *arguments):
-        done = run(*arguments, *ON)
+        done = run(*later([*arguments, *ON]))
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_run(self):

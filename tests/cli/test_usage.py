@@ -64,6 +64,30 @@ class Usage(ProgramTest):
         self.assertEqual((document["rows"], document["seed"]), (16, 9))
         self.assertTrue(all(grid["picture"] == "" for grid in document["outputs"]))
 
+    def test_a_result_says_what_was_asked_for(self):
+        npy(self.path("d.npy"), [[1.0, 2.0], [3.0, 4.0]])
+        config = self.path("c.toml")
+        with open(config, "w") as file:
+            file.write('pixel-size = 2\nno-pictures = true\n')
+        document = self.json_of("urban", "walls", "--dsm", self.path("d.npy"), "--config", config, "--device", "interp", "--out", self.path("o"))
+        self.assertEqual(document["command"], "lockstep urban walls")
+        self.assertEqual(document["inputs"]["dsm"], self.path("d.npy"))
+        asked = document["options"]
+        self.assertEqual((asked["pixel-size"], asked["no-pictures"], asked["out"], asked["device"]), ("2", "true", self.path("o"), "interp"))
+        self.assertNotIn("dsm", asked)
+        self.assertNotIn("tile", asked)
+
+    def test_an_option_takes_one_value(self):
+        twice = ["urban", "sample", "--size", "16", "--seed", "1", "--seed", "2", "--out", self.path("s")]
+        self.refuses(*twice, saying="two values, '1' and '2' [--seed]: expected one of them")
+        self.refuses("devices", "--threads", "1", "--threads=2", saying="two values, '1' and '2' [--threads]")
+        self.assertEqual(run("devices", "--threads", "2", "--threads", "2").returncode, 0)
+        # In a file the table of a command goes before the values of all.
+        config = self.path("c.toml")
+        with open(config, "w") as file:
+            file.write("seed = 1\nquiet = true\n[urban.sample]\nseed = 2\nsize = 16\n")
+        self.assertEqual(self.json_of("urban", "sample", "--config", config, "--out", self.path("s"))["seed"], 2)
+
     def test_config_mistakes_name_file_and_line(self):
         config = self.path("c.toml")
         for text, saying in (('devise = "cpu"\n', "unknown option 'devise' [%s:1]" % config),

@@ -20,9 +20,10 @@ int64_t parse_bytes(const std::string& text, const std::string& option) {
   std::string unit = end == text.npos ? "" : text.substr(end);
   for (const char* suffix : {"iB", "B"})
     if (unit.ends_with(suffix)) unit.resize(unit.size() - std::string(suffix).size());
-  const size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit) + 1;
-  const double bytes =
-      number && unit.size() <= 1 && power <= 4 ? *number * std::pow(1024.0, static_cast<double>(power)) : 0;
+  const std::string units = "KMGT";
+  const bool known = unit.empty() || (unit.size() == 1 && units.find(unit) != units.npos);
+  const size_t power = unit.empty() ? 0 : units.find(unit) + 1;
+  const double bytes = number && known ? *number * std::pow(1024.0, static_cast<double>(power)) : 0;
   if (!(bytes >= 1 && bytes < 0x1p62))
     throw InputError(fmt::format("'{}'", text), option, "a size such as 512M or 8G");
   return static_cast<int64_t>(bytes);

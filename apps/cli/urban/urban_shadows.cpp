@@ -38,6 +38,7 @@ int run(const CommonOptions& common, const ShadowsCommand& arguments) {
   options.wall_height = arguments.wall_height;
   options.wall_aspect = arguments.wall_aspect;
   if (arguments.max_reach) options.rays.max_reach_m = *arguments.max_reach;
+  expect_few_streams();
   Session session(common);
   const urban::ShadowRunResult result = urban::run([&]() -> Context& { return session.context(); }, options);
   finish(session, result, urban::to_json(result));

@@ -34,6 +34,7 @@ int run(const CommonOptions& common, const SvfCommand& arguments) {
   sky.edges = arguments.annuli == "solweig" ? urban::AnnulusEdges::solweig : urban::AnnulusEdges::umep;
   sky.keep_states = arguments.save_patches;
   if (arguments.max_reach) sky.rays.max_reach_m = *arguments.max_reach;
+  expect_few_streams();
   Session session(common);
   const urban::SkyRunResult result = urban::run([&]() -> Context& { return session.context(); }, options);
   finish(session, result, urban::to_json(result));

@@ -148,8 +148,16 @@ TileResult::Data TileResult::allocate(size_t count) {
 }
 
 uint64_t free_host_bytes(const TileOptions& options) {
-  if (options.memory_bytes > 0)
-    return static_cast<uint64_t>(std::max<int64_t>(0, options.memory_bytes - platform::resident_bytes()));
+  if (options.memory_bytes > 0) {
+    const int64_t held = platform::resident_bytes();
+    if (held >= options.memory_bytes)
+      throw InputError(
+          fmt::format("{:.1f} MiB of host memory", static_cast<double>(options.memory_bytes) / 0x1p20),
+          "tiles",
+          fmt::format("more than the {:.1f} MiB that the program holds already",
+                      static_cast<double>(held) / 0x1p20));
+    return static_cast<uint64_t>(options.memory_bytes - held);
+  }
   return static_cast<uint64_t>(kUsableMemory * static_cast<double>(platform::system_memory().free_bytes));
 }
 

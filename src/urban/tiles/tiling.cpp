@@ -35,20 +35,27 @@ bool fits(int64_t side, int64_t rows, int64_t cols, const Reach& reach, const Ti
          host <= static_cast<double>(budget.host_bytes) && longest <= budget.max_buffer_bytes;
 }
 
+std::string size_text(uint64_t bytes) {
+  const uint64_t mib = uint64_t{1} << 20;
+  return bytes < 10 * mib ? fmt::format("{:.2f} MiB", static_cast<double>(bytes) / static_cast<double>(mib))
+                          : fmt::format("{} MiB", bytes / mib);
+}
+
 std::string needs(int64_t side, int64_t rows, int64_t cols, const Reach& reach, const TileBudget& budget) {
-  const uint64_t host = tile_host_bytes(side, rows, cols, reach, budget) >> 20;
-  if (budget.device_is_host) return fmt::format("{} MiB", host);
-  return fmt::format("{} MiB of the device and {} MiB of the host",
-                     tile_device_bytes(side, rows, cols, reach, budget) >> 20, host);
+  const std::string host = size_text(tile_host_bytes(side, rows, cols, reach, budget));
+  if (budget.device_is_host) return host;
+  return fmt::format("{} of the device and {} of the host",
+                     size_text(tile_device_bytes(side, rows, cols, reach, budget)), host);
 }
 
 std::string has(const TileBudget& budget) {
   std::string text;
   if (!budget.device_is_host)
-    text = fmt::format("{} MiB of the device, ",
-                       static_cast<uint64_t>(kUsableMemory * static_cast<double>(budget.device_bytes)) >> 20);
-  return fmt::format("at most {}{} MiB of the host and buffers up to {} MiB", text, budget.host_bytes >> 20,
-                     budget.max_buffer_bytes >> 20);
+    text = fmt::format(
+        "{} of the device, ",
+        size_text(static_cast<uint64_t>(kUsableMemory * static_cast<double>(budget.device_bytes))));
+  return fmt::format("at most {}{} of the host and buffers up to {}", text, size_text(budget.host_bytes),
+                     size_text(budget.max_buffer_bytes));
 }
 
 }  // namespace
