@@ -15,8 +15,10 @@
 #include "device/devices.hpp"
 #include "flow/codec/rans.hpp"
 #include "flow/codec/residual.hpp"
+#include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/flow/codec.hpp"
+#include "lockstep/flow/pipeline.hpp"
 
 namespace lockstep::flow {
 namespace {
@@ -302,6 +304,42 @@ TEST_F(CodecFile, RoundTrips) {
     const Array a = decode_fields(device, e), b = decode_fields(device, back);
     EXPECT_EQ(std::memcmp(a.data(), b.data(), size_t(a.bytes())), 0);
   }
+}
+
+// A codec whose scales are of another number, or whose cut is none, is not asked for its layout.
+TEST_F(CodecFile, ModelsOfOtherCodecsAreRefused) {
+  EncodedFields e = sample({});
+  e.members = 1;
+  e.time = {0, 1, 2, 3};
+  write_encoded(path_, e);
+  const std::string file = testing::TempDir() + "flow_codec_model.npz";
+  ContextOptions on;
+  on.device = host_devices().back();
+  Context context(on);
+  learn_run(context, {.input = path_, .output = file});
+  const io::NpzArrays sound = io::read_npz(file);
+  const auto refused_with = [&](const std::string& key, const Array& array) {
+    io::NpzArrays arrays = sound;
+    for (auto& [name, value] : arrays)
+      if (name == key) value = array;
+    io::write_npz(file, arrays);
+    try {
+      rollout_run(context, {.input = file, .output = path_, .steps = 1});
+    } catch (const InputError& error) { return std::string(error.what()); }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(refused_with("", {}), "nothing");
+  const Array scales = io::find_array(sound, "codec_scales", "test");
+  for (const int64_t count : {int64_t(0), int64_t(3), scales.size(0) - 1})
+    EXPECT_NE(refused_with("codec_scales", scales.slice(0, 0, count).copy()).find("scales for"),
+              std::string::npos)
+        << count;
+  Array codec = io::find_array(sound, "codec", "test").copy();
+  codec.mutate<double>()[12] = 0;
+  EXPECT_NE(refused_with("codec", codec).find("no cut"), std::string::npos);
+  const Array anchors = Array::of(std::vector<int32_t>{-1});
+  EXPECT_NE(refused_with("codec_anchors", anchors).find("an anchor at -1"), std::string::npos);
+  std::remove(file.c_str());
 }
 
 TEST_F(CodecFile, DamageIsNamed) {

@@ -114,6 +114,29 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
 }
 
+TEST(FlowRun, CheckpointsOfOtherArraysAreRefused) {
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path());
+  o.steps = 4;
+  o.checkpoint = folder.path() / "state.npz";
+  Context context = cpu_context();
+  run(context, o);
+  const io::NpzArrays sound = io::read_npz(o.checkpoint);
+  const auto refused_with = [&](const std::string& key, const Array& array) {
+    io::NpzArrays arrays = sound;
+    for (auto& [name, value] : arrays)
+      if (name == key) value = array;
+    io::write_npz(o.checkpoint, arrays);
+    return refusal(o);
+  };
+  const Array series = io::find_array(sound, "series", "test");
+  EXPECT_NE(refused_with("series", series.to(Storage::f32)).find("a series of f32"), std::string::npos);
+  EXPECT_NE(refused_with("series", Array(Storage::f64, {0, series.size(1), 4})).find("(0, "),
+            std::string::npos);
+  EXPECT_NE(refused_with("energy_flux", Array(Storage::f64, {1, 1})).find("energy_flux of f64 (1, 1)"),
+            std::string::npos);
+}
+
 // A stage whose device fails goes on from its inputs on the CPU; what is left of the run stays there.
 TEST(FlowRun, AFaultGoesOnOnTheCpu) {
   std::string gpu;

@@ -142,7 +142,7 @@ void check_header(const EncodedReader& in, const EncodedFields& e) {
   if (e.frames < 1 || e.members < 1 || e.frames > kMostFrames || e.members > e.frames ||
       e.frames % e.members != 0)
     in.refuse(fmt::format("{} frames of {} members", e.frames, e.members));
-  if (e.plan.options.kind == CodecKind::v2 && !(e.plan.options.cut > 0)) in.refuse("no cut");
+  if (e.plan.options.kind == CodecKind::v2 && e.plan.options.cut == 0) in.refuse("no cut");
   if (!e.max_error) return;
   if (e.plan.options.kind != CodecKind::v2 || !(*e.max_error >= 0) || !std::isfinite(*e.max_error) ||
       !(e.mode_step > 0) || !std::isfinite(e.mode_step) || !(e.point_step >= 0) ||
@@ -151,14 +151,8 @@ void check_header(const EncodedReader& in, const EncodedFields& e) {
 }
 
 void check_lists(const EncodedReader& in, const EncodedFields& e) {
-  const CodecPlan& plan = e.plan;
-  for (const int32_t a : plan.anchors)
-    if (a < 0 || a >= plan.options.grid.points()) in.refuse(fmt::format("an anchor at {}", a));
-  for (const float s : plan.scales)
-    if (!(s > 0) || !std::isfinite(s)) in.refuse(fmt::format("a scale of {}", s));
-  const CodecLayout layout = codec_layout(plan);
-  if (plan.options.kind == CodecKind::v2 && int64_t(plan.scales.size()) != layout.size)
-    in.refuse(fmt::format("{} scales for {} numbers of a latent", plan.scales.size(), layout.size));
+  if (const std::string fault = plan_fault(e.plan); !fault.empty()) in.refuse(fault);
+  const CodecLayout layout = codec_layout(e.plan);
   if (int64_t(e.time.size()) != e.frames / e.members) in.refuse(fmt::format("{} times", e.time.size()));
   if (!e.max_error && e.latent.shape() != Sizes{e.frames, layout.size})
     in.refuse(fmt::format("latents of shape {}", to_string(e.latent.shape())));

@@ -275,6 +275,19 @@ CodecLayout codec_layout(const CodecPlan& plan) {
   return l;
 }
 
+std::string plan_fault(const CodecPlan& plan) {
+  const CodecOptions& o = plan.options;
+  for (const int32_t a : plan.anchors)
+    if (a < 0 || a >= o.grid.points()) return fmt::format("an anchor at {}", a);
+  for (const float s : plan.scales)
+    if (!(s > 0) || !std::isfinite(s)) return fmt::format("a scale of {}", s);
+  if (o.kind == CodecKind::classic) return "";
+  if (o.cut == 0) return "no cut";
+  if (const int64_t size = codec_layout(plan).size; int64_t(plan.scales.size()) != size)
+    return fmt::format("{} scales for {} numbers of a latent", plan.scales.size(), size);
+  return "";
+}
+
 CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum, CodecLayout* layout) {
   CodecPlan plan{options, {}, {}};
   CodecOptions& o = plan.options;

@@ -42,6 +42,8 @@ void check_codec(const CodecOptions& options);
 /// Modes of classic's middle band in the full plane, in the order of a transform.
 std::vector<int32_t> middle_modes(const CodecOptions& options);
 CodecLayout codec_layout(const CodecPlan& plan);
+/// Why a plan of a file, of sound options, is none that codec_layout and a codec may take; empty where it is one.
+std::string plan_fault(const CodecPlan& plan);
 /// Odd number of points of v2's box filter: as wide, against the cut, as classic's 11 of 64 points against 8.
 int64_t box_points(const CodecOptions& options);
 /// The plan of options and the half spectrum (ny, nx / 2 + 1, 2) of the first frame: for v2 that of the frame, for

@@ -33,7 +33,7 @@ void take_axes(const std::filesystem::path& path, int64_t times, RunFields& f) {
   };
   for (const auto& [key, array] : read_run(path)) {
     const Array values = array.to(Storage::f64).packed();
-    if (key == "time" && array.rank() >= 1 && array.size(0) == times)
+    if (key == "time" && array.rank() >= 1 && array.size(0) == times && !array.empty())
       for (int64_t k = 0; k < times; ++k)
         f.time[size_t(k)] = array.rank() == 1 ? values.at<double>(k) : values.at<double>(k, 0);
     if (key == "x" && array.rank() == 1 && array.elements() == f.grid.nx && f.grid.nx > 1)

@@ -1,6 +1,7 @@
 // `flow learn` and `flow rollout`: from an encoded series to a model, and from a model to an encoded series.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -76,7 +77,7 @@ ModelFile read_model(const fs::path& path) {
   o.low = n[5];
   o.middle = n[6];
   o.threshold = n[7];
-  o.box = int(n[8]);
+  o.box = int(std::clamp(n[8], -1e9, 1e9));
   o.anchor_count = int64_t(n[9]);
   o.anchors = n[10] == 0 ? Anchors::published : Anchors::used;
   o.share = n[11];
@@ -85,6 +86,11 @@ ModelFile read_model(const fs::path& path) {
   check_codec(o);
   m.plan.scales = numbers_of<float>(arrays, "codec_scales", where);
   m.plan.anchors = numbers_of<int32_t>(arrays, "codec_anchors", where);
+  if (const std::string fault = plan_fault(m.plan); !fault.empty())
+    throw InputError(fault, where, kModelFile);
+  if (const int64_t size = codec_layout(m.plan).size; size != m.model.latent_size)
+    throw InputError(fmt::format("latents of {} where its codec has {}", m.model.latent_size, size), where,
+                     kModelFile);
   const auto clock = numbers_of<double>(arrays, "clock", where, 2);
   m.last_time = clock[0];
   m.frame_time = clock[1];

@@ -45,7 +45,7 @@ Saved read_saved(const std::filesystem::path& path) {
   s.grid.lx = length_of(arrays, "x", s.grid.nx);
   s.grid.ly = length_of(arrays, "y", s.grid.ny);
   for (const auto& [key, array] : arrays)
-    if (key == "time" && array.rank() >= 1 && array.size(0) == s.omega.size(0)) {
+    if (key == "time" && array.rank() >= 1 && array.size(0) == s.omega.size(0) && !array.empty()) {
       const Array times = array.to(Storage::f64);
       for (int64_t k = 0; k < array.size(0); ++k)
         s.time[size_t(k)] = times.rank() == 1 ? times.at<double>(k) : times.at<double>(k, 0);

@@ -115,9 +115,16 @@ Array Series::packed_history() const {
 
 void Series::restore(const io::NpzArrays& arrays) {
   const Array numbers = io::find_array(arrays, "series", "flow checkpoint");
-  if (numbers.rank() != 3 || numbers.size(1) != members_ || numbers.size(2) != kNumbers)
-    throw InputError(fmt::format("a series of shape {}", to_string(numbers.shape())), "flow checkpoint",
-                     "one of this run");
+  // (moments, members, columns) of f64; as many moments and columns as given, where they are above 0.
+  const auto expect = [&](const Array& a, std::string_view what, int64_t moments, int64_t columns) {
+    if (a.storage() != Storage::f64 || a.rank() != 3 || a.empty() || a.size(1) != members_ ||
+        (moments > 0 && a.size(0) != moments) || (columns > 0 && a.size(2) != columns))
+      throw InputError(fmt::format("{} of {} {}", what, name(a.storage()), to_string(a.shape())),
+                       "flow checkpoint", "one of this run");
+  };
+  expect(numbers, "a series", 0, kNumbers);
+  for (const auto& [ring_name, ring] : kRings)
+    expect(io::find_array(arrays, ring_name, "flow checkpoint"), ring_name, numbers.size(0), 0);
   moments_.assign(size_t(numbers.size(0)), {});
   for (int64_t k = 0; k < size(); ++k)
     for (int64_t m = 0; m < members_; ++m) {
@@ -133,11 +140,9 @@ void Series::restore(const io::NpzArrays& arrays) {
       }
     }
   history_.clear();
-  for (const auto& [name, rows] : arrays) {
-    if (name != "history") continue;
-    if (rows.rank() != 3 || rows.size(1) != members_ || rows.size(2) != kHistoryColumns)
-      throw InputError(fmt::format("a history of shape {}", to_string(rows.shape())), "flow checkpoint",
-                       "one of this run");
+  for (const auto& [key, rows] : arrays) {
+    if (key != "history") continue;
+    expect(rows, "a history", 0, kHistoryColumns);
     for (int64_t k = 0; k < rows.size(0); ++k) {
       auto& row = history_.emplace_back(static_cast<size_t>(members_));
       for (int64_t m = 0; m < members_; ++m)

@@ -225,7 +225,9 @@ Surrogate surrogate_from(const NamedArrays& arrays, std::string_view where) {
   const Array numbers = take("surrogate", 1);
   expect(numbers.elements() == 7, "settings");
   const auto n = numbers.as<double>();
-  expect((n[0] == 0 || n[0] == 1) && n[2] >= 1 && n[2] <= 64 && n[6] >= 0 && n[6] < 1e15, "settings");
+  expect((n[0] == 0 || n[0] == 1) && n[2] >= 1 && n[2] <= 64 && n[3] >= 0 && n[3] < 1e15 && n[6] >= 0 &&
+             n[6] < 1e15,
+         "settings");
   m.options = {SurrogateMethod(int(n[0])), n[1], int64_t(n[2]), int64_t(n[3]), n[4], n[5]};
   m.train_frames = int64_t(n[6]);
   m.basis = take("basis", 2);

@@ -50,13 +50,14 @@ std::optional<Hdf5Api> find_hdf5(const DynamicLibrary& netcdf) {
 
 std::optional<NetcdfApi> load_netcdf(const LibrarySearch& search, std::string& reason) {
   std::string why;
-  const auto& library = *new DynamicLibrary(search.load(&why));  // never closed, as GDAL
+  NetcdfApi api;
+  api.library = search.load(&why);
+  const DynamicLibrary& library = api.library;
   if (!library) {
     const bool broken = why.find("No such file") == std::string::npos;
     reason = broken ? why : fmt::format("none of {} to {}", search.names.front(), search.names.back());
     return std::nullopt;
   }
-  NetcdfApi api;
   const auto missing = [&](const char* name) {
     reason = fmt::format("{} has no function {}", library.path(), name);
     return std::nullopt;

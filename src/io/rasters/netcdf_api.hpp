@@ -56,6 +56,7 @@ struct NetcdfApi {
 #undef LOCKSTEP_NETCDF_POINTER
   const char* (*nc_strerror)(int error) = nullptr;
   std::optional<Hdf5Api> hdf5;  ///< absent where netCDF hides its HDF5, or that is older than 1.10.3
+  DynamicLibrary library;       ///< open as long as its functions are known
 };
 
 /// Loads a library as netCDF. On failure `reason` says why.
