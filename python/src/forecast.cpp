@@ -1,8 +1,8 @@
 // Forecasts of training runs: curves, rollouts, states as features, training, and what decides on jumps.
-#include "forecast/predict/bandit.hpp"
-#include "forecast/predict/corrector.hpp"
-#include "forecast/predict/fit.hpp"
-#include "forecast/predict/monitor.hpp"
+#include "forecast/predict/jump/fit.hpp"
+#include "forecast/predict/policy/bandit.hpp"
+#include "forecast/predict/policy/corrector.hpp"
+#include "forecast/predict/policy/monitor.hpp"
 #include "io/series/training_log.hpp"
 #include "keywords.hpp"
 #include "lockstep/forecast/curve.hpp"

@@ -2,9 +2,9 @@
 #include <map>
 
 #include "bind.hpp"
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
-#include "compile/clike/wgsl.hpp"
+#include "compile/clike/wgsl/wgsl.hpp"
 #include "compile/llvm/emit.hpp"
 #include "trace.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lockstep/solve.hpp"
-#include "solve/mesh/icosphere.hpp"
+#include "solve/mesh/shapes/icosphere.hpp"
 
 namespace lockstep::solve {
 

@@ -11,7 +11,7 @@
 #include "solve/kind_cases.hpp"
 #include "solve/linear/fronts/front_cases.hpp"
 #include "solve/linear/linear_solver.hpp"
-#include "solve/minimize/evaluator_objective.hpp"
+#include "solve/minimize/methods/evaluator_objective.hpp"
 #include "solve/reference.hpp"
 #include "verify/inputs.hpp"
 

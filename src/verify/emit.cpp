@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
-#include "compile/clike/wgsl.hpp"
+#include "compile/clike/wgsl/wgsl.hpp"
 #include "compile/llvm/emit.hpp"
 
 namespace lockstep {

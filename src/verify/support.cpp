@@ -1,8 +1,8 @@
 // The support matrix: what each back end can run; without a GPU.
 #include <fmt/format.h>
 
-#include "compile/clike/cuda.hpp"
-#include "compile/clike/wgsl.hpp"
+#include "compile/clike/cuda/cuda.hpp"
+#include "compile/clike/wgsl/wgsl.hpp"
 #include "compile/lower.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/verify.hpp"

@@ -13,8 +13,8 @@
 #include <span>
 
 #include "device/devices.hpp"
-#include "flow/codec/rans.hpp"
-#include "flow/codec/residual.hpp"
+#include "flow/codec/kernels/residual.hpp"
+#include "flow/codec/rans/rans.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/flow/codec.hpp"

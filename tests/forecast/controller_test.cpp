@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "forecast/predict/bandit.hpp"
-#include "forecast/predict/corrector.hpp"
-#include "forecast/predict/monitor.hpp"
+#include "forecast/predict/policy/bandit.hpp"
+#include "forecast/predict/policy/corrector.hpp"
+#include "forecast/predict/policy/monitor.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::forecast {

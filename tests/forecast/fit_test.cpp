@@ -1,5 +1,5 @@
 // Fits of paths from Gram matrices: closed forms.
-#include "forecast/predict/fit.hpp"
+#include "forecast/predict/jump/fit.hpp"
 
 #include <gtest/gtest.h>
 

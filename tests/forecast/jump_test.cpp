@@ -1,5 +1,5 @@
 // Jumps: exact on linear dynamics, a gain on quadratics, the way back to the bit, cases on the devices of the host.
-#include "forecast/predict/jump.hpp"
+#include "forecast/predict/jump/jump.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The network for directions: its fit against a plain one with gradients by complex steps, its state, its limits.
-#include "forecast/predict/network.hpp"
+#include "forecast/predict/jump/network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "compile/clike/cuda_points.hpp"
+#include "compile/clike/cuda/cuda_points.hpp"
 #include "compile/lower.hpp"
 #include "compile/passes/columns.hpp"
 #include "lockstep/error.hpp"

@@ -12,7 +12,7 @@
 #include "core/temporary_folder.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/checks.hpp"
-#include "io/rasters/gdal_api.hpp"
+#include "io/rasters/gdal/gdal_api.hpp"
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
 

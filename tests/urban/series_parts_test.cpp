@@ -9,14 +9,14 @@
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
-#include "io/rasters/grid_series.hpp"
-#include "io/rasters/netcdf_api.hpp"
+#include "io/rasters/netcdf/grid_series.hpp"
+#include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/athens.hpp"
-#include "urban/series/measured.hpp"
-#include "urban/series/points.hpp"
-#include "urban/series/summary.hpp"
+#include "urban/series/inputs/measured.hpp"
+#include "urban/series/outputs/points.hpp"
+#include "urban/series/outputs/summary.hpp"
 #include "urban/weather/parameters.hpp"
 
 namespace lockstep::urban {

@@ -11,8 +11,8 @@
 
 #include "core/atomic_file.hpp"
 #include "core/temporary_folder.hpp"
-#include "io/rasters/grid_series.hpp"
-#include "io/rasters/netcdf_api.hpp"
+#include "io/rasters/netcdf/grid_series.hpp"
+#include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/series.hpp"

@@ -86,7 +86,7 @@ class Codec {
 };
 
 /// Fields in coded form, on the host: what a file holds. Latents alone, or, with a bound on the error, quantised latents
-/// and residuals as coded bytes (src/flow/codec/rans_format.hpp).
+/// and residuals as coded bytes (src/flow/codec/rans/rans_format.hpp).
 struct EncodedFields {
   CodecPlan plan;
   int64_t frames = 0;        // all members of all times

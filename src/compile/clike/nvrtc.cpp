@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/cuda_toolkit.hpp"
 #include "compile/lower.hpp"
 #include "core/dynamic_library.hpp"

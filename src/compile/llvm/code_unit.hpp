@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "compile/llvm/abi.hpp"
-#include "compile/llvm/interleaved.hpp"
+#include "compile/llvm/analysis/interleaved.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::simd {

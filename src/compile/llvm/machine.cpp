@@ -29,8 +29,8 @@
 #include <map>
 #include <mutex>
 
-#include "compile/llvm/distribute.hpp"
-#include "compile/llvm/kernel_code.hpp"
+#include "compile/llvm/analysis/distribute.hpp"
+#include "compile/llvm/loops/kernel_code.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::compile::simd {

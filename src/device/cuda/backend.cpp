@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
 #include "device/cuda/core.hpp"
 #include "device/cuda/cublas.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "device/cuda/driver.hpp"
 
 namespace lockstep::device::cuda {

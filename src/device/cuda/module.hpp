@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "device/cuda/core.hpp"
 
 namespace lockstep::device::cuda {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "compile/clike/wgsl.hpp"
+#include "compile/clike/wgsl/wgsl.hpp"
 #include "device/webgpu/core.hpp"
 
 namespace lockstep::device::webgpu {

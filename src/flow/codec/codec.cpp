@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "flow/codec/kernels.hpp"
+#include "flow/codec/kernels/kernels.hpp"
 #include "flow/codec/layout.hpp"
 #include "flow/random.hpp"
 #include "lockstep/error.hpp"

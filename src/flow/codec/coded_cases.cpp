@@ -4,9 +4,9 @@
 #include <random>
 
 #include "flow/codec/cases.hpp"
-#include "flow/codec/rans.hpp"
-#include "flow/codec/residual.hpp"
-#include "flow/codec/residual_kernels.hpp"
+#include "flow/codec/kernels/residual.hpp"
+#include "flow/codec/kernels/residual_kernels.hpp"
+#include "flow/codec/rans/rans.hpp"
 
 namespace lockstep::flow {
 

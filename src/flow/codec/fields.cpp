@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "flow/codec/residual.hpp"
+#include "flow/codec/kernels/residual.hpp"
 #include "flow/modes.hpp"
 #include "lockstep/error.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "core/log.hpp"
 #include "device/stage_scope.hpp"
+#include "flow/codec/kernels/residual.hpp"
 #include "flow/codec/layout.hpp"
-#include "flow/codec/residual.hpp"
 #include "flow/pipeline/compare_fields.hpp"
 #include "flow/pipeline/error_plot.hpp"
 #include "flow/pipeline/first_latent.hpp"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/half.hpp"
-#include "forecast/predict/jump_kernels.hpp"
-#include "forecast/predict/network.hpp"
+#include "forecast/predict/jump/jump_kernels.hpp"
+#include "forecast/predict/jump/network.hpp"
 #include "forecast/predict/reference.hpp"
 #include "verify/inputs.hpp"
 

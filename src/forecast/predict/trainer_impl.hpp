@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "forecast/predict/bandit.hpp"
-#include "forecast/predict/corrector.hpp"
-#include "forecast/predict/jump.hpp"
-#include "forecast/predict/monitor.hpp"
+#include "forecast/predict/jump/jump.hpp"
+#include "forecast/predict/policy/bandit.hpp"
+#include "forecast/predict/policy/corrector.hpp"
+#include "forecast/predict/policy/monitor.hpp"
 #include "lockstep/forecast/predict.hpp"
 
 namespace lockstep::forecast {

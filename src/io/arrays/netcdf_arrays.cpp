@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/atomic_file.hpp"
-#include "io/rasters/netcdf_api.hpp"
+#include "io/rasters/netcdf/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {

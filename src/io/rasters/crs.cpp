@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "io/rasters/gdal_api.hpp"
+#include "io/rasters/gdal/gdal_api.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {

@@ -14,7 +14,7 @@
 #include "core/platform/parallel.hpp"
 #include "core/platform/system.hpp"
 #include "io/arrays/npy.hpp"
-#include "io/rasters/gdal_raster.hpp"
+#include "io/rasters/gdal/gdal_raster.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 

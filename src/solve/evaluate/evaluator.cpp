@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "lockstep/primitives.hpp"
+#include "solve/evaluate/assembly/hessian.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/evaluate/hessian.hpp"
 
 namespace lockstep::solve {
 

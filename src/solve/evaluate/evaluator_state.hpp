@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "primitives/chunked_sum.hpp"
-#include "solve/evaluate/assembly.hpp"
+#include "solve/evaluate/assembly/assembly.hpp"
+#include "solve/evaluate/assembly/gather.hpp"
+#include "solve/evaluate/assembly/host_sums.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
 #include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator.hpp"
-#include "solve/evaluate/gather.hpp"
-#include "solve/evaluate/host_sums.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {

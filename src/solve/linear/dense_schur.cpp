@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "solve/linear/dense_kernels.hpp"
+#include "solve/linear/cholesky/dense_kernels.hpp"
 #include "solve/linear/normal_solver.hpp"
 
 namespace lockstep::solve {

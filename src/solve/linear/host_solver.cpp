@@ -7,9 +7,9 @@
 #include <cmath>
 #include <utility>
 
-#include "solve/linear/dense_kernels.hpp"
+#include "solve/linear/cholesky/dense_kernels.hpp"
+#include "solve/linear/cholesky/sparse_cholesky.hpp"
 #include "solve/linear/normal_solver.hpp"
-#include "solve/linear/sparse_cholesky.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "lockstep/error.hpp"
-#include "solve/linear/dense_kernels.hpp"
+#include "solve/linear/cholesky/dense_kernels.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "solve/evaluate/evaluator.hpp"
-#include "solve/linear/sparse_cholesky.hpp"
+#include "solve/linear/cholesky/sparse_cholesky.hpp"
 
 namespace lockstep::solve {
 

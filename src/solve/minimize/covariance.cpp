@@ -7,9 +7,9 @@
 #include <cmath>
 #include <optional>
 
-#include "solve/linear/free_directions.hpp"
+#include "solve/linear/cholesky/free_directions.hpp"
+#include "solve/linear/cholesky/sparse_cholesky.hpp"
 #include "solve/linear/normal_equations.hpp"
-#include "solve/linear/sparse_cholesky.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {

@@ -8,7 +8,7 @@
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
-#include "solve/minimize/graduation.hpp"
+#include "solve/minimize/methods/graduation.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
 

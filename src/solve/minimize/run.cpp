@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/minimize/vector_ops.hpp"
+#include "solve/minimize/methods/vector_ops.hpp"
 #include "solve/model/problem.hpp"
 #include "solve/reference.hpp"
 

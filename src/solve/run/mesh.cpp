@@ -7,10 +7,10 @@
 
 #include "core/atomic_file.hpp"
 #include "lockstep/error.hpp"
-#include "solve/mesh/generate.hpp"
-#include "solve/mesh/mesh_problem.hpp"
+#include "solve/mesh/energies/mesh_problem.hpp"
 #include "solve/mesh/parameterize.hpp"
 #include "solve/mesh/repair.hpp"
+#include "solve/mesh/shapes/generate.hpp"
 #include "solve/run/common.hpp"
 #include "solve/run/mesh_results.hpp"
 

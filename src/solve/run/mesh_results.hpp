@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lockstep/solve/run.hpp"
-#include "solve/mesh/mesh_problem.hpp"
+#include "solve/mesh/energies/mesh_problem.hpp"
 
 namespace lockstep::solve {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "urban/series/inputs.hpp"
+#include "urban/series/inputs/inputs.hpp"
 
 namespace lockstep::urban {
 

@@ -20,9 +20,9 @@
 #include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
 #include "urban/series/arrays.hpp"
-#include "urban/series/point_table.hpp"
+#include "urban/series/outputs/point_table.hpp"
+#include "urban/series/outputs/writer.hpp"
 #include "urban/series/tiles.hpp"
-#include "urban/series/writer.hpp"
 #include "urban/tiles/tile_store.hpp"
 #include "urban/walls/walls.hpp"
 

@@ -14,7 +14,7 @@
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
-#include "urban/series/measured.hpp"
+#include "urban/series/inputs/measured.hpp"
 
 namespace lockstep::urban {
 namespace {

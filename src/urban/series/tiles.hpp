@@ -8,7 +8,7 @@
 
 #include "device/phase_clock.hpp"
 #include "lockstep/context.hpp"
-#include "urban/series/inputs.hpp"
+#include "urban/series/inputs/inputs.hpp"
 #include "urban/sky/sky_plan.hpp"
 #include "urban/tiles/run_tiles.hpp"
 

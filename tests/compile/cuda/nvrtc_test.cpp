@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "compile/lower.hpp"
 #include "device/cuda/operation_kernels.hpp"
 #include "lockstep/error.hpp"

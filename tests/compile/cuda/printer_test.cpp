@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "compile/clike/cuda.hpp"
-#include "compile/clike/cuda_types.hpp"
+#include "compile/clike/cuda/cuda.hpp"
+#include "compile/clike/cuda/cuda_types.hpp"
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
 #include "lockstep/kernel/kernel.hpp"

@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "compile/clike/cuda.hpp"
-#include "compile/clike/wgsl.hpp"
+#include "compile/clike/cuda/cuda.hpp"
+#include "compile/clike/wgsl/wgsl.hpp"
 #include "compile/lower.hpp"
 #include "device/devices.hpp"
 #include "lockstep/error.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "compile/clike/wgsl.hpp"
-#include "compile/clike/wgsl_fixed.hpp"
+#include "compile/clike/wgsl/wgsl.hpp"
+#include "compile/clike/wgsl/wgsl_fixed.hpp"
 #include "compile/lower.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/kernel.hpp"

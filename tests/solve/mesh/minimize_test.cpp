@@ -8,10 +8,10 @@
 
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
-#include "solve/mesh/generate.hpp"
+#include "solve/mesh/energies/mesh_problem.hpp"
 #include "solve/mesh/geometry.hpp"
-#include "solve/mesh/mesh_problem.hpp"
 #include "solve/mesh/parameterize.hpp"
+#include "solve/mesh/shapes/generate.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/mesh/generate.hpp"
-#include "solve/mesh/mesh_problem.hpp"
+#include "solve/mesh/energies/mesh_problem.hpp"
+#include "solve/mesh/shapes/generate.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

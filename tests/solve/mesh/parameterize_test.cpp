@@ -8,8 +8,8 @@
 
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
-#include "solve/mesh/generate.hpp"
 #include "solve/mesh/geometry.hpp"
+#include "solve/mesh/shapes/generate.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "lockstep/error.hpp"
-#include "solve/mesh/generate.hpp"
-#include "solve/mesh/mesh_problem.hpp"
+#include "solve/mesh/energies/mesh_problem.hpp"
+#include "solve/mesh/shapes/generate.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

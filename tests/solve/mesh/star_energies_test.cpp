@@ -1,5 +1,5 @@
 // Developability energies: gradients by complex steps, plain references, zero sets and symmetries.
-#include "solve/mesh/star_energies.hpp"
+#include "solve/mesh/energies/star_energies.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Terms of mesh problems: values by plain formulas, gradients by complex steps.
-#include "solve/mesh/terms.hpp"
+#include "solve/mesh/energies/terms.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <numbers>
 #include <random>
 
-#include "solve/mesh/generate.hpp"
 #include "solve/mesh/geometry.hpp"
 #include "solve/mesh/parameterize.hpp"
+#include "solve/mesh/shapes/generate.hpp"
 
 namespace lockstep::solve::mesh {
 namespace {

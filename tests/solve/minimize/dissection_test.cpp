@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "solve/linear/nested_dissection.hpp"
-#include "solve/linear/sparse_cholesky.hpp"
+#include "solve/linear/cholesky/nested_dissection.hpp"
+#include "solve/linear/cholesky/sparse_cholesky.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "solve/evaluate/evaluator_state.hpp"
+#include "solve/linear/cholesky/sparse_cholesky.hpp"
 #include "solve/linear/fronts/front_cases.hpp"
 #include "solve/linear/fronts/front_cholesky.hpp"
 #include "solve/linear/host_solver.hpp"
-#include "solve/linear/sparse_cholesky.hpp"
 #include "solve/minimize/problems.hpp"
 
 namespace lockstep::solve {

@@ -7,7 +7,7 @@
 #include "lockstep/error.hpp"
 #include "optimize/lbfgs_memory.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
-#include "solve/minimize/evaluator_objective.hpp"
+#include "solve/minimize/methods/evaluator_objective.hpp"
 #include "solve/minimize/problems.hpp"
 
 namespace lockstep::solve {

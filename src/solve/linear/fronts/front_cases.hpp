@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lockstep/verify.hpp"
-#include "solve/linear/front_tree.hpp"
+#include "solve/linear/cholesky/front_tree.hpp"
 
 namespace lockstep::solve {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "solve/linear/front_tree.hpp"
+#include "solve/linear/cholesky/front_tree.hpp"
 
 namespace lockstep::solve {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "compile/clike/cuda.hpp"
+#include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
 #include "driver.hpp"

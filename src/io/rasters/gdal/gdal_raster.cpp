@@ -1,0 +1,276 @@
+// Rasters of all formats but .npy, through GDAL.
+#include "io/rasters/gdal/gdal_raster.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/atomic_file.hpp"
+#include "io/rasters/crs.hpp"
+#include "io/rasters/gdal/gdal_api.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::io {
+namespace fs = std::filesystem;
+namespace {
+
+// Values of GDAL's enumerations.
+constexpr int kByte = 1, kUInt16 = 2, kInt16 = 3, kFloat32 = 6, kFloat64 = 7;  // GDALDataType
+constexpr unsigned kOpenRaster = 0x02, kOpenVerbose = 0x40;
+constexpr int kMaskPerDataset = 0x02, kMaskAlpha = 0x04;
+constexpr int kFailure = 3;  // CPLErr
+
+constexpr int kBlock = 256;
+constexpr double kMissingByte = 255;
+constexpr double kLargestBlock = double{1 << 29};
+
+// A dataset with its first error as an InputError. GDAL's datasets may be used by one thread at a time.
+class Dataset {
+ public:
+  Dataset(const GdalApi& api, GdalHandle handle) : api_(api), handle_(handle) {}
+  ~Dataset() {
+    if (!handle_) return;
+    const GdalQuiet quiet(api_);
+    api_.GDALClose(handle_);
+  }
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+  explicit operator bool() const { return handle_ != nullptr; }
+  GdalHandle handle() const { return handle_; }
+  /// False where what was written cannot be flushed.
+  bool close() {
+    api_.GDALFlushCache(handle_);
+    const int flushed = api_.CPLGetLastErrorType();
+    api_.GDALClose(handle_);
+    handle_ = nullptr;
+    return flushed < kFailure && api_.CPLGetLastErrorType() < kFailure;
+  }
+
+ private:
+  const GdalApi& api_;
+  GdalHandle handle_;
+};
+
+class GdalReader : public RasterReader {
+ public:
+  GdalReader(const fs::path& path, const RasterReadOptions& options)
+      : where_(path.string()), api_(require_gdal(where_)), dataset_(api_, open(path)) {
+    const GdalQuiet quiet(api_);
+    grid_.rows = api_.GDALGetRasterYSize(dataset_.handle());
+    grid_.cols = api_.GDALGetRasterXSize(dataset_.handle());
+    grid_.bands = api_.GDALGetRasterCount(dataset_.handle());
+    const int band = options.band.value_or(1);
+    if (band < 1 || band > grid_.bands) fail(fmt::format("band {} of {} was asked for", band, grid_.bands));
+    band_ = api_.GDALGetRasterBand(dataset_.handle(), band);
+    if (!band_) fail(quiet.message("GDAL cannot open its band"));
+    check_cells();
+    const char* driver = api_.GDALGetDriverShortName(api_.GDALGetDatasetDriver(dataset_.handle()));
+    is_text_ = driver && std::string_view(driver) == "AAIGrid";
+    take_meaning();
+    grid_.has_transform = api_.GDALGetGeoTransform(dataset_.handle(), grid_.transform.data()) == 0;
+    const char* wkt = api_.GDALGetProjectionRef(dataset_.handle());
+    grid_.crs_wkt = wkt ? wkt : "";
+    describe_crs(api_, grid_);
+    if (!grid_.has_transform && options.pixel_size) grid_.place(*options.pixel_size);
+  }
+
+  void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) override {
+    grid_.check_window(row, col, rows, cols);
+    const std::lock_guard lock(mutex_);
+    const GdalQuiet quiet(api_);
+    const Window window{int(row), int(col), int(rows), int(cols)};
+    const int type = api_.GDALGetRasterDataType(band_);
+    const bool narrow = type == kFloat32 || type == kByte || type == kInt16 || type == kUInt16;
+    if (!find_rows(window.row)) fail(quiet.message("GDAL cannot read its cells"));
+    if (narrow) {
+      if (!transfer(band_, window, out, kFloat32)) fail(quiet.message("GDAL cannot read its cells"));
+      to_heights(out, window.count(), out);
+    } else {
+      std::vector<double> cells(window.count());
+      if (!transfer(band_, window, cells.data(), kFloat64)) fail(quiet.message("GDAL cannot read its cells"));
+      to_heights(cells.data(), cells.size(), out);
+    }
+    if (!use_mask_) return;
+    std::vector<uint8_t> mask(window.count());
+    if (!transfer(api_.GDALGetMaskBand(band_), window, mask.data(), kByte))
+      fail(quiet.message("GDAL cannot read its mask"));
+    for (size_t k = 0; k < mask.size(); ++k) {
+      if (mask[k] == 0) out[k] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+
+ private:
+  struct Window {
+    int row, col, rows, cols;
+    size_t count() const { return size_t(rows) * size_t(cols); }
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(what, where_, "a raster that GDAL reads, or .npy");
+  }
+  GdalHandle open(const fs::path& path) const {
+    // GDAL also opens names that are no files, such as /vsizip/… and sub-datasets with colons.
+    std::error_code ignored;
+    if (!fs::exists(path, ignored) && !where_.starts_with("/vsi") && where_.find(':') == std::string::npos)
+      fail("the file does not exist");
+    const GdalQuiet quiet(api_);
+    const GdalHandle handle =
+        api_.GDALOpenEx(path.c_str(), kOpenRaster | kOpenVerbose, nullptr, nullptr, nullptr);
+    if (!handle) fail(quiet.message("GDAL cannot open it"));
+    return handle;
+  }
+  // GDAL reads whole blocks, of all bands where they are interleaved, so a damaged header would take all
+  // memory.
+  void check_cells() const {
+    const int type = api_.GDALGetRasterDataType(band_);
+    if (api_.GDALDataTypeIsComplex(type)) fail("its cells are complex numbers");
+    int cols = 0, rows = 0;
+    api_.GDALGetBlockSize(band_, &cols, &rows);
+    const char* interleave = api_.GDALGetMetadataItem(dataset_.handle(), "INTERLEAVE", "IMAGE_STRUCTURE");
+    const bool mixed = interleave && std::string_view(interleave) == "PIXEL";
+    const double bytes =
+        double(cols) * double(rows) * (mixed ? grid_.bands : 1) * api_.GDALGetDataTypeSizeBytes(type);
+    if (cols < 1 || rows < 1 || bytes > kLargestBlock)
+      fail("its blocks are above 512 MiB: damaged, or to be retiled");
+  }
+  void take_meaning() {
+    int exists = 0;
+    const double nodata = api_.GDALGetRasterNoDataValue(band_, &exists);
+    if (exists) nodata_ = nodata;
+    const double scale = api_.GDALGetRasterScale(band_, &exists);
+    if (exists) scale_ = scale;
+    const double offset = api_.GDALGetRasterOffset(band_, &exists);
+    if (exists) offset_ = offset;
+    use_mask_ = (api_.GDALGetMaskFlags(band_) & (kMaskPerDataset | kMaskAlpha)) != 0;
+  }
+  bool transfer(GdalHandle band, const Window& w, void* cells, int type) const {
+    return api_.GDALRasterIO(band, 0, w.col, w.row, w.cols, w.rows, cells, w.cols, w.rows, type, 0, 0) == 0;
+  }
+  /// False where the file ends before this row. To find a row of a text grid, its driver reads all before it,
+  /// and where one of those is missing, all before that one again and again: rows are therefore read in order,
+  /// once.
+  bool find_rows(int last) {
+    if (!is_text_) return true;
+    double cell = 0;
+    for (; found_rows_ < last; ++found_rows_)
+      if (!transfer(band_, {found_rows_, 0, 1, 1}, &cell, kFloat64)) return false;
+    return true;
+  }
+  /// Compares with nodata in the type of the cells: a text such as -3.40282347e+38 must meet the float it
+  /// stands for.
+  template <class T>
+  void to_heights(const T* cells, size_t count, float* out) const {
+    const bool plain = scale_ == 1 && offset_ == 0;
+    for (size_t k = 0; k < count; ++k) {
+      if (nodata_ && cells[k] == static_cast<T>(*nodata_))
+        out[k] = std::numeric_limits<float>::quiet_NaN();
+      else
+        out[k] = plain ? static_cast<float>(cells[k])
+                       : static_cast<float>(static_cast<double>(cells[k]) * scale_ + offset_);
+    }
+  }
+
+  const std::string where_;
+  const GdalApi& api_;
+  Dataset dataset_;
+  GdalHandle band_ = nullptr;
+  std::optional<double> nodata_;
+  double scale_ = 1, offset_ = 0;
+  bool use_mask_ = false, is_text_ = false;
+  int found_rows_ = 0;
+  std::mutex mutex_;
+};
+
+class GdalWriter : public RasterWriter {
+ public:
+  GdalWriter(const fs::path& path, const RasterGrid& grid, const RasterLabels& labels)
+      : api_(require_gdal(path.string())),
+        path_(path),
+        grid_(grid),
+        bytes_(labels.bytes),
+        dataset_(api_, create()) {
+    const GdalQuiet quiet(api_);
+    band_ = api_.GDALGetRasterBand(dataset_.handle(), 1);
+    bool ok = true;
+    if (grid.has_transform) {
+      auto transform = grid.transform;
+      ok = api_.GDALSetGeoTransform(dataset_.handle(), transform.data()) == 0;
+    }
+    if (!grid.crs_wkt.empty())
+      ok = ok && api_.GDALSetProjection(dataset_.handle(), grid.crs_wkt.c_str()) == 0;
+    ok = ok && api_.GDALSetRasterNoDataValue(
+                   band_, bytes_ ? kMissingByte : std::numeric_limits<double>::quiet_NaN()) == 0;
+    if (!ok) fail(quiet.message("GDAL cannot set the georeference"));
+    if (!labels.title.empty()) api_.GDALSetDescription(band_, labels.title.c_str());
+    if (!labels.unit.empty()) api_.GDALSetRasterUnitType(band_, labels.unit.c_str());
+    for (const auto& [name, value] : labels.facts)
+      api_.GDALSetMetadataItem(dataset_.handle(), name.c_str(), value.c_str(), nullptr);
+  }
+  void write(int64_t row, int64_t col, int64_t rows, int64_t cols, const float* values) override {
+    grid_.check_window(row, col, rows, cols);
+    const std::lock_guard lock(mutex_);
+    const GdalQuiet quiet(api_);
+    const int h = int(rows), w = int(cols);
+    std::vector<uint8_t> whole;
+    const void* cells = values;
+    if (bytes_) {
+      for (const float v : std::span(values, size_t(rows * cols)))
+        whole.push_back(std::isnan(v) ? uint8_t(kMissingByte) : uint8_t(v));
+      cells = whole.data();
+    }
+    // GDAL only reads what it writes.
+    if (api_.GDALRasterIO(band_, 1, int(col), int(row), w, h, const_cast<void*>(cells), w, h,
+                          bytes_ ? kByte : kFloat32, 0, 0) != 0)
+      fail(quiet.message("GDAL cannot write its cells"));
+  }
+  void commit() override {
+    const GdalQuiet quiet(api_);
+    if (!dataset_.close()) fail(quiet.message("GDAL cannot write the file"));
+    path_.commit();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(what, path_.target().string(), "a folder that can be written and has room");
+  }
+  GdalHandle create() const {
+    const GdalQuiet quiet(api_);
+    const GdalHandle driver = api_.GDALGetDriverByName("GTiff");
+    if (!driver) fail("this GDAL has no GeoTIFF driver");
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
+    if (grid_.rows > kMost || grid_.cols > kMost) fail("a GeoTIFF holds 1 to 2^31-1 rows and columns");
+    const bool tiled = grid_.rows >= kBlock && grid_.cols >= kBlock;
+    const char* options[] = {
+        "COMPRESS=DEFLATE",     bytes_ ? "PREDICTOR=1" : "PREDICTOR=3", "BIGTIFF=IF_SAFER",
+        "NUM_THREADS=ALL_CPUS", tiled ? "TILED=YES" : "TILED=NO",       nullptr};
+    const GdalHandle handle =
+        api_.GDALCreate(driver, path_.temporary().c_str(), int(grid_.cols), int(grid_.rows), 1,
+                        bytes_ ? kByte : kFloat32, const_cast<char**>(options));
+    if (!handle) fail(quiet.message("GDAL cannot create it"));
+    return handle;
+  }
+
+  const GdalApi& api_;
+  AtomicPath path_;
+  const RasterGrid grid_;
+  const bool bytes_;
+  Dataset dataset_;
+  GdalHandle band_ = nullptr;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+std::unique_ptr<RasterReader> open_gdal_reader(const fs::path& path, const RasterReadOptions& options) {
+  return std::make_unique<GdalReader>(path, options);
+}
+std::unique_ptr<RasterWriter> create_gdal_writer(const fs::path& path, const RasterGrid& grid,
+                                                 const RasterLabels& labels) {
+  return std::make_unique<GdalWriter>(path, grid, labels);
+}
+
+}  // namespace lockstep::io

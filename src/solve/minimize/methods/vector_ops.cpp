@@ -1,0 +1,81 @@
+#include "solve/minimize/methods/vector_ops.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "lockstep/kernel/kernel.hpp"
+#include "optimize/vector_launch.hpp"
+#include "primitives/host_reduce.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+template <class T>
+std::string kernel_name(const char* operation) {
+  return std::string("solve.") + operation + "." + std::string(name(detail::kType<T>));
+}
+
+template <class T>
+Val<T> clamped(const Val<T>& d) {
+  return min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
+}
+
+constexpr int64_t kShort = 1024;
+
+bool in_place(const Device& device, const Buffer& x) {
+  return x.storage() == Storage::f64 && x.elements() <= kShort && device.info().kind == DeviceKind::cpu &&
+         device.numerics() == Numerics::exact;
+}
+std::span<const double> numbers(const Buffer& x) {
+  return {reinterpret_cast<const double*>(x.native()), size_t(x.elements())};
+}
+
+}  // namespace
+
+double max_abs(const Device& device, const Buffer& x) {
+  if (!in_place(device, x)) return optimize::max_abs(device, x);
+  double out = 0;
+  for (const double v : numbers(x)) {
+    if (std::isnan(v)) return v;
+    out = std::max(out, std::abs(v));
+  }
+  return out;
+}
+double dot(const Device& device, const Buffer& x, const Buffer& y) {
+  return in_place(device, x) ? primitives::host_dot(numbers(x), numbers(y)) : optimize::dot(device, x, y);
+}
+double norm(const Device& device, const Buffer& x) {
+  return in_place(device, x) ? primitives::host_norm(numbers(x)) : optimize::norm(device, x);
+}
+
+void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
+  optimize::by_storage(q, [&]<class T>(T) {
+    static const Kernel k =
+        kernel(kernel_name<T>("scale_by"), [](At<1> at, Grid<T, 1> diagonal, Grid<T, 1> x, Out<T, 1> r) {
+          r[at] = clamped<T>(diagonal[at]) * x[at];
+        });
+    optimize::launch_over(device, k, q, d, p, q);
+  });
+}
+
+void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q) {
+  optimize::by_storage(q, [&]<class T>(T) {
+    static const Kernel k =
+        kernel(kernel_name<T>("divide_by"), [](At<1> at, Grid<T, 1> diagonal, Grid<T, 1> x, Out<T, 1> r) {
+          r[at] = x[at] / clamped<T>(diagonal[at]);
+        });
+    optimize::launch_over(device, k, q, d, p, q);
+  });
+}
+
+void raise(const Device& device, const Buffer& p, const Buffer& q) {
+  optimize::by_storage(q, [&]<class T>(T) {
+    static const Kernel k = kernel(kernel_name<T>("raise"),
+                                   [](At<1> at, Grid<T, 1> x, InOut<T, 1> r) { r[at] = max(x[at], r[at]); });
+    optimize::launch_over(device, k, q, p, q);
+  });
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,196 @@
+#include "urban/series/outputs/points.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "io/text/file.hpp"
+#include "io/text/text_scanner.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A point as its file gives it.
+struct GivenPoint {
+  std::string id, where;
+  double x = 0, y = 0;
+  bool degrees = false;
+};
+
+/// Longitude and latitude to the raster's coordinates, by Newton steps over the other way round.
+std::pair<double, double> to_grid(const io::RasterGrid& grid, double lon, double lat,
+                                  const std::string& where) {
+  if (grid.crs_wkt.empty())
+    throw InputError("a point in degrees, but the raster names no coordinate system", where,
+                     "x and y in the raster's coordinates");
+  double x = grid.transform[0] + static_cast<double>(grid.cols) / 2 * grid.transform[1];
+  double y = grid.transform[3] + static_cast<double>(grid.rows) / 2 * grid.transform[5];
+  for (int k = 0; k < 20; ++k) {
+    const double h = 10;
+    const io::LonLat at = io::to_lon_lat(grid, x, y), east = io::to_lon_lat(grid, x + h, y),
+                     north = io::to_lon_lat(grid, x, y + h);
+    const double a = (east.lon - at.lon) / h, b = (north.lon - at.lon) / h, c = (east.lat - at.lat) / h,
+                 d = (north.lat - at.lat) / h;
+    const double u = lon - at.lon, v = lat - at.lat, det = a * d - b * c;
+    if (!(std::abs(det) > 0)) break;
+    const double dx = (u * d - b * v) / det, dy = (a * v - u * c) / det;
+    x += dx;
+    y += dy;
+    if (!(std::hypot(dx, dy) < 1e7)) break;
+    if (std::hypot(dx, dy) < 1e-4) return {x, y};
+  }
+  throw InputError(fmt::format("the point {}, {} cannot be found in the raster's projection", lat, lon),
+                   where, "a place near the raster");
+}
+
+/// Fields between separators; one in double quotes may hold a separator.
+std::vector<std::string_view> point_fields(std::string_view line, char separator) {
+  std::vector<std::string_view> fields;
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (true) {
+    while (!line.empty() && blank(line.front()) && line.front() != separator) line.remove_prefix(1);
+    const size_t closing = line.starts_with('"') ? line.find('"', 1) : line.npos;
+    const size_t begin = closing == line.npos ? 0 : closing + 1;
+    const size_t end = std::min(line.find(separator, begin), line.size());
+    std::string_view field = begin > 0 ? line.substr(1, closing - 1) : line.substr(0, end);
+    while (!field.empty() && blank(field.back())) field.remove_suffix(1);
+    fields.push_back(field);
+    if (end == line.size()) return fields;
+    line.remove_prefix(end + 1);
+  }
+}
+
+std::vector<GivenPoint> parse_point_csv(std::string_view text, const std::string& where) {
+  io::TextScanner scan(text, where);
+  if (!scan.next_line()) throw InputError("an empty file", where, "points: id,x,y or id,lat,lon");
+  const std::string_view head = scan.rest_of_line();
+  const char separator = head.find(';') != head.npos ? ';' : head.find('\t') != head.npos ? '\t' : ',';
+  std::vector<std::string> names;
+  for (const std::string_view field : point_fields(head, separator)) {
+    std::string name(field);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    names.push_back(name);
+  }
+  const auto column = [&](std::initializer_list<std::string_view> any) -> std::optional<size_t> {
+    for (const std::string_view name : any)
+      for (size_t k = 0; k < names.size(); ++k)
+        if (names[k] == name) return k;
+    return {};
+  };
+  const auto id = column({"id", "name"}), x = column({"x", "easting"}), y = column({"y", "northing"}),
+             lat = column({"lat", "latitude"}), lon = column({"lon", "lng", "longitude"});
+  const bool degrees = !(x && y);
+  if (degrees && !(lat && lon))
+    scan.fail("no columns x and y, nor lat and lon", "a header id,x,y or id,lat,lon");
+  std::vector<GivenPoint> points;
+  while (scan.next_line()) {
+    const auto fields = point_fields(scan.rest_of_line(), separator);
+    if (fields.size() != names.size())
+      scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as in the header", names.size()));
+    const auto number = [&](size_t k) {
+      double value = 0;
+      if (!io::parse_double(fields[k], value) || !std::isfinite(value))
+        scan.fail(fmt::format("{} is '{}'", names[k], io::shown(fields[k])), "a number");
+      return value;
+    };
+    GivenPoint point;
+    point.where = scan.where();
+    point.id = id ? std::string(fields[*id]) : std::to_string(points.size() + 1);
+    if (point.id.empty()) scan.fail("a point without id", "an id");
+    point.degrees = degrees;
+    point.x = number(degrees ? *lon : *x);
+    point.y = number(degrees ? *lat : *y);
+    points.push_back(point);
+  }
+  return points;
+}
+
+void add_feature(const ordered_json& feature, const std::string& where, bool degrees,
+                 std::vector<GivenPoint>& points) {
+  const std::string at = fmt::format("{}, feature {}", where, points.size() + 1);
+  const ordered_json* geometry = &feature;
+  if (feature.is_object() && feature.contains("geometry")) geometry = &feature["geometry"];
+  const bool is_point = geometry->is_object() && geometry->contains("type") &&
+                        (*geometry)["type"] == "Point" && geometry->contains("coordinates") &&
+                        (*geometry)["coordinates"].is_array() && (*geometry)["coordinates"].size() >= 2 &&
+                        (*geometry)["coordinates"][0].is_number() &&
+                        (*geometry)["coordinates"][1].is_number();
+  if (!is_point) throw InputError("a feature that is no point", at, "a geometry of type Point");
+  GivenPoint point;
+  point.where = at;
+  point.id = std::to_string(points.size() + 1);
+  if (feature.contains("properties") && feature["properties"].is_object())
+    for (const char* key : {"id", "name"})
+      if (feature["properties"].contains(key)) {
+        const ordered_json& value = feature["properties"][key];
+        point.id = value.is_string() ? value.get<std::string>() : value.dump();
+        break;
+      }
+  point.x = (*geometry)["coordinates"][0].get<double>();
+  point.y = (*geometry)["coordinates"][1].get<double>();
+  point.degrees = degrees && std::abs(point.x) <= 180 && std::abs(point.y) <= 90;
+  points.push_back(point);
+}
+
+std::vector<GivenPoint> parse_geojson(std::string_view text, const std::string& where,
+                                      const io::RasterGrid& grid) {
+  const ordered_json document = ordered_json::parse(text, nullptr, false);
+  if (!document.is_object()) throw InputError("no JSON object", where, "GeoJSON points");
+  std::vector<GivenPoint> points;
+  // GeoJSON is in degrees by its standard; numbers that are none of these are the raster's.
+  const bool degrees = !grid.crs_wkt.empty();
+  if (document.contains("features") && document["features"].is_array()) {
+    for (const ordered_json& feature : document["features"]) add_feature(feature, where, degrees, points);
+  } else {
+    add_feature(document, where, degrees, points);
+  }
+  return points;
+}
+
+}  // namespace
+
+std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view where,
+                                      const io::RasterGrid& grid) {
+  const std::string file(where);
+  const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  const bool json = first != text.npos && text[first] == '{';
+  const std::vector<GivenPoint> given = json ? parse_geojson(text, file, grid) : parse_point_csv(text, file);
+  if (given.empty()) throw InputError("no points", file, "at least one");
+  std::vector<SeriesPoint> points;
+  for (const GivenPoint& g : given) {
+    SeriesPoint point;
+    point.id = g.id;
+    std::tie(point.x, point.y) = g.degrees ? to_grid(grid, g.x, g.y, g.where) : std::pair(g.x, g.y);
+    const double col = (point.x - grid.transform[0]) / grid.transform[1],
+                 row = (point.y - grid.transform[3]) / grid.transform[5];
+    if (!(col >= 0 && row >= 0 && col < static_cast<double>(grid.cols) &&
+          row < static_cast<double>(grid.rows))) {
+      const double left = grid.transform[0], top = grid.transform[3],
+                   right = left + static_cast<double>(grid.cols) * grid.transform[1],
+                   bottom = top + static_cast<double>(grid.rows) * grid.transform[5];
+      throw InputError(
+          fmt::format("point {} ({}, {}) lies outside the raster", io::shown(g.id), point.x, point.y),
+          g.where, fmt::format("x from {} to {}, y from {} to {}", left, right, bottom, top));
+    }
+    point.row = static_cast<int64_t>(row);
+    point.col = static_cast<int64_t>(col);
+    for (const SeriesPoint& other : points)
+      if (other.id == point.id)
+        throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "an id of its own");
+    points.push_back(point);
+  }
+  return points;
+}
+
+std::vector<SeriesPoint> read_points(const std::filesystem::path& path, const io::RasterGrid& grid) {
+  return parse_points(io::read_text_file(path, "points: CSV or GeoJSON"), path.string(), grid);
+}
+
+}  // namespace lockstep::urban
