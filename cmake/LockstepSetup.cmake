@@ -65,10 +65,12 @@ function(lockstep_print_features)
   endforeach()
 endfunction()
 
-# lockstep_library(<folder> SOURCES … DEPENDS … [ALONE …]): static library lockstep_<folder>, alias lockstep::<folder>.
-# ALONE: sources that share names of their own with others, and are compiled by themselves.
+# lockstep_library(<folder> SOURCES … [QUICK …] DEPENDS … [ALONE …]): static library lockstep_<folder>, alias lockstep::<folder>.
+# QUICK: sources that trace kernels or arrange work, but loop over no data on the host: -O1 compiles them in three quarters of the time of -O3.
+# ALONE: sources that share names of their own with others, and are compiled by themselves. In both lists neighbours are one unit, so those
+# that read the same large headers (Eigen, oneTBB, JSON) stand side by side.
 function(lockstep_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;PRIVATE;ALONE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;QUICK;DEPENDS;PRIVATE;ALONE")
   if(arg_ALONE)
     set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
@@ -77,6 +79,14 @@ function(lockstep_library name)
   target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_DEPENDS} PRIVATE lockstep_warnings ${arg_PRIVATE})
   set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${LOCKSTEP_UNITY_FILES})
+  if(arg_QUICK)
+    add_library(lockstep_${name}_quick OBJECT ${arg_QUICK})
+    target_include_directories(lockstep_${name}_quick PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(lockstep_${name}_quick PRIVATE ${arg_DEPENDS} lockstep_warnings ${arg_PRIVATE})
+    target_compile_options(lockstep_${name}_quick PRIVATE $<$<CONFIG:Release>:-O1>)
+    set_target_properties(lockstep_${name}_quick PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${LOCKSTEP_UNITY_FILES})
+    target_sources(lockstep_${name} PRIVATE $<TARGET_OBJECTS:lockstep_${name}_quick>)
+  endif()
 endfunction()
 
 # lockstep_application(<name>): src/<name> with its cases, apps/cli/<name> with its commands, tests/<name>.

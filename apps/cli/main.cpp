@@ -123,7 +123,7 @@ void refuse_two_values(const CLI::App& app) {
       if (option->get_required() && option->count() == 0) missing.push_back(option->get_name());
     }
     throw InputError(fmt::format("{} is missing", fmt::join(missing, " and ")), path,
-                     "it, since nothing can stand in for it");
+                     fmt::format("all that '{} --help' marks REQUIRED", path));
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e)) {
     const std::string text = e.what();

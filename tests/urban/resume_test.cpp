@@ -37,7 +37,8 @@ struct Sky {
   Numerics numerics = Numerics::exact;
 
   Sky() {
-    city.tdsm = Raster();  // so that the trunk ratio matters
+    const Raster absent;
+    city.tdsm = absent;  // so that the trunk ratio matters
     options.patches = SkyPatches::p145;
   }
   SkyViewFactors compute(const TileOptions& tiles, TileReport* report = nullptr) const {

@@ -17,26 +17,12 @@ class Ledger {
   explicit Ledger(std::span<const char* const> stages) : stages_(stages) {}
 
   void copied(const std::string& what, bool to_device, int64_t bytes, const std::string& reason) {
-    if (bytes <= 0) return;
-    const int stage = stage_now();
-    const std::lock_guard lock(mutex_);
-    for (auto& [of, t] : copies_)
-      if (of == stage && t.what == what && t.to_device == to_device) {
-        t.bytes += bytes;
-        return;
-      }
-    copies_.push_back({stage, {stages_[size_t(stage)], what, to_device, bytes, reason}});
+    add(copies_, {stages_[size_t(stage_now())], what, to_device, bytes, reason},
+        [&](const Transfer& t) { return t.what == what && t.to_device == to_device; });
   }
   void held(const std::string& what, const std::string& shape, int64_t bytes, const std::string& stages) {
-    if (bytes <= 0) return;
-    const int stage = stage_now();
-    const std::lock_guard lock(mutex_);
-    for (auto& [of, m] : memory_)
-      if (of == stage && m.name == what && m.shape == shape) {
-        m.bytes += bytes;
-        return;
-      }
-    memory_.push_back({stage, {what, shape, bytes, stages}});
+    add(memory_, {what, shape, bytes, stages},
+        [&](const MemoryUse& m) { return m.name == what && m.shape == shape; });
   }
 
   /// Runs `work` and notes what it copies in one direction; or what it leaves allocated.
@@ -83,6 +69,19 @@ class Ledger {
  private:
   static constexpr const char* kFixed = "fixed by the settings";
 
+  /// Adds to the stage's entry that is the same but for bytes, if there is one.
+  template <class Entry, class Same>
+  void add(std::vector<std::pair<int, Entry>>& all, std::type_identity_t<Entry> entry, Same same) {
+    if (entry.bytes <= 0) return;
+    const int stage = stage_now();
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [&](const auto& e) { return e.first == stage && same(e.second); });
+    if (at == all.end())
+      all.emplace_back(stage, std::move(entry));
+    else
+      at->second.bytes += entry.bytes;
+  }
   int stage_now() const {
     const auto at = std::find(stages_.begin(), stages_.end(), device::current_stage());
     return at == stages_.end() ? 0 : int(at - stages_.begin());

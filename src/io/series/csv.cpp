@@ -21,8 +21,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-}  // namespace
-
 char csv_separator(std::string_view line) {
   for (const char c : {'\t', ';', ','})
     if (line.find(c) != std::string_view::npos) return c;
@@ -65,6 +63,20 @@ std::vector<std::string> csv_fields(std::string_view line, char separator, const
   }
 }
 
+}  // namespace
+
+void for_each_csv_row(std::string_view text, std::string_view where, const CsvRow& row) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  TextScanner scan(text, std::string(where));
+  std::optional<char> separator;
+  while (scan.next_line()) {
+    const std::string_view line = scan.rest_of_line();
+    const bool first = !separator;
+    if (first) separator = csv_separator(line);
+    row(csv_fields(line, *separator, scan), first, scan);
+  }
+}
+
 size_t CsvTable::column(const std::string& name, std::string_view where) const {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return size_t(found - names.begin());
@@ -78,43 +90,38 @@ size_t CsvTable::column(const std::string& name, std::string_view where) const {
 }
 
 CsvTable parse_csv(std::string_view text, std::string_view where) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  TextScanner scan(text, std::string(where));
   CsvTable table;
-  std::optional<char> separator;
-  while (scan.next_line()) {
-    const std::string_view line = scan.rest_of_line();
-    const bool first = !separator;
-    if (first) separator = csv_separator(line);
-    const std::vector<std::string> fields = csv_fields(line, *separator, scan);
-    if (first) {
-      table.columns.resize(fields.size());
-      double ignored = 0;
-      if (!std::all_of(fields.begin(), fields.end(),
-                       [&](const std::string& f) { return parse_double(f, ignored); })) {
-        for (const std::string& name : fields) {
-          if (name.empty()) scan.fail("a column without a name", "a name for each column");
-          if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
-            scan.fail(fmt::format("column '{}' a second time", shown(name)), "each name once");
-          table.names.push_back(name);
+  for_each_csv_row(
+      text, where, [&](const std::vector<std::string>& fields, bool first, const TextScanner& scan) {
+        if (first) {
+          table.columns.resize(fields.size());
+          double ignored = 0;
+          if (!std::all_of(fields.begin(), fields.end(),
+                           [&](const std::string& f) { return parse_double(f, ignored); })) {
+            for (const std::string& name : fields) {
+              if (name.empty()) scan.fail("a column without a name", "a name for each column");
+              if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
+                scan.fail(fmt::format("column '{}' a second time", shown(name)), "each name once");
+              table.names.push_back(name);
+            }
+            return;
+          }
         }
-        continue;
-      }
-    }
-    if (fields.size() != table.columns.size())
-      scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as above", table.columns.size()));
-    for (size_t c = 0; c < fields.size(); ++c) {
-      double value = 0;
-      if (!parse_double(fields[c], value) || !std::isfinite(value))
-        scan.fail(
-            fields[c].empty()
-                ? fmt::format("column {} is empty", c + 1)
-                : fmt::format("column {} is '{}'",
-                              table.names.empty() ? std::to_string(c + 1) : table.names[c], shown(fields[c])),
-            "a finite number");
-      table.columns[c].push_back(value);
-    }
-  }
+        if (fields.size() != table.columns.size())
+          scan.fail(fmt::format("{} fields", fields.size()),
+                    fmt::format("{} as above", table.columns.size()));
+        for (size_t c = 0; c < fields.size(); ++c) {
+          double value = 0;
+          if (!parse_double(fields[c], value) || !std::isfinite(value))
+            scan.fail(fields[c].empty()
+                          ? fmt::format("column {} is empty", c + 1)
+                          : fmt::format("column {} is '{}'",
+                                        table.names.empty() ? std::to_string(c + 1) : table.names[c],
+                                        shown(fields[c])),
+                      "a finite number");
+          table.columns[c].push_back(value);
+        }
+      });
   if (table.rows() == 0) throw InputError("no rows of numbers", where, "a table of numbers (CSV)");
   return table;
 }

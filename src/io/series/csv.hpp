@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,10 +27,10 @@ struct CsvTable {
 CsvTable parse_csv(std::string_view text, std::string_view where);
 CsvTable read_csv(const std::filesystem::path& path);
 
-/// The separator that a first line asks for, as above.
-char csv_separator(std::string_view line);
-/// The texts of a line. A field in double quotes may hold the separator; "" inside is one quote. `scan` stands in the
-/// line and names it in errors.
-std::vector<std::string> csv_fields(std::string_view line, char separator, const TextScanner& scan);
+/// Calls `row` with the texts of each line, separated as above; `scan` stands in the line and names it in errors. A field in
+/// double quotes may hold the separator; "" inside is one quote.
+using CsvRow =
+    std::function<void(const std::vector<std::string>& fields, bool first, const TextScanner& scan)>;
+void for_each_csv_row(std::string_view text, std::string_view where, const CsvRow& row);
 
 }  // namespace lockstep::io

@@ -65,8 +65,8 @@ class WgslPrinter final : public Printer {
     return fmt::format("@compute @workgroup_size({}, {}, {})\nfn main({}) {{\n", group[0], group[1], group[2],
                        fmt::join(builtins_, ", "));
   }
-  std::string main_text(const std::array<int32_t, 3>& group, const std::string& body);
-  std::string points_text(const std::array<int32_t, 3>& group, const std::string& body);
+  std::string main_text(const std::string& body);
+  std::string points_text(const std::array<int32_t, 3>& group, const std::string& body, std::string& point);
   static bool loops(const ir::Function& f) {
     for (const ir::Function& called : f.functions)
       if (loops(called)) return true;
@@ -441,8 +441,8 @@ void WgslPrinter::async_copy(const Instruction& i, const Expression& shared_inde
     shared_store(shared, {plus(to, k)}, {buffers_[buffer].load(plus(from, k))});
 }
 
-/// The kernel as one function.
-std::string WgslPrinter::main_text(const std::array<int32_t, 3>& group, const std::string& body) {
+/// The rest of main behind its head.
+std::string WgslPrinter::main_text(const std::string& body) {
   const ir::Function& f = function();
   // Lanes outside of the domain leave at once; groups kernels have none but behind the last row of a single axis, where
   // a coordinate may also pass 2^31.
@@ -452,7 +452,7 @@ std::string WgslPrinter::main_text(const std::array<int32_t, 3>& group, const st
   else if (f.domain == ir::Domain::points)
     for (int a = 0; a < f.rank; ++a)
       guard += fmt::format("{}{} >= {}", a ? " || " : "", coord(a).text, extent(a).text);
-  std::string text = main_head(group) + prologue_;
+  std::string text = prologue_;
   if (!guard.empty()) text += fmt::format("  if ({}) {{ return; }}\n", guard);
   for (uint32_t l = 0; l < f.locals.size(); ++l)
     text += fmt::format("  var l{}: array<{}, {}>;\n", l, wgsl_type(value_type(f.locals[l].storage)),
@@ -460,8 +460,9 @@ std::string WgslPrinter::main_text(const std::array<int32_t, 3>& group, const st
   return text + body + "}\n";
 }
 
-/// The body as a function of a point, called for each point of the lane.
-std::string WgslPrinter::points_text(const std::array<int32_t, 3>& group, const std::string& body) {
+/// The same with the body as a function `point`, called for each point of the lane.
+std::string WgslPrinter::points_text(const std::array<int32_t, 3>& group, const std::string& body,
+                                     std::string& point) {
   const int rank = function().rank;
   std::string parameters, outside, lets;
   const auto arguments = [&](const std::string& along) {
@@ -477,8 +478,8 @@ std::string WgslPrinter::points_text(const std::array<int32_t, 3>& group, const 
     lets += fmt::format("  let end_{} = {};\n", letter, signed_word({WgslWord::Kind::extent, 0, uint8_t(a)}));
     outside += fmt::format("{0}u32(at_{1}) >= u32(end_{1})", a ? " || " : "", letter);
   }
-  std::string text = fmt::format("fn point({}) {{\n{}{}}}\n\n", parameters, prologue_, body);
-  text += main_head(group) + lets + fmt::format("  if ({}) {{ return; }}\n", outside);
+  point = fmt::format("fn point({}) {{\n{}{}}}\n\n", parameters, prologue_, body);
+  std::string text = lets + fmt::format("  if ({}) {{ return; }}\n", outside);
   const char letter = kAxes[size_t(plan_.axis)];
   const int step = plan_.axis == 0 ? group[0] : 1;
   const auto along = [&](int k) { return k ? fmt::format(" + {}i", k * step) : std::string(); };
@@ -497,7 +498,8 @@ WgslSource WgslPrinter::print() {
   WgslSource out;
   out.group = wgsl_group(f, options_.group_lanes);
   const std::string body = print_body(), called = called_functions();
-  const std::string main = plan_.points > 1 ? points_text(out.group, body) : main_text(out.group, body);
+  std::string point;
+  const std::string main = plan_.points > 1 ? points_text(out.group, body, point) : main_text(body);
 
   std::string accessors;
   for (uint32_t b = 0; b < buffers_.size(); ++b) {
@@ -526,7 +528,7 @@ WgslSource WgslPrinter::print() {
     reductions += fmt::format(
         "fn s{0}_add(index: i32, value: f32) -> f32 {{\n  var old: f32;\n  {1}\n  return old;\n}}\n", s,
         wgsl_float_add("old", fmt::format("s{}[index]", s), "value"));
-  const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + called + main);
+  const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + called + point + main);
   const std::string zero = helpers.find("ls_zero") == std::string::npos
                                ? ""
                                : fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));
@@ -550,10 +552,8 @@ WgslSource WgslPrinter::print() {
   for (Type type : trees)
     text += fmt::format("var<workgroup> ls_tree_{0}: array<{0}, {1}>;\n", wgsl_type(type),
                         out.group[0] * out.group[1] * out.group[2]);
-  text += "\n" + helpers + accessors + reductions + called + "\n";
-  const size_t begin = main.find("fn main(");
-  const size_t inside = main.find('\n', begin) + 1;
-  text += main.substr(0, inside) + zero + main.substr(inside);
+  text +=
+      "\n" + helpers + accessors + reductions + called + "\n" + point + main_head(out.group) + zero + main;
   out.words = std::move(words_);
   return out;
 }
