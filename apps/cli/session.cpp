@@ -12,6 +12,7 @@
 #include "core/progress.hpp"
 #include "core/telemetry.hpp"
 #include "core/trace.hpp"
+#include "subprocess.hpp"
 #include "version.hpp"
 
 namespace lockstep::cli {
@@ -31,6 +32,8 @@ nlohmann::ordered_json to_json(const std::vector<std::pair<std::string, std::str
 void set_request(Request request) { current_request() = std::move(request); }
 
 void expect_few_streams() {
+  if (!runs_alone())
+    return;  // a host may have work of its own on the GPU, and threads that read its environment
   for (const char* name : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS"})
     ::setenv(name, "1", 0);
 }

@@ -26,6 +26,8 @@ std::vector<std::string> own_command() {
   return {std::filesystem::read_symlink("/proc/self/exe").string()};
 }
 
+bool runs_alone() { return own_words.empty(); }
+
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const std::vector<std::pair<std::string, std::string>>& environment, bool quiet) {
   const std::string& program = arguments.front();

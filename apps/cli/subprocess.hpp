@@ -21,5 +21,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
 /// The words that start this program anew; empty ones stand for the executable.
 void set_own_command(std::vector<std::string> words);
 std::vector<std::string> own_command();
+/// Whether this is the executable's process, not one of a host that holds the program.
+bool runs_alone();
 
 }  // namespace lockstep::cli
