@@ -11,18 +11,13 @@
 using namespace lockstep;
 
 static constexpr int kLength = 1024, kLanes = kLength / 4;
-using Complex = Vec2<f32>;
-
-static Complex product(const Complex& a, const Complex& b) {
-  return {a.x() * b.x() - a.y() * b.y(), a.x() * b.y() + a.y() * b.x()};
-}
-static Complex times_minus_i(const Complex& a) { return {a.y(), -a.x()}; }
+using Number = Complex<f32>;
 
 static Kernel fft_kernel() {
   const auto body = [](Group<1> g, Grid<f32, 3> in, Grid<f32, 2> roots, Out<f32, 3> out) {
-    SharedArray<f32> re(kLength), im(kLength);
+    const SharedElements<Number> shared(kLength);
     const Val<i32> j = g.lane();
-    std::vector<Complex> v;
+    std::vector<Number> v;
     for (int r = 0; r < 4; ++r) {
       const auto z = in.wide<2>(g.id(), j + r * kLanes, 0);
       v.push_back({z[0], z[1]});
@@ -31,24 +26,22 @@ static Kernel fft_kernel() {
       const Val<i32> k = j % done, to = (j - k) * 4 + k;
       for (int r = 1; r < 4 && done > 1; ++r) {
         const auto w = roots.wide<2>(k * (r * (kLanes / done)), 0);
-        v[size_t(r)] = product(v[size_t(r)], {w[0], w[1]});
+        v[size_t(r)] = v[size_t(r)] * Number{w[0], w[1]};
       }
-      const Complex a = v[0] + v[2], b = v[0] - v[2], c = v[1] + v[3], d = times_minus_i(v[1] - v[3]);
-      v = {a + c, b + d, a - c, b - d};
+      const Number a = v[0] + v[2], b = v[0] - v[2], c = v[1] + v[3], d = times_i(v[1] - v[3]);
+      v = {a + c, b - d, a - c, b + d};
       const bool last = 4 * done == kLength;
       if (!last) barrier();  // the pass before has read
       for (int r = 0; r < 4; ++r) {
-        const Complex& z = v[size_t(r)];
-        if (last) {
-          out.store_wide<2>(Wide<f32, 2>{{z.x(), z.y()}}, g.id(), to + r * done, 0);
-        } else {
-          re[to + r * done] = z.x();
-          im[to + r * done] = z.y();
-        }
+        const Number& z = v[size_t(r)];
+        if (last)
+          out.store_wide<2>(Wide<f32, 2>{{z.re, z.im}}, g.id(), to + r * done, 0);
+        else
+          shared[to + r * done] = z;
       }
       if (last) break;
       barrier();
-      for (int r = 0; r < 4; ++r) v[size_t(r)] = Complex(re[j + r * kLanes], im[j + r * kLanes]);
+      for (int r = 0; r < 4; ++r) v[size_t(r)] = shared[j + r * kLanes];
     }
   };
   return kernel("example.fft1024", body, {.group = {kLanes}});

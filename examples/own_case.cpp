@@ -16,12 +16,14 @@ static Case logistic_case() {
   Case c;
   c.name = "example.logistic";
   c.small = {"1", "1000", "4097"};
+  c.bench = {"1048576"};
   c.kernels = [=] { return std::vector{logistic}; };
   c.make = [=](const std::string& size, uint64_t) {
     const int64_t n = parse_size(size)[0];
     std::vector<f32> x0(static_cast<size_t>(n));
     for (int64_t k = 0; k < n; ++k) x0[k] = (float(k) + 0.5f) / float(n);
     CaseProblem problem;
+    problem.bytes = 8.0 * double(n);
     problem.reference = [=] {
       std::vector<f32> x = x0;
       for (f32& v : x)

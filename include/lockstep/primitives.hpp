@@ -45,11 +45,11 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
 
 // ── matrices ──
 
-/// Liberties that fast numerics on CUDA may take with a product. Nothing of it is done unless it is asked for.
+/// Liberties that fast numerics on CUDA take with a product. Exact numerics, and other devices, take none.
 struct ProductOptions {
-  /// Products of at least 2^25 operations by cuBLAS where it is found: sums in its own order, at least in f32. Where
-  /// it is not, a warning says so once and the kernels multiply.
-  bool library = false;
+  /// By cuBLAS where it is found and pays: sums in its own order, at least in f32. A log line and telemetry say so
+  /// once; where it is not found, a line that no level hides does, and the kernels multiply. false: kernels alone.
+  bool library = true;
   /// The library may round f32 to ten bits of mantissa (tf32) before it multiplies.
   bool tf32 = false;
 };

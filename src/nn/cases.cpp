@@ -98,6 +98,7 @@ struct CaseText {
   std::string name;
   std::vector<std::string> small, bench;
   bool referenced = true;  // at small sizes
+  std::vector<std::string> full{};
 };
 
 template <class T>
@@ -110,6 +111,7 @@ void add_network_case(CaseRegistry& registry, const CaseText& text,
   c.needs_f64 = sizeof(T) == 8;
   c.small = text.small;
   c.bench = text.bench;
+  c.full = text.full;
   c.webgpu = Bound::relative(1e-4);
   c.reference = Bound::relative(sizeof(T) == 4 ? 2e-5 : 1e-11);
   c.fast = Bound::relative(1e-3);
@@ -155,7 +157,8 @@ void add_dense_cases(CaseRegistry& registry) {
                            mean_squared_kernel<T>()};
       });
   add_network_cases(
-      registry, {"mlp", {"3x4x5x3", "130x3x4x2"}, {"64x784x128x10", "256x784x1024x10"}}, 4,
+      registry,
+      {"mlp", {"3x4x5x3", "130x3x4x2"}, {"64x784x128x10", "256x784x1024x10"}, true, {"160x300x512x20"}}, 4,
       [](const Shape& s) {
         return Drawn{{.input = {s[1]},
                       .layers = {Dense{s[2], Activation::relu}, Dense{s[2], Activation::tanh}, Dense{s[3]}}},

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/log.hpp"
+#include "core/telemetry.hpp"
 #include "lockstep/native.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
@@ -13,7 +14,7 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr auto kCaller = "primitives::matmul";
+constexpr const char* kCaller = "primitives::matmul";
 
 /// Of smaller products the library's call costs more than the kernel.
 constexpr double kLeastOperations = 2.0 * 256 * 256 * 256;
@@ -51,6 +52,21 @@ bool fits(const Buffer& a, const Buffer& b, const Buffer& c) {
   return x[r - 1] == y[r - 2] && x[r - 2] == z[r - 2] && y[r - 1] == z[r - 1];
 }
 
+/// Once: who multiplies. That the library is missing no level of logging hides.
+void tell(const Device& device, const Support& support) {
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  const std::string& name = device.info().name;
+  if (support.ok)
+    logging::info("{} on {}: cuBLAS multiplies (fast numerics)", kCaller, name);
+  else
+    logging::line(
+        fmt::format("[lockstep] {} on {}: {}; kernels of Lockstep multiply", kCaller, name, support.reason));
+  Telemetry::global().event(kCaller, {{"device", name},
+                                      {"by", support.ok ? "cuBLAS" : "kernels"},
+                                      {"reason", support.ok ? "fast numerics" : support.reason}});
+}
+
 void expect_product(const Buffer& a, const Buffer& b, const Buffer& c) {
   if (!fits(a, b, c))
     throw InputError(
@@ -71,7 +87,7 @@ const Kernel* library_product(const Device& device, const Buffer& a, const Buffe
     reason = std::move(why);
     return nullptr;
   };
-  if (!options.library) return not_taken("the library was not asked for");
+  if (!options.library) return not_taken("the library was not wanted");
   if (device.info().kind != DeviceKind::cuda) return not_taken("no library on " + device.info().name);
   if (device.numerics() == Numerics::exact) return not_taken("exact numerics");
   if (2.0 * double(c.elements()) * double(a.shape()[a.shape().rank() - 1]) < kLeastOperations)
@@ -79,14 +95,9 @@ const Kernel* library_product(const Device& device, const Buffer& a, const Buffe
   if (!counts_fit(a) || !counts_fit(b) || !counts_fit(c)) return not_taken("sizes beyond 2^31 - 1");
   const Kernel& k = library_kernel(a.storage(), c.storage(), c.shape().rank() == 3,
                                    a.storage() == Storage::f32 && options.tf32);
-  if (const Support support = device.supports(k); !support.ok) {
-    static std::atomic<bool> told{false};
-    if (!told.exchange(true))
-      logging::warning("{} on {}: {}; kernels of Lockstep multiply", kCaller, device.info().name,
-                       support.reason);
-    return not_taken(support.reason);
-  }
-  return &k;
+  const Support support = device.supports(k);
+  tell(device, support);
+  return support.ok ? &k : not_taken(support.reason);
 }
 
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c, const Stream& stream,

@@ -337,10 +337,40 @@ Case storage_case() {
   return c;
 }
 
+/// Device::copy, there and back, out of a graph.
+Case device_copy_case() {
+  constexpr int kCopies = 10;
+  Case c;
+  c.name = "engine.device_copy";
+  c.small = {"0", "1000", "300001"};
+  c.full = {"1000003"};
+  c.bench = {"16384", "262144", "1048576", "16777216", "134217728"};
+  c.make = [=](const std::string& size, uint64_t) {
+    const Shape shape = parse_shape(size, 1);
+    CaseProblem p;
+    p.operations = kCopies;
+    p.bytes = 8.0 * kCopies * double(shape[0]);
+    const auto v = std::make_shared<std::vector<f32>>(size_t(shape[0]));
+    for (size_t k = 0; k < v->size(); ++k) (*v)[k] = float(k % 1000003);
+    p.reference = [=] { return std::vector{Array::of(*v), Array::of(*v)}; };
+    p.bind = [=](const Device& device) {
+      const Buffer a = device.upload(*v), b = device.allocate<f32>(shape);
+      const Graph copies = device.record([&] {
+        for (int n = 0; n < kCopies; n += 2) device.copy(a, b), device.copy(b, a);
+      });
+      return CaseRun{[=] { device.replay(copies); },
+                     [=] { return std::vector{device.download(a), device.download(b)}; }};
+    };
+    return p;
+  };
+  return c;
+}
+
 }  // namespace
 
 void add_engine_cases(CaseRegistry& registry) {
   registry.add(copy_case());
+  registry.add(device_copy_case());
   registry.add(axpy_case());
   registry.add(heat_case<f32>("engine.heat", Boundary::clamp));
   registry.add(heat_case<f32>("engine.heat_periodic", Boundary::periodic));

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <complex>
 
-#include "lockstep/kernel/vec.hpp"
+#include "lockstep/kernel/elements.hpp"
 #include "verify/engine_cases.hpp"
 #include "verify/mapping.hpp"
 
@@ -50,6 +51,79 @@ Case rules_case() {
   };
   Case c = mapping_case("engine.rules", {k}, {"0", "16", "48", "1600"}, m);
   c.webgpu = Bound::absolute(1e-5);
+  return c;
+}
+
+/// Vectors and complex numbers as elements of buffers and of shared arrays. Whole numbers: no product is rounded.
+Case elements_case() {
+  static const Kernel k = kernel(
+      "engine.elements",
+      [](Group<1> g, Grid<f32, 2> in, InOut<f32, 2> out, Out<f32, 3> spectrum) {
+        const SharedElements<Complex<f32>> numbers(kLanes);
+        const SharedElements<Vec3<f32>> vectors(kLanes);
+        const Val<i32> n = g.global(), lane = g.lane();
+        const Vec3<f32> v = elements<Vec3<f32>>(in)[n], next = elements<Vec3<f32>>(in.periodic())(n + 1);
+        numbers[lane] = Complex<f32>{v.x(), v.y()};
+        vectors[lane] = v;
+        vectors[lane] += next;
+        barrier();
+        const Complex<f32> z = numbers[kLanes - 1 - lane], w = times_i(z) * conj(numbers[lane]) + -z;
+        const Vec3<f32> sum = vectors[(lane + 1) % kLanes];
+        elements<Complex<f32>>(spectrum)(0, n) = w;
+        elements<Complex<f32>>(spectrum)(1, n) = select(w.re > 0.0f, w * v.z(), w / 2.0f);
+        const auto to = elements<Vec4<f32>>(out)[n];
+        to = Vec4<f32>(sum.x(), sum.y(), sum.z(), norm(z));
+        to *= 2.0f;
+        to -= Vec4<f32>(v.x(), 1.0f, next.z(), dot(v, next));
+      },
+      {.group = {kLanes}});
+  static const Kernel points =
+      kernel("engine.vector_points", [](At<1> at, Grid<f32, 2> in, InOut<f32, 2> out) {
+        const auto v = elements<Vec3<f32>>(in);
+        const Vec3<f32> along = v[at.x(+1)] - v[at.x(-2)];
+        elements<Vec4<f32>>(out)[at] += Vec4<f32>(along.x(), along.y(), along.z(), 0.0f);
+      });
+  Mapping<f32, f32> m;
+  m.input = [](int64_t count, uint64_t seed) {
+    std::vector<f32> values = uniform<f32>(count, seed, -100, 100);
+    for (f32& v : values) v = std::trunc(v);
+    return values;
+  };
+  m.outputs = [](int64_t count) { return count / 3 * 8; };
+  m.launch = [](const Device& device, int64_t count, const Buffer& in, const Buffer& out) {
+    const int64_t n = count / 3;
+    if (n == 0) return;
+    const Buffer vectors = out.rows(0, 4 * n).reshape({n, 4});
+    device.launch(k, {n / kLanes}, in.reshape({n, 3}), vectors, out.rows(4 * n, 4 * n).reshape({2, n, 2}));
+    device.launch(points, {n}, in.reshape({n, 3}), vectors);
+  };
+  m.reference = [](const std::vector<f32>& in) {
+    const int n = int(in.size()) / 3;
+    std::vector<f32> out(size_t(8 * n));
+    const auto at = [&](int i, int c) { return in[size_t(3 * i + c)]; };
+    for (int i = 0; i < n; ++i) {
+      const int first = i / kLanes * kLanes, other = first + kLanes - 1 - i % kLanes,
+                after = first + (i + 1) % kLanes;
+      const auto z = std::complex(at(other, 0), at(other, 1)), own = std::complex(at(i, 0), at(i, 1));
+      const auto turned = std::complex(-z.imag(), z.real());
+      const auto w = std::complex(turned.real() * own.real() + turned.imag() * own.imag() - z.real(),
+                                  turned.imag() * own.real() - turned.real() * own.imag() - z.imag());
+      const auto second = w.real() > 0 ? w * at(i, 2) : w / 2.0f;
+      f32 product = 0;
+      for (int c = 0; c < 3; ++c) product += at(i, c) * at((i + 1) % n, c);
+      const f32 less[] = {at(i, 0), 1, at((i + 1) % n, 2), product};
+      for (int c = 0; c < 4; ++c) {
+        const f32 sum = c < 3 ? at(after, c) + at((after + 1) % n, c) : std::norm(z);
+        const f32 along = c < 3 ? at(std::min(i + 1, n - 1), c) - at(std::max(i - 2, 0), c) : 0;
+        out[size_t(4 * i + c)] = sum * 2 - less[c] + along;
+      }
+      out[size_t(4 * n + 2 * i)] = w.real(), out[size_t(4 * n + 2 * i + 1)] = w.imag();
+      out[size_t(6 * n + 2 * i)] = second.real(), out[size_t(6 * n + 2 * i + 1)] = second.imag();
+    }
+    return out;
+  };
+  Case c = mapping_case("engine.elements", {k, points}, {"0", "192", "1920", "19200"}, m);
+  c.bench = {"1920000"};
   return c;
 }
 
@@ -105,6 +179,62 @@ Case element_atomics_case() {
     return out;
   };
   return mapping_case("engine.element_atomics", {k}, {"0", "1", "1000", "20003"}, m);
+}
+
+/// Atomic operations on 64 bits of a buffer, where a device has them; carries and compare-and-swap beyond 32 bits.
+Case wide_atomics_case() {
+  static constexpr int kBins = 8;
+  static const Kernel k =
+      kernel("engine.wide_atomics", [](At<1> at, Grid<u64, 1> in, InOut<u64, 2> out, InOut<i64, 1> least) {
+        const Val<u64> v = in[at];
+        const Val<i32> bin = cast<i32>(v % u64(kBins));
+        out(0, bin).atomic_add(v);
+        out(1, bin).atomic_max(v);
+        out(2, bin).atomic_xor(v);
+        least[bin].atomic_min(bitcast<i64>(v));
+        const auto cell = out(3, bin);
+        Var<u64> seen = u64(0);
+        loop_([&] {
+          break_if(seen >= (v >> 1u));
+          const Val<u64> old = cell.atomic_compare_exchange(seen, v >> 1u);
+          break_if(old == seen);
+          seen = old;
+        });
+      });
+  Mapping<u64, u64> m;
+  m.input = [](int64_t count, uint64_t seed) {
+    Random random(seed);
+    std::vector<u64> values(static_cast<size_t>(count));
+    for (u64& v : values) v = random.bits();
+    return values;
+  };
+  m.outputs = [](int64_t) { return int64_t(4 * kBins); };
+  m.launch = [](const Device& device, int64_t count, const Buffer& in, const Buffer& out) {
+    const Buffer least = device.allocate<i64>({kBins});
+    device.clear(least);
+    device.launch(k, {count}, in, out.reshape({4, kBins}), least);
+    const auto minima = device.download<i64>(least);
+    std::vector<u64> row = device.download<u64>(out.rows(2 * kBins, kBins));
+    for (size_t b = 0; b < row.size(); ++b) row[b] ^= u64(minima[b]);
+    device.write(out.rows(2 * kBins, kBins), row.data(), int64_t(sizeof(u64)) * kBins);
+  };
+  m.reference = [](const std::vector<u64>& in) {
+    std::vector<u64> out(4 * kBins, 0);
+    std::vector<i64> least(kBins, 0);
+    for (u64 v : in) {
+      const size_t bin = v % kBins;
+      out[bin] += v;
+      out[kBins + bin] = std::max(out[kBins + bin], v);
+      out[2 * kBins + bin] ^= v;
+      out[3 * kBins + bin] = std::max(out[3 * kBins + bin], v >> 1);
+      least[bin] = std::min(least[bin], i64(v));
+    }
+    for (size_t b = 0; b < kBins; ++b) out[2 * kBins + b] ^= u64(least[b]);
+    return out;
+  };
+  Case c = mapping_case("engine.wide_atomics", {k}, {"0", "1", "1000", "20003"}, m);
+  c.needs_f64 = true;
+  return c;
 }
 
 /// Sums of floats in no order, in a buffer and in a shared array: of small whole numbers, which no order can
@@ -208,6 +338,8 @@ Case group_words_case() {
 
 void add_word_cases(CaseRegistry& registry) {
   registry.add(rules_case());
+  registry.add(elements_case());
+  registry.add(wide_atomics_case());
   registry.add(element_atomics_case());
   registry.add(float_add_case());
   registry.add(group_words_case());

@@ -93,6 +93,18 @@ class Bench(ProgramTest):
         keep(numerics="fast")
         self.refuses("bench", *arguments, saying="expected those of exact numerics")
 
+    def test_names_and_element_types(self):
+        def rows(*more):
+            document = self.json_of("bench", "primitives.matmul", "--device", "cpu", "--sizes", "8x8x8", "--iterations", "2",
+                                    "--warmup", "1", *more)
+            return {(row["case"], row["dtype"], "reference_ms" in row) for row in document["results"]}
+        self.assertEqual(rows("--whole-names"), {("primitives.matmul", "f32", True)})
+        chosen = rows("--dtype", "f64,bf16", "--no-reference")
+        self.assertEqual({dtype for _, dtype, _ in chosen}, {"f64", "bf16"})
+        self.assertFalse(any(timed for _, _, timed in chosen))
+        self.refuses("bench", "primitives.matmul", "--dtype", "i8", saying="element type i8 [--dtype]: expected one of these cases': bf16, f16, f32, f64")
+        self.refuses("bench", "primitives", "--whole-names", saying="[--whole-names]")
+
     def test_a_size_beyond_the_machine_is_bad_input(self):
         self.refuses("bench", "engine.copy", "--sizes", "2000000000x2000000000", "--device", "cpu",
                      saying='size "2000000000x2000000000" [--sizes]: expected at most 2^40 elements')

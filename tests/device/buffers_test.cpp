@@ -141,6 +141,45 @@ TEST_P(Buffers, CopyAndClear) {
   EXPECT_THROW(device.copy(a, device.allocate<f32>({1000})), InputError);
 }
 
+/// GPUs copy large ranges by a kernel; what does not begin at its steps, and ends, go other ways.
+TEST_P(Buffers, LargeCopiesAreWholeAndNothingElse) {
+  constexpr int64_t kCount = (int64_t(5) << 18) + 7;
+  const auto v = ramp(kCount);
+  const Buffer a = device.upload(v), b = device.allocate<f32>({kCount});
+  for (const auto& [from, to, count] : {std::array{int64_t(0), int64_t(0), kCount},
+                                        {0, 4, kCount - 9},
+                                        {64, 128, kCount - 200},
+                                        {1, 2, kCount - 5},
+                                        {64, 0, int64_t(1) << 18},
+                                        {0, 64, int64_t(1) << 19}}) {
+    const auto expect = [&, from = from, to = to, count = count] {
+      const auto got = device.download<f32>(b);
+      std::vector<f32> expected(v.size(), 0.0f);
+      std::copy_n(v.begin() + from, count, expected.begin() + to);
+      EXPECT_TRUE(got == expected) << from << ", " << to << ", " << count;
+    };
+    const Buffer source = a.rows(from, count), target = b.rows(to, count);
+    device.clear(b);
+    device.copy(source, target);
+    expect();
+    const Graph graph = device.record([&] { device.copy(source, target); });
+    device.clear(b);
+    device.replay(graph);
+    expect();
+    const Stream stream = device.stream();
+    device.clear(b);
+    device.synchronize();
+    device.copy(source, target, stream);
+    device.synchronize(stream);
+    expect();
+  }
+  // Within one buffer.
+  device.copy(a.rows(0, 1 << 19), a.rows(1 << 19, 1 << 19));
+  const auto got = device.download<f32>(a);
+  EXPECT_TRUE(std::equal(got.begin(), got.begin() + (1 << 19), got.begin() + (1 << 19)));
+  EXPECT_EQ(got[0], v[0]);
+}
+
 TEST_P(Buffers, CountersFollowTheBytes) {
   const DeviceCounters before = device.counters();
   {

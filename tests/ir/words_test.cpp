@@ -162,7 +162,7 @@ TEST(Words, ChecksAndPrints) {
   EXPECT_EQ(k.parameters().size(), 3u);
   std::vector<f32> values(12);
   std::iota(values.begin(), values.end(), 0.0f);
-  for (const std::string& name : host_devices()) {
+  for (const std::string& name : test_devices()) {
     const Device& device = test_device(name);
     const Buffer in = device.upload(std::span<const f32>(values), {3, 4}), out = device.allocate<f32>({3, 4});
     testing::internal::CaptureStderr();

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "commands.hpp"
 #include "core/atomic_file.hpp"
@@ -30,13 +31,38 @@ using nlohmann::ordered_json;
 
 struct BenchCommandOptions {
   std::vector<std::string> cases;
-  std::string sizes, out, csv, against, plot;
+  std::string sizes, types, out, csv, against, plot;
   int64_t iterations = 0, warmup = 0, rounds = 5;
   double tolerance = 5;
+  bool whole_names = false, no_reference = false;
 };
 
+/// Those that the words select, of the element types that are wanted.
+std::vector<const Case*> wanted_cases(const BenchCommandOptions& options) {
+  std::vector<const Case*> cases = select_cases(options.cases);
+  if (options.whole_names)
+    std::erase_if(cases, [&](const Case* c) {
+      return std::find(options.cases.begin(), options.cases.end(), c->name) == options.cases.end();
+    });
+  const std::vector<std::string> types =
+      options.types.empty() ? std::vector<std::string>{} : split_list(options.types, "--dtype");
+  std::set<std::string> known;
+  for (const Case* c : cases) known.insert(c->dtype);
+  for (const std::string& type : types)
+    if (!known.contains(type))
+      throw InputError("element type " + type, "--dtype",
+                       fmt::format("one of these cases': {}", fmt::join(known, ", ")));
+  if (!types.empty())
+    std::erase_if(
+        cases, [&](const Case* c) { return std::find(types.begin(), types.end(), c->dtype) == types.end(); });
+  if (cases.empty())
+    throw InputError(fmt::format("case {}", fmt::join(options.cases, ", ")), "--whole-names",
+                     "names that `lockstep bench` prints");
+  return cases;
+}
+
 BenchResults measure(Session& session, const BenchCommandOptions& options) {
-  const std::vector<const Case*> cases = select_cases(options.cases);
+  const std::vector<const Case*> cases = wanted_cases(options);
   const std::vector<std::string> wanted =
       options.sizes.empty() ? std::vector<std::string>{} : split_list(options.sizes, "--sizes");
   for (const std::string& size : wanted) {
@@ -54,6 +80,7 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   BenchOptions bench;
   bench.iterations = static_cast<int>(options.iterations);
   bench.warmup = static_cast<int>(options.warmup);
+  bench.reference = !options.no_reference;
   const auto start = std::chrono::steady_clock::now();
   // A size that some case does not take skips that case; one that none takes is an error.
   std::optional<InputError> refused;
@@ -90,6 +117,9 @@ BenchResults measure_with(std::vector<std::string> words, const CommonOptions& c
                {"bench", "--json", "--quiet", "--device", common.device, "--numerics", common.numerics});
   if (common.threads) words.insert(words.end(), {"--threads", std::to_string(common.threads)});
   if (!options.sizes.empty()) words.insert(words.end(), {"--sizes", options.sizes});
+  if (!options.types.empty()) words.insert(words.end(), {"--dtype", options.types});
+  if (options.whole_names) words.emplace_back("--whole-names");
+  if (options.no_reference) words.emplace_back("--no-reference");
   if (options.iterations) words.insert(words.end(), {"--iterations", std::to_string(options.iterations)});
   if (options.warmup) words.insert(words.end(), {"--warmup", std::to_string(options.warmup)});
   words.insert(words.end(), options.cases.begin(), options.cases.end());
@@ -189,8 +219,8 @@ int run(const CommonOptions& common, const BenchCommandOptions& options) {
 /// `bench startup` and `bench solve.crossover` take few of the options: the others are refused by name.
 void refuse_others(const CLI::App& app, const std::string& mode,
                    std::initializer_list<std::string_view> taken) {
-  for (const char* name : {"--sizes", "--iterations", "--warmup", "--out", "--csv", "--plot", "--against",
-                           "--tolerance", "--rounds"})
+  for (const char* name : {"--sizes", "--dtype", "--whole-names", "--no-reference", "--iterations",
+                           "--warmup", "--out", "--csv", "--plot", "--against", "--tolerance", "--rounds"})
     if (app.count(name) && std::find(taken.begin(), taken.end(), name) == taken.end())
       throw InputError(fmt::format("{} with bench {}", name, mode), name,
                        fmt::format("one of {}", fmt::join(taken, ", ")));
@@ -205,6 +235,9 @@ void add_bench(CommandList& commands, CLI::App& root) {
                  "cases or prefixes of them; all if none is given; or startup; or solve.crossover");
   add_text(*command.app, "--sizes", options->sizes,
            "sizes instead of each case's own, such as 512x512,1024x1024", "S,S");
+  add_text(*command.app, "--dtype", options->types, "element types, such as f32,bf16", "T,T");
+  add_flag(*command.app, "--whole-names", options->whole_names, "CASE are whole names, not prefixes");
+  add_flag(*command.app, "--no-reference", options->no_reference, "do not time the plain C++ beside the CPU");
   add_integer(*command.app, "--iterations", options->iterations,
               "timed runs (default: enough for a steady median)", "N", 1, 1'000'000);
   add_integer(*command.app, "--warmup", options->warmup, "runs before them (default: at least two and 0.1 s)",

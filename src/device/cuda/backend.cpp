@@ -9,6 +9,7 @@
 
 #include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
+#include "device/cuda/copy_kernel.hpp"
 #include "device/cuda/core.hpp"
 #include "device/cuda/cublas.hpp"
 #include "device/cuda/module.hpp"
@@ -81,7 +82,8 @@ class CudaBackend final : public Backend {
   explicit CudaBackend(int number)
       : core_(std::make_shared<Core>(number)),
         info_(describe(core_->driver(), number, core_->device())),
-        limits_(info_.limits) {}
+        limits_(info_.limits),
+        copies_(core_) {}
   ~CudaBackend() override {
     if (core_->try_enter()) core_->driver().stream_synchronize(core_->main_stream());
   }
@@ -110,8 +112,12 @@ class CudaBackend final : public Backend {
             int64_t bytes) override {
     if (bytes == 0) return;
     core_->enter();
+    const StreamHandle stream = stream_of(*core_, queue);
+    if (copies_.copy(static_cast<CudaMemory&>(from), from_offset, static_cast<CudaMemory&>(to), to_offset,
+                     bytes, stream))
+      return;
     core_->check(core_->driver().copy_device(address(to, to_offset), address(from, from_offset),
-                                             size_t(bytes), stream_of(*core_, queue)),
+                                             size_t(bytes), stream),
                  DeviceFault::launch, "copying on the device");
   }
   void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) override {
@@ -211,6 +217,7 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Core> core_;
   DeviceInfo info_;
   Limits limits_;
+  CopyKernel copies_;
   std::once_flag first_product_;
   std::shared_ptr<Products> products_;
 };

@@ -115,9 +115,10 @@ class Core : public std::enable_shared_from_this<Core> {
 class CudaMemory final : public Memory {
  public:
   CudaMemory(std::shared_ptr<Core> core, int64_t size);
-  /// Memory of others.
   CudaMemory(std::shared_ptr<Core> core, const Foreign& foreign, int64_t size);
   ~CudaMemory() override;
+  /// Memory of others.
+  bool foreign() const { return foreign_; }
 
  private:
   std::shared_ptr<Core> core_;

@@ -179,10 +179,20 @@ KernelNode CudaModule::node_of(const Dispatch& dispatch) const {
 void CudaModule::launch(const Dispatch& dispatch, StreamHandle stream) const {
   alignas(16) std::byte arguments[kMaxArgumentBytes];
   pack(dispatch, arguments);
+  launch(node_of(dispatch), arguments, arguments_.bytes, stream);
+}
+
+void CudaModule::launch(std::span<const std::byte> arguments, unsigned blocks, StreamHandle stream) const {
+  KernelNode node;
+  node.function = function_;
+  node.grid[0] = blocks;
+  for (size_t a = 0; a < 3; ++a) node.block[a] = unsigned(block_[a]);
+  launch(node, arguments.data(), arguments.size(), stream);
+}
+
+void CudaModule::launch(const KernelNode& n, const void* arguments, size_t bytes, StreamHandle stream) const {
   // As one buffer: the driver then need not look at each parameter.
-  size_t bytes = arguments_.bytes;
-  void* buffer[] = {kLaunchBuffer, arguments, kLaunchBufferSize, &bytes, nullptr};
-  const KernelNode n = node_of(dispatch);
+  void* buffer[] = {kLaunchBuffer, const_cast<void*>(arguments), kLaunchBufferSize, &bytes, nullptr};
   const Result result =
       core_->driver().launch(n.function, n.grid[0], n.grid[1], n.grid[2], n.block[0], n.block[1], n.block[2],
                              n.shared_bytes, stream, nullptr, buffer);

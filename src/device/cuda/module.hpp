@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "compile/clike/cuda/cuda.hpp"
@@ -23,6 +24,8 @@ class CudaModule final : public Launchable {
   ~CudaModule() override;
 
   void launch(const Dispatch& dispatch, StreamHandle stream) const override;
+  /// So many blocks with arguments as the kernel declares them.
+  void launch(std::span<const std::byte> arguments, unsigned blocks, StreamHandle stream) const;
   /// The launch that `stream` captured last.
   VariableNode captured(const Dispatch& dispatch, StreamHandle stream) const;
   void describe(KernelReport& report) const override;
@@ -31,6 +34,7 @@ class CudaModule final : public Launchable {
   /// Puts the arguments into `to`, which has room for kMaxArgumentBytes.
   void pack(const Dispatch& dispatch, std::byte* to) const;
   KernelNode node_of(const Dispatch& dispatch) const;
+  void launch(const KernelNode& node, const void* arguments, size_t bytes, StreamHandle stream) const;
 
   std::shared_ptr<Core> core_;
   ModuleHandle module_ = nullptr;

@@ -14,6 +14,9 @@ namespace webgpu {
 
 namespace {
 const WebgpuMemory& own(const Memory& memory) { return static_cast<const WebgpuMemory&>(memory); }
+
+/// Below it a dispatch takes longer than the driver's copy.
+constexpr uint64_t kLeastQuadBytes = uint64_t(1) << 20;
 }  // namespace
 
 WebgpuBackend::WebgpuBackend(const Native& native, const Adapter& adapter, int number)
@@ -70,11 +73,28 @@ void WebgpuBackend::copy(Queue* queue, Memory& from, int64_t from_offset, Memory
   own(from).for_each_part(from_offset, words, [&](WGPUBuffer source, int64_t at, int64_t done, int64_t part) {
     own(to).for_each_part(to_offset + done, part,
                           [&](WGPUBuffer target, int64_t place, int64_t inner, int64_t piece) {
-                            copy_words(queue, source, at + inner, target, place, piece);
+                            copy_part(queue, {source, uint64_t(at + inner), uint64_t(piece)},
+                                      {target, uint64_t(place), uint64_t(piece)});
                           });
   });
   if (words < bytes)
     move_bytes(queue, &own(from), from_offset + words, own(to), to_offset + words, bytes - words);
+}
+
+void WebgpuBackend::copy_part(Queue* queue, BufferRange from, BufferRange to) {
+  uint64_t bytes = from.size;
+  const auto window = uint64_t(window_bytes_);
+  while (bytes >= kLeastQuadBytes && window >= kLeastQuadBytes && from.offset % 256 == 0 &&
+         to.offset % 256 == 0) {
+    from.size = to.size = std::min(bytes, window) & ~uint64_t(255);
+    const auto step = byte_kernels_.make_quads(from, to, uint32_t(from.size / 16));
+    run(queue, *step.pipeline, step.group, step.arguments, step.groups);
+    from.offset += from.size;
+    to.offset += from.size;
+    bytes -= from.size;
+  }
+  if (bytes > 0)
+    copy_words(queue, from.buffer, int64_t(from.offset), to.buffer, int64_t(to.offset), int64_t(bytes));
 }
 
 void WebgpuBackend::clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) {

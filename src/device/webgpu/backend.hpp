@@ -84,6 +84,8 @@ class WebgpuBackend final : public Backend {
   void move_bytes(Queue* queue, const WebgpuMemory* from, int64_t from_offset, const WebgpuMemory& to,
                   int64_t to_offset, int64_t bytes);
   void note_scalars(Queue* queue, const clike::WgslSource& source);
+  /// By a kernel where it pays.
+  void copy_part(Queue* queue, BufferRange from, BufferRange to);
   void copy_words(Queue* queue, WGPUBuffer from, int64_t from_offset, WGPUBuffer to, int64_t to_offset,
                   int64_t bytes);
   void clear_words(Queue* queue, WGPUBuffer buffer, int64_t offset, int64_t bytes);

@@ -27,10 +27,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 }}
 )";
 
+// A.x quads of four words.
+constexpr std::string_view kQuadShader = R"(
+@group(1) @binding(0) var<uniform> A: array<vec4<u32>, 1>;
+@group(0) @binding(0) var<storage, read_write> to: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read_write> source: array<vec4<u32>>;
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let at = (group.y * 32768u + group.x) * 256u + lane;
+  if (at < A[0].x) { to[at] = source[at]; }
+}
+)";
+
+std::array<uint32_t, 3> folded(uint32_t groups) {
+  return {std::min(groups, 32768u), (groups + 32767) / 32768, 1};
+}
+
 }  // namespace
 
 ByteKernels::~ByteKernels() {
-  for (auto* pipeline : {&copy_, &clear_})
+  for (auto* pipeline : {&copy_, &clear_, &quads_})
     if (*pipeline) core_->n.ComputePipelineRelease((*pipeline)->handle);
 }
 
@@ -52,7 +68,14 @@ ByteKernels::Step ByteKernels::make(const BufferRange* from, uint32_t from_offse
   return {&*pipeline,
           core_->bind_group(pipeline->layout, ranges),
           {first, first + bytes, from_offset, first / 4},
-          {std::min(groups, 32768u), (groups + 32767) / 32768, 1}};
+          folded(groups)};
+}
+
+ByteKernels::Step ByteKernels::make_quads(const BufferRange& from, const BufferRange& to, uint32_t quads) {
+  if (!quads_)
+    quads_ = core_->make_pipeline(std::string(kQuadShader), "copy_quads", std::vector<bool>(2, true), true);
+  return {
+      &*quads_, core_->bind_group(quads_->layout, {to, from}), {quads, 0, 0, 0}, folded((quads + 255) / 256)};
 }
 
 }  // namespace lockstep::device::webgpu

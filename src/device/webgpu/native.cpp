@@ -25,7 +25,10 @@ Loaded load() {
   std::string why;
   static DynamicLibrary library = search.load(&why);
   if (!library) {
-    loaded.reason = fmt::format("wgpu-native was not found ({})", why);
+    loaded.reason = fmt::format(
+        "wgpu-native was not found ({}); `pip install wgpu` has it, or $LOCKSTEP_LIBRARY_PATH names its "
+        "folder",
+        why);
     return loaded;
   }
   // Asked before any Vulkan call, so that the reason names what is missing.

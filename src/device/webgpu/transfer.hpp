@@ -32,7 +32,8 @@ class Transfer {
   std::array<Slot, 3> slots_;
 };
 
-/// The pipelines behind copies and clears whose offsets or sizes are no multiple of 4: one lane a word.
+/// The pipelines behind copies and clears whose offsets or sizes are no multiple of 4, one lane a word; and behind large
+/// copies, which drivers move at a fraction of the memory's rate, four words a lane.
 class ByteKernels {
  public:
   explicit ByteKernels(std::shared_ptr<Core> core) : core_(std::move(core)) {}
@@ -48,10 +49,12 @@ class ByteKernels {
   };
   Step make(const BufferRange* from, uint32_t from_offset, const BufferRange& to, uint32_t first,
             uint32_t bytes);
+  /// The ranges begin at the first quad.
+  Step make_quads(const BufferRange& from, const BufferRange& to, uint32_t quads);
 
  private:
   std::shared_ptr<Core> core_;
-  std::optional<Pipeline> copy_, clear_;
+  std::optional<Pipeline> copy_, clear_, quads_;
 };
 
 }  // namespace lockstep::device::webgpu

@@ -1,5 +1,6 @@
 #include "nn/layers/common.hpp"
 
+#include "lockstep/primitives.hpp"
 #include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
@@ -19,6 +20,10 @@ Val<T> activated(Activation f, const Val<T>& x) {
 }
 
 }  // namespace
+
+void multiply(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
+  primitives::matmul(device, a, b, c, {}, {.tf32 = true});
+}
 
 template <class T>
 const Kernel& column_sums_kernel() {

@@ -21,6 +21,9 @@ std::string nn_kernel_name(std::string_view operation) {
   return "nn." + std::string(operation) + "." + std::string(lockstep::name(lockstep::detail::kType<T>));
 }
 
+/// c = a b. Fast numerics on CUDA may take cuBLAS, which rounds f32 to tf32 first.
+void multiply(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c);
+
 /// Rows that one lane adds up in order; sums of more rows are sums of such chunks.
 inline constexpr int kSumRows = 64;
 

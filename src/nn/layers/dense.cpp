@@ -47,7 +47,7 @@ class DenseLayer final : public Layer {
     y_ = outputs_.get(pass.device, storage_, {n, spec_.units});
     if (gelu_) derivative_ = slopes_.get(pass.device, storage_, {n, spec_.units});
     const Buffer& product = gelu_ ? derivative_ : y_;
-    primitives::matmul(pass.device, x_, parameters_[0].reshape({in_, spec_.units}), product);
+    multiply(pass.device, x_, parameters_[0].reshape({in_, spec_.units}), product);
     const Extent extent{n, spec_.units};
     if (gelu_ && spec_.bias)
       pass.device.launch(activate_, extent, product, parameters_[1], y_);
@@ -68,14 +68,14 @@ class DenseLayer final : public Layer {
       device.launch(slope_, {n, units}, dz, gelu_ ? derivative_ : y_);
     const Buffer turned = turned_.get(device, storage_, {in_, n});
     primitives::transpose(device, x_, turned);
-    primitives::matmul(device, turned, dz, gradients_[0].reshape({in_, units}));
+    multiply(device, turned, dz, gradients_[0].reshape({in_, units}));
     if (spec_.bias)
       column_sums(device, dz, sums_.get(device, storage_, {column_scratch(n) * units}), gradients_[1]);
     if (!input_gradient) return {};
     const Buffer weight = turned_weight_.get(device, storage_, {units, in_});
     primitives::transpose(device, parameters_[0].reshape({in_, units}), weight);
     const Buffer dx = input_gradients_.get(device, storage_, {n, in_});
-    primitives::matmul(device, dz, weight, dx);
+    multiply(device, dz, weight, dx);
     return dx;
   }
 

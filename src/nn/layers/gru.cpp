@@ -73,15 +73,15 @@ class GruLayer final : public Layer {
       const Buffer before = t > 0 ? step(states_, t - 1, 1) : zero_;
       const Extent extent{b, units_};
       if (after()) {
-        primitives::matmul(device, before, recurrent, product);
+        multiply(device, before, recurrent, product);
         device.launch(forward_[0], extent, step(in_, t, 3), product, parameters_[3], before,
                       step(gates_, t, 3), step(inner_, t, 1), step(states_, t, 1));
         continue;
       }
-      primitives::matmul(device, before, columns(recurrent, 0, 2), product);
+      multiply(device, before, columns(recurrent, 0, 2), product);
       device.launch(forward_[0], extent, step(in_, t, 3), product, before, step(gates_, t, 3),
                     step(inner_, t, 1));
-      primitives::matmul(device, step(inner_, t, 1), columns(recurrent, 2, 1), candidate);
+      multiply(device, step(inner_, t, 1), columns(recurrent, 2, 1), candidate);
       device.launch(forward_[1], extent, step(in_, t, 3), candidate, before, step(gates_, t, 3),
                     step(states_, t, 1));
     }
@@ -106,14 +106,14 @@ class GruLayer final : public Layer {
       if (after()) {
         device.launch(adjoint_[0], extent, step(dys, t, 1), carry, step(gates_, t, 3), step(inner_, t, 1),
                       before, step(d_in, t, 3), step(d_product, t, 3), direct);
-        primitives::matmul(device, step(d_product, t, 3), turned, through);
+        multiply(device, step(d_product, t, 3), turned, through);
       } else {
         device.launch(adjoint_[0], extent, step(dys, t, 1), carry, step(gates_, t, 3), before,
                       step(d_in, t, 3), direct);
-        primitives::matmul(device, columns(step(d_in, t, 3), 2, 1), turned.rows(2 * units_, units_), through);
+        multiply(device, columns(step(d_in, t, 3), 2, 1), turned.rows(2 * units_, units_), through);
         device.launch(adjoint_[1], extent, through, step(gates_, t, 3), before,
                       columns(step(d_in, t, 3), 1, 1), direct);
-        primitives::matmul(device, columns(step(d_in, t, 3), 0, 2), turned.rows(0, 2 * units_), through);
+        multiply(device, columns(step(d_in, t, 3), 0, 2), turned.rows(0, 2 * units_), through);
       }
       primitives::axpy(device, 1, through, direct);
       carry = direct;
@@ -139,14 +139,14 @@ class GruLayer final : public Layer {
     device.launch(shift_, before.shape(), states_.reshape(before.shape()), before, int32_t(steps_));
     primitives::transpose(device, before, turned);
     if (after()) {
-      primitives::matmul(device, turned, d_product, gradient);
+      multiply(device, turned, d_product, gradient);
       column_sums(device, d_product, sums_.get(device, storage_, {column_scratch(n) * 3 * units_}),
                   gradients_[3]);
       return;
     }
-    primitives::matmul(device, turned, columns(d_in, 0, 2), columns(gradient, 0, 2));
+    multiply(device, turned, columns(d_in, 0, 2), columns(gradient, 0, 2));
     primitives::transpose(device, inner_.reshape(before.shape()), turned);
-    primitives::matmul(device, turned, columns(d_in, 2, 1), columns(gradient, 2, 1));
+    multiply(device, turned, columns(d_in, 2, 1), columns(gradient, 2, 1));
   }
 
   Gru spec_;

@@ -58,6 +58,45 @@ const Kernel& scale() {
   return k;
 }
 
+TEST_F(FakeCuda, LargeCopiesGoByAKernelWhereItIsRight) {
+  struct Arguments {
+    uintptr_t from, to;
+    int64_t bytes;
+  };
+  driver_function<decltype(fake_kernel)>("fake_kernel")([](const FakeLaunch* launch) {
+    Arguments a;
+    std::memcpy(&a, launch->arguments, sizeof a);
+    std::memcpy(reinterpret_cast<void*>(a.to), reinterpret_cast<const void*>(a.from), size_t(a.bytes));
+  });
+  constexpr int64_t kCount = (1 << 19) + 3;
+  std::vector<f32> v(kCount);
+  for (int64_t k = 0; k < kCount; ++k) v[size_t(k)] = float(k);
+  const Buffer a = device_.upload(v), b = device_.allocate<f32>({kCount});
+  const auto launches = [&](auto&& work) {
+    const int64_t before = state().launches;
+    work();
+    return state().launches - before;
+  };
+  EXPECT_EQ(launches([&] { device_.copy(a, b); }), 1);
+  EXPECT_EQ(device_.download<f32>(b), v);
+  FakeLaunch launch{};
+  ASSERT_TRUE(driver_function<decltype(fake_launch)>("fake_launch")(0, &launch));
+  EXPECT_EQ(launch.grid[0], unsigned(4 * kCount / 16 + 255) / 256);
+  // Small, not aligned, overlapping, or memory of others: the driver's.
+  EXPECT_EQ(launches([&] { device_.copy(a.rows(0, (1 << 18) - 1), b.rows(0, (1 << 18) - 1)); }), 0);
+  EXPECT_EQ(launches([&] { device_.copy(a.rows(1, 1 << 19), b.rows(1, 1 << 19)); }), 0);
+  EXPECT_EQ(launches([&] { device_.copy(a.rows(0, 1 << 18), a.rows(1 << 17, 1 << 18)); }), 0);
+  const Buffer other = device_.wrap(Storage::f32, {kCount}, {a.native()});
+  EXPECT_EQ(launches([&] { device_.copy(other, b); }), 0);
+  driver_function<decltype(fake_kernel)>("fake_kernel")(nullptr);
+  // Where the kernel cannot be loaded, the driver copies.
+  const Device second = Device::open("cuda");
+  const Buffer c = second.upload(v), d = second.allocate<f32>({kCount});
+  fail("cuModuleLoadData", 218);
+  EXPECT_EQ(launches([&] { second.copy(c, d); }), 0);
+  EXPECT_EQ(second.download<f32>(d), v);
+}
+
 TEST_F(FakeCuda, ReportsWhatTheDriverSaysOfAKernel) {
   device_.prepare(scale());
   const std::vector<KernelReport> reports = device_.kernels();

@@ -161,9 +161,11 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   EXPECT_EQ(path(exact, 512).kernel, "primitives.matmul.wide.f32");
   EXPECT_EQ(path(exact, 512).reason, "exact numerics");
   EXPECT_EQ(path(Device::open("interp", {.numerics = Numerics::fast}), 512).reason, "no library on interp");
-  // Nobody asked for it.
   const Buffer a = device_.allocate<f32>({512, 512}), c = device_.allocate<f32>({512, 512});
-  EXPECT_EQ(primitives::matmul_path(device_, a, a, c).reason, "the library was not asked for");
+  EXPECT_EQ(primitives::matmul_path(device_, a, a, c, {.library = false}).reason,
+            "the library was not wanted");
+  // By itself, and without tf32.
+  EXPECT_EQ(primitives::matmul_path(device_, a, a, c).kernel, "primitives.matmul.f32.cublas");
   EXPECT_TRUE(calls().empty());
 }
 
