@@ -1,6 +1,7 @@
 // Which products the vendor's library computes, and the choice between it and the kernels.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "core/log.hpp"
@@ -16,8 +17,13 @@ namespace {
 
 constexpr const char* kCaller = "primitives::matmul";
 
-/// Of smaller products the library's call costs more than the kernel.
-constexpr double kLeastOperations = 2.0 * 256 * 256 * 256;
+/// From where the library's call pays (docs/performance.md): of smaller products it costs more than the kernel.
+double least_operations(Storage storage) {
+  const double side = is_narrow(storage) ? 32 : storage == Storage::f64 ? 64 : 96;
+  return 2 * side * side * side;
+}
+/// Of sums of f32 that are shorter, in whole tiles, the kernel is faster.
+constexpr int64_t kShortSum = 128;
 
 const Kernel& library_kernel(Storage from, Storage to, bool batch, bool tf32) {
   static KernelTable<24> table;
@@ -90,11 +96,15 @@ const Kernel* library_product(const Device& device, const Buffer& a, const Buffe
   if (!options.library) return not_taken("the library was not wanted");
   if (device.info().kind != DeviceKind::cuda) return not_taken("no library on " + device.info().name);
   if (device.numerics() == Numerics::exact) return not_taken("exact numerics");
-  if (2.0 * double(c.elements()) * double(a.shape()[a.shape().rank() - 1]) < kLeastOperations)
+  const int r = c.shape().rank();
+  const int64_t depth = a.shape()[r - 1], least = std::min(c.shape()[r - 2], c.shape()[r - 1]);
+  const bool tf32 = a.storage() == Storage::f32 && options.tf32;
+  if (2.0 * double(c.elements()) * double(depth) < least_operations(a.storage()))
     return not_taken("a small product");
+  if (a.storage() == Storage::f32 && !tf32 && depth < kShortSum && least >= kShortSum)
+    return not_taken("short sums");
   if (!counts_fit(a) || !counts_fit(b) || !counts_fit(c)) return not_taken("sizes beyond 2^31 - 1");
-  const Kernel& k = library_kernel(a.storage(), c.storage(), c.shape().rank() == 3,
-                                   a.storage() == Storage::f32 && options.tf32);
+  const Kernel& k = library_kernel(a.storage(), c.storage(), r == 3, tf32);
   const Support support = device.supports(k);
   tell(device, support);
   return support.ok ? &k : not_taken(support.reason);

@@ -155,8 +155,8 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   };
   EXPECT_EQ(path(device_, 512).kernel, "primitives.matmul.bf16.f32.cublas");
   EXPECT_EQ(path(device_, 512).reason, "");
-  EXPECT_EQ(path(device_, 32).kernel, "primitives.matmul.bf16.f32");
-  EXPECT_EQ(path(device_, 32).reason, "a small product");
+  EXPECT_EQ(path(device_, 16).kernel, "primitives.matmul.bf16.f32");
+  EXPECT_EQ(path(device_, 16).reason, "a small product");
   const Device exact = Device::open("cuda");
   EXPECT_EQ(path(exact, 512).kernel, "primitives.matmul.wide.f32");
   EXPECT_EQ(path(exact, 512).reason, "exact numerics");
@@ -164,6 +164,14 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   const Buffer a = device_.allocate<f32>({512, 512}), c = device_.allocate<f32>({512, 512});
   EXPECT_EQ(primitives::matmul_path(device_, a, a, c, {.library = false}).reason,
             "the library was not wanted");
+  const auto f32_path = [&](int64_t m, int64_t k, primitives::ProductOptions how = {}) {
+    const Buffer x = device_.allocate<f32>({m, k}), y = device_.allocate<f32>({k, 512});
+    return primitives::matmul_path(device_, x, y, device_.allocate<f32>({m, 512}), how).reason;
+  };
+  EXPECT_EQ(f32_path(512, 64), "short sums");
+  EXPECT_EQ(f32_path(512, 64, {.tf32 = true}), "");
+  EXPECT_EQ(f32_path(100, 64), "");
+  EXPECT_EQ(f32_path(16, 64), "a small product");
   // By itself, and without tf32.
   EXPECT_EQ(primitives::matmul_path(device_, a, a, c).kernel, "primitives.matmul.f32.cublas");
   EXPECT_TRUE(calls().empty());
