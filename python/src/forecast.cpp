@@ -74,9 +74,7 @@ nb::dict encode(OpenDevice& open, const nb::dict& columns, const std::string& lo
   EncodedStates states;
   {
     const nb::gil_scoped_release free;
-    states = open.context->stage("forecast.encode", [&](const Device& device) {
-      return encode_states(device, table, history, storage_of(precision));
-    });
+    states = encode_states(*open.context, table, history, storage_of(precision));
   }
   nb::dict d;
   d["step"] = to_numpy(table.steps, {table.steps.size()});

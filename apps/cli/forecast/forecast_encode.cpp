@@ -25,9 +25,8 @@ int run_encode(const CommonOptions& common, const EncodeCommand& command) {
   const std::string loss = command.column.empty() ? log.loss().name : command.column;
   const forecast::SignalTable table = signals_in(log, loss, command.log);
   const Storage storage = command.precision == "f64" ? Storage::f64 : Storage::f32;
-  const forecast::EncodedStates states = session.context().stage(
-      "forecast.encode",
-      [&](const Device& device) { return forecast::encode_states(device, table, command.history, storage); });
+  const forecast::EncodedStates states =
+      forecast::encode_states(session.context(), table, command.history, storage);
   const Array& features = command.normalised ? states.normalised : states.features;
   io::NpzArrays arrays;
   arrays.emplace_back("step", Array::of(table.steps));

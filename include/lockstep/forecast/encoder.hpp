@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lockstep/array.hpp"
+#include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
 
 namespace lockstep::forecast {
@@ -102,6 +103,9 @@ struct EncodedStates {
 };
 /// The states after each row, in one launch and one of the normaliser.
 EncodedStates encode_states(const Device& device, const SignalTable& table, int64_t history = kMostHistory,
+                            Storage storage = Storage::f32);
+/// The same as the stage "forecast.encode".
+EncodedStates encode_states(Context& context, const SignalTable& table, int64_t history = kMostHistory,
                             Storage storage = Storage::f32);
 
 }  // namespace lockstep::forecast

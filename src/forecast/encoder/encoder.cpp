@@ -88,4 +88,9 @@ EncodedStates encode_states(const Device& device, const SignalTable& table, int6
   return {device.download(features), device.download(normalised)};
 }
 
+EncodedStates encode_states(Context& context, const SignalTable& table, int64_t history, Storage storage) {
+  return context.stage("forecast.encode",
+                       [&](const Device& device) { return encode_states(device, table, history, storage); });
+}
+
 }  // namespace lockstep::forecast
