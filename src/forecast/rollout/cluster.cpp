@@ -90,13 +90,13 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
   const bool fast = device.numerics() == Numerics::fast;
   if (hidden == 128 || hidden == 256 || hidden == 512) {
     plan.row_warps = int(hidden / kClusterBlocks / kClusterRows);
-    if (hidden == 512) plan.shared_z = 8, plan.row_registers = 208, plan.gate_registers = 88;
+    if (hidden == 512) plan.shared_z = 8, plan.row_registers = 200, plan.gate_registers = 104;
   } else if (hidden == 1024 && fast) {
     plan.tensor = true, plan.row_warps = 8;
     plan.shared_r = 5, plan.shared_z = 12, plan.shared_n = 9;
     plan.row_registers = 216, plan.gate_registers = 72;
   }
-  plan.bounded = fast && model.storage() == Storage::f32 && stays_within_two(model);
+  plan.bounded = model.storage() == Storage::f32 && stays_within_two(model);
   if (plan.row_warps > 0)
     plan.shared_bytes = shared_bytes_of(plan, hidden, options.form == GruForm::reset_after);
   if (info.kind != DeviceKind::cuda || info.architecture != "sm_90")

@@ -12,7 +12,7 @@ namespace lockstep::forecast {
 /// How the blocks of a cluster hold the weights.
 struct ClusterPlan {
   bool tensor = false;   // bf16 weights on tensor cores; fast numerics only
-  bool bounded = false;  // all of h stays within 2, fast numerics: sums of the head as integers
+  bool bounded = false;  // all of h stays within 2: softmax needs no maximum; in fast numerics integer sums
   int row_warps = 0;     // that multiply, of a block
   /// Of a row warp's gates, what stands in shared memory: 16-byte pieces of a lane, on tensor cores 16
   /// columns of two tiles.

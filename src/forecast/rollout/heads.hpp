@@ -99,6 +99,13 @@ inline int64_t head_words(const HeadShape& shape) {
                                        : 6 * kChains + shape.classes() + shape.bins + shape.categoricals;
 }
 
+/// Subtracted from logits: their greatest, where it is far from 0. Else no exponential overflows and the sum is no less than
+/// e^-8; what is known to keep within it need not look for the greatest (cluster/head.cu).
+template <class T>
+Val<T> softmax_shift(const Val<T>& greatest) {
+  return select(abs(greatest) <= T(8), T(0), greatest);
+}
+
 /// Ends with a barrier before what it wrote is read, none after.
 template <class T>
 HeadValues<T> classic_head(const HeadInput<T>& in) {
@@ -120,7 +127,7 @@ HeadValues<T> classic_head(const HeadInput<T>& in) {
     s[lane + 2 * kChains] = Val<T>(top);
   });
   barrier();
-  const Val<T> top = chain_max<T>(s, 2);
+  const Val<T> top = softmax_shift<T>(chain_max<T>(s, 2));
   if_(lane < kChains, [&] {
     Var<T> sum = T(0), weighted = T(0), logs = T(0);
     for_(0, in.states, kChains, [&](Val<i32> first) {
@@ -137,12 +144,39 @@ HeadValues<T> classic_head(const HeadInput<T>& in) {
     s[lane + 5 * kChains] = Val<T>(logs);
   });
   barrier();
-  const Val<T> sum = chain_sum<T>(s, 3), activation = chain_sum<T>(s, 0) + chain_sum<T>(s, 4) / sum;
+  const Val<T> sum = chain_sum<T>(s, 3), activation = fma(chain_sum<T>(s, 4), T(1) / sum, chain_sum<T>(s, 0));
   return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(chain_sum<T>(s, 1)),
           log(sum) - chain_sum<T>(s, 5) / sum, T(0)};
 }
 
-/// The same by a group of 32 lanes, without shared memory of its own.
+/// Sums of up to eight values over a group of 32 lanes, in the order of group_sum: four lanes a sum, two barriers for all.
+template <class T>
+class LaneSums {
+ public:
+  LaneSums(const Val<i32>& lane, const std::vector<Val<T>>& values) : quarters_(kChains) {
+    constexpr int kStride = kChains + 4;  // lanes of one sum and of the next read different banks
+    const auto count = int(values.size());
+    const SharedArray<T> all(count * kStride);
+    for (int s = 0; s < count; ++s) all[lane + s * kStride] = values[size_t(s)];
+    barrier();
+    const Val<i32> first = lane / 4 % count * kStride + lane % 4;
+    std::vector<Val<T>> own;
+    for (int k = 0; k < kChains / 4; ++k) own.push_back(all[first + 4 * k]);
+    quarters_[lane] = tree<T>(std::move(own), add);
+    barrier();
+  }
+  Val<T> operator[](const Val<i32>& which) const {
+    std::vector<Val<T>> v;
+    for (int k = 0; k < 4; ++k) v.push_back(quarters_[which * 4 + k]);
+    return tree<T>(std::move(v), add);
+  }
+
+ private:
+  static Val<T> add(const Val<T>& a, const Val<T>& b) { return a + b; }
+  SharedArray<T> quarters_;
+};
+
+/// The same by a group of 32 lanes.
 template <class T>
 HeadValues<T> classic_head_of_chains(const HeadInput<T>& in) {
   const Val<i32>& lane = in.lane;
@@ -156,7 +190,7 @@ HeadValues<T> classic_head_of_chains(const HeadInput<T>& in) {
   });
   for_(0, in.states, kChains,
        [&](Val<i32> first) { greatest = max(Val<T>(greatest), logit(min(first + lane, in.states - 1))); });
-  const Val<T> top = group_max(Val<T>(greatest));
+  const Val<T> top = softmax_shift<T>(group_max(Val<T>(greatest)));
   Var<T> sum = T(0), weighted = T(0), logs = T(0);
   for_(0, in.states, kChains, [&](Val<i32> first) {
     const Val<i32> i = first + lane;
@@ -167,10 +201,11 @@ HeadValues<T> classic_head_of_chains(const HeadInput<T>& in) {
       logs = fma(e, below, Val<T>(logs));
     });
   });
-  const Val<T> all = group_sum(Val<T>(sum)),
-               activation = group_sum(Val<T>(dot)) + group_sum(Val<T>(weighted)) / all;
-  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(group_sum(Val<T>(square))),
-          log(all) - group_sum(Val<T>(logs)) / all, T(0)};
+  const LaneSums<T> sums(lane, {Val<T>(dot), Val<T>(square), Val<T>(sum), Val<T>(weighted), Val<T>(logs)});
+  const auto total = [&](int which) { return sums[Val<i32>(which)]; };
+  const Val<T> all = total(2), activation = fma(total(3), T(1) / all, total(0));
+  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(total(1)), log(all) - total(4) / all,
+          T(0)};
 }
 
 template <class T>

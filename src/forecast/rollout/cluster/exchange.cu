@@ -30,4 +30,6 @@ FN void store_async(u32 to, u32 word, u32 barrier) {
 }
 FN void hand_over(int gate) { asm volatile("bar.arrive %0, %1;" ::"r"(gate + 1), "n"(kThreads) : "memory"); }
 FN void take_over(int gate) { asm volatile("bar.sync %0, %1;" ::"r"(gate + 1), "n"(kThreads) : "memory"); }
+FN void hold_rows() { asm volatile("bar.sync 5, %0;" ::"n"(kThreads) : "memory"); }
+FN void release_rows() { asm volatile("bar.arrive 5, %0;" ::"n"(kThreads) : "memory"); }
 FN void gate_warps_meet() { asm volatile("bar.sync 4, %0;" ::"n"(32 * kGateWarps) : "memory"); }

@@ -23,6 +23,7 @@ FN float ex2(float x) {
   return y;
 }
 FN float divide(float a, float b) { return a * approximate_inverse(b); }
+FN float inverse(float b) { return approximate_inverse(b); }
 FN float exp_below(float x, int bits) { return ex2(fma_(x, 1.4426950408889634f, bits)); }
 FN float exp_clipped(float x) { return ex2(x * 1.4426950408889634f); }
 FN float sigmoid_(float x) { return approximate_inverse(1.0f + ex2(x * -1.4426950408889634f)); }
@@ -40,7 +41,7 @@ FN float divide(float a, float b) {
   q = fma_(r, fma_(-b, q, a), q);
   return fma_(r, fma_(-b, q, a), q);
 }
-// 1 / b correctly rounded, for every b from 1 to 2^100: one step suffices for each of the 2^23 fractions on
+// 1 / b correctly rounded, for every b from 2^-100 to 2^100: one step suffices for each of the 2^23 fractions on
 // sm_90.
 FN float inverse(float b) {
   const float r = approximate_inverse(b);
@@ -77,14 +78,18 @@ FN float sigmoid_(float x) {
   const float q = parts.r + parts.tail, p = q + 1.0f, s1 = power_of_two(parts.n - half),
               s0 = power_of_two(half);
   const float e = p * s0 * s1, low = (q - (p - 1.0f) + (parts.tail - (q - parts.r))) * s0 * s1;
-  const float d = e + 1.0f, i = inverse(d), top = 0.0f <= x ? 1.0f : e, quotient = top * i;
+  const float d =
+      fma_(p, power_of_two(max(parts.n, -126)), 1.0f);  // e + 1: p 2^n is exact, or too small to count
+  const float i = inverse(d), top = 0.0f <= x ? 1.0f : e, quotient = top * i;
   const float rest = fma_(-quotient, d, top) + fma_(-quotient, e - (d - 1.0f) + low, 0.0f <= x ? 0.0f : low);
   return fma_(rest, i, quotient);
 }
 FN float tanh_(float x) {
   const float m = fabsf(x), z = m * m;
   const float p = fma_(fma_(fma_(z, -0x1.948c18p-8f, 0x1.5818a8p-6f), z, -0x1.b90628p-5f), z, 0x1.110c5ep-3f);
-  const float large = 1.0f - 2.0f * inverse(exp_clipped(min_(m, 10.0f) * 2.0f) + 1.0f);  // 1 from 9.02 on
+  const ExpParts e = exp_parts(min_(m, 10.0f) * 2.0f);
+  const float d = fma_(e.r + e.tail + 1.0f, power_of_two(e.n), 1.0f);  // e^2m + 1, rounded once
+  const float large = fma_(-2.0f, inverse(d), 1.0f);                   // 1 from 9.02 on
   return copysignf(m < 0.5625f ? m + m * z * fma_(p, z, -0x1.555548p-2f) : large, x);
 }
 FN float log_(float x) {

@@ -62,12 +62,13 @@ struct GateWarp {
   FN static u32 offsetof_low() { return 4 * (HIDDEN / 2 + 16); }
 #endif
   FN void judge(const HeadSums& j, int t) { loss = t > 0 ? loss_of(j) : loss; }
-  // The sums of r are read before the last part of the head, which they do not wait for.
-  FN void step_before(const Arguments& a, Shared& s, const HeadSums& j, int group, int t) {
+  FN void step_before(const Arguments& a, Shared& s, HeadSums& j, int group, int t) {
     float r[kOwn], z[kOwn];
     take_over(1);
 #pragma unroll
     for (int o = 0; o < kOwn; ++o) r[o] = sum_of_row(s.sums[0][1], row[o]);
+    if (kSumsFirst) head_sums(j, head, s, t, block == 0);
+    if (kHoldZ) release_rows();
     judge(j, t);
 #pragma unroll
     for (int o = 0; o < kOwn; ++o) r[o] = sigmoid_(input_sum(1, o) + r[o]) * own[o];
@@ -118,7 +119,8 @@ struct GateWarp {
     for (int t = 0; t <= count; ++t) {
       const u32 now = u32(t) & 1;
       if (t > 0) wait(arrived + 8 * now, u32(t - 1) >> 1 & 1);
-      head_sums(j, head, s.h[now], s, t, block == 0);
+      lane_sums(j, head, s.h[now]);
+      if (!kSumsFirst || t == count) head_sums(j, head, s, t, block == 0);
       if (t == count) break;
       if (RESET_AFTER)
         step_after(a, s, j, group, t);

@@ -1,7 +1,9 @@
 // The loss head, by every gate warp for itself. Lane j adds the chains j % 8 + {0, 8, 16, 24} of the sums
-// over states: two levels of their tree. Where all of h stays within 2 and bits are free (BOUNDED), softmax needs
-// no maximum, a lane has every 32nd state, and lanes are added as integers by one instruction.
-constexpr int kStates = (STATES + 31) / 32, kStateChains = BOUNDED ? 1 : 4;
+// over states: two levels of their tree. Where all of h stays within 2 (BOUNDED), softmax needs no maximum
+// (softmax_shift of heads.hpp); where bits are free as well, a lane has every 32nd state, and lanes are added as integers
+// by one instruction.
+constexpr bool kIntegers = BOUNDED && FAST;
+constexpr int kStates = (STATES + 31) / 32, kStateChains = kIntegers ? 1 : 4;
 #if TENSOR
 constexpr int kHeadColumns = HIDDEN / 32 / kGateWarps;  // of a lane: a quarter of h a warp
 #else
@@ -31,11 +33,11 @@ FN float scale_below(float limit, float v) {
 
 struct Head {
   float weight[kHeadColumns], state_weight[kStateChains][kStates];
-  float dot_unit, state_unit;  // BOUNDED: what 1 means in the integers
+  float dot_unit, state_unit;  // the meaning of 1 in the integers
   int lane, warp;
   u32 logit_at[kStateChains][kStates];  // bytes from the start of a vector
 
-  FN int state(int chain, int k) const { return BOUNDED ? lane + 32 * k : (lane & 7) + 8 * chain + 32 * k; }
+  FN int state(int chain, int k) const { return kIntegers ? lane + 32 * k : (lane & 7) + 8 * chain + 32 * k; }
   // Row of column c.
   FN int row(int c) const {
 #if TENSOR
@@ -58,7 +60,7 @@ struct Head {
         logit_at[chain][k] =
             TENSOR ? (from / 64 * 32 + from % 32) * 4 + from / 32 % 2 * 2 : place_of(from) * 4;
       }
-    if (BOUNDED) scale();
+    if (kIntegers) scale();
   }
   FN void scale() {
     float sum = 0.0f, top = 0.0f;
@@ -110,13 +112,25 @@ struct HeadSums {
 };
 // Sums of a lane over chains: two levels of the tree.
 FN float lane_sum(const float (&v)[kStateChains]) {
-  return BOUNDED ? v[0] : (v[0] + v[2 % kStateChains]) + (v[1 % kStateChains] + v[3 % kStateChains]);
+  return kIntegers ? v[0] : (v[0] + v[2 % kStateChains]) + (v[1 % kStateChains] + v[3 % kStateChains]);
 }
-// e of all states. BOUNDED: times kUnit, so that 32 lanes' integers do not overflow.
-constexpr int kUnitBits = BOUNDED ? 22 - (kStates > 1) - (kStates > 2) - (kStates > 4) - (kStates > 8) : 0;
+// e of all states; for integers times kUnit, so that 32 lanes do not overflow.
+constexpr int kUnitBits = kIntegers ? 22 - (kStates > 1) - (kStates > 2) - (kStates > 4) - (kStates > 8) : 0;
 constexpr float kUnit = 1 << kUnitBits;
-static_assert(!BOUNDED || kStates <= 16, "32 lanes' integers do not overflow");
-FN void exponentials(HeadSums& j, const Head& head, const Vector& h) {
+static_assert(!kIntegers || kStates <= 16, "32 lanes' integers do not overflow");
+FN float exp_of_logit(float below) {
+  return BOUNDED && !FAST ? exp_clipped(below) : exp_below(below, kUnitBits);
+}
+// Of the products with h; two levels of their tree at once, which run beside the exponentials.
+FN void lane_dot(HeadSums& j, const Head& head) {
+  j.dot = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kHeadColumns; ++c) j.dot = fma_(j.x[c], head.weight[c], j.dot);
+  if (kIntegers) return;
+  j.dot += __shfl_xor_sync(~0u, j.dot, 16);
+  j.dot += __shfl_xor_sync(~0u, j.dot, 8);
+}
+FN void lane_sums(HeadSums& j, const Head& head, const Vector& h) {
   float logit[kStateChains][kStates], top = 0.0f, sum[kStateChains], weighted[kStateChains];
 #pragma unroll
   for (int chain = 0; chain < kStateChains; ++chain)
@@ -126,14 +140,16 @@ FN void exponentials(HeadSums& j, const Head& head, const Vector& h) {
       top = chain + k == 0 ? logit[0][0] : fmaxf(top, logit[chain][k]);
     }
   head.columns(j.x, h);
-  top = BOUNDED ? 0.0f : warp_max(top);
+  lane_dot(j, head);
+  if (!BOUNDED) top = warp_max(top);
+  if (BOUNDED || fabsf(top) <= 8.0f) top = 0.0f;
 #pragma unroll
   for (int chain = 0; chain < kStateChains; ++chain) {
     sum[chain] = weighted[chain] = 0.0f;
 #pragma unroll
     for (int k = 0; k < kStates; ++k) {
       j.below[chain][k] = logit[chain][k] - top;
-      j.e[chain][k] = head.state(chain, k) < STATES ? exp_below(j.below[chain][k], kUnitBits) : 0.0f;
+      j.e[chain][k] = head.state(chain, k) < STATES ? exp_of_logit(j.below[chain][k]) : 0.0f;
       sum[chain] += j.e[chain][k];
       weighted[chain] = fma_(j.e[chain][k], head.state_weight[chain][k], weighted[chain]);
     }
@@ -152,22 +168,25 @@ FN void add_quarters(HeadSums& j, const Head& head, Shared& s, int step, bool re
   gate_warps_meet();
   j.dot = (quarter[0].x + quarter[1].x) + (quarter[2].x + quarter[3].x);
 }
-FN void head_sums(HeadSums& j, const Head& head, const Vector& h, Shared& s, int step, bool recorder) {
-  exponentials(j, head, h);
-  j.dot = 0.0f;
-#pragma unroll
-  for (int c = 0; c < kHeadColumns; ++c) j.dot = fma_(j.x[c], head.weight[c], j.dot);
-  if (BOUNDED) {  // integers know no NaN
+// Over the lanes.
+FN void head_sums(HeadSums& j, const Head& head, Shared& s, int step, bool recorder) {
+  if (kIntegers) {  // integers know no NaN
     const bool nan = __any_sync(~0u, j.dot != j.dot);
     j.dot = nan ? j.dot * __int_as_float(0x7fc00000) : fixed_sum(j.dot) * head.dot_unit;
     j.e_sum = fixed_sum(j.e_sum), j.e_weighted = fixed_sum(j.e_weighted) * head.state_unit;
   } else {
-    j.dot = warp_sum(j.dot, 16), j.e_sum = warp_sum(j.e_sum, 4), j.e_weighted = warp_sum(j.e_weighted, 4);
+#pragma unroll
+    for (int half = 4; half > 0; half /= 2) {
+      const float dot = __shfl_xor_sync(~0u, j.dot, half), sum = __shfl_xor_sync(~0u, j.e_sum, half),
+                  weighted = __shfl_xor_sync(~0u, j.e_weighted, half);
+      j.dot += dot, j.e_sum += sum, j.e_weighted += weighted;
+    }
   }
   if (TENSOR) add_quarters(j, head, s, step, recorder);
 }
 FN float loss_of(const HeadSums& j) {
-  return max_(exp_clipped(max_(min_(j.dot + divide(j.e_weighted, j.e_sum), 10.0f), -10.0f)), 1e-6f);
+  // No less than e^-10, so above the floor of 1e-6.
+  return exp_clipped(max_(min_(fma_(j.e_weighted, inverse(j.e_sum), j.dot), 10.0f), -10.0f));
 }
 
 // Keeps what the head gave after step t, for the results; in block 0.
@@ -188,7 +207,7 @@ FN void record(const HeadSums& j, const Head& head, Shared& s, float loss, int t
 #pragma unroll
     for (int k = 0; k < kStates; ++k) logs[chain] = fma_(j.e[chain][k], j.below[chain][k], logs[chain]);
   }
-  const float e_logs = warp_sum(lane_sum(logs), BOUNDED ? 16 : 4);
+  const float e_logs = warp_sum(lane_sum(logs), kIntegers ? 16 : 4);
   if (head.lane == 0) {
     s.kept[0][t & 31] = loss, s.kept[1][t & 31] = j.e_sum / kUnit;
     s.kept[2][t & 31] = e_logs / kUnit, s.kept[3][t & 31] = square;

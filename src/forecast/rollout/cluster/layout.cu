@@ -14,6 +14,10 @@ constexpr int kTargetsAtOnce = kRows < 32 ? 32 / kRows : 1;  // blocks that one 
 constexpr int kSends = kBlocks / kGateWarps / kTargetsAtOnce > 0 ? kBlocks / kGateWarps / kTargetsAtOnce : 1;
 static_assert(kBlocks % (kGateWarps * kTargetsAtOnce) == 0, "every block is one warp's target");
 
+// Where the sums of r are there before the head's lanes are added, they are read meanwhile. Where the head takes longer than the
+// rows of r, those of z wait for it: they would fill the units that add its lanes.
+constexpr bool kSumsFirst = HIDDEN <= 256 && !RESET_AFTER, kHoldZ = !FAST && !RESET_AFTER && HIDDEN == 512;
+
 // In exact numerics a sum is 32 chains, chain j of the columns j, j + 32 …, and a tree over them
 // (kernels.hpp). Row lane j has chain j, so the columns j + 128 p + {0, 32, 64, 96} stand side by side in
 // shared memory: it reads them at once. A block owns rows whose places follow each other, so that it sends

@@ -85,6 +85,7 @@ struct RowWarp {
       put(t, 1, r.times(x));
       if (t > 0 && threadIdx.x == 0) expect(arrived + 8 * now, kVectorBytes);
       if (RESET_AFTER) put(t, 2, n.times(x));
+      if (kHoldZ) hold_rows();
       put(t, 0, z.times(x));
       if (RESET_AFTER) continue;
       wait(arrived + 16, u32(t) & 1);
