@@ -128,6 +128,21 @@ TEST_P(RolloutOn, PathsAndSizesOfGroupsGiveTheSameBits) {
   }
 }
 
+TEST_P(RolloutOn, LogitsFarFromZeroDoNotOverflow) {
+  for (const Storage storage : {Storage::f32, Storage::f64}) {
+    RolloutModel model = lively_model(2, 1, 33, storage, false);
+    const double far = storage == Storage::f32 ? 100 : 900;  // e^far is infinite
+    std::vector<double> h0;
+    for (int i = 0; i < 66; ++i) h0.push_back((i < 33 ? far : -far) + std::sin(i));
+    model.h0 = Array::of(std::move(h0), {2, 33}).to(storage);
+    for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows}) {
+      const RolloutOptions options{.steps = 3, .path = path};
+      expect_near_reference(raw_of(GetParam(), model, options), model, options,
+                            storage == Storage::f32 ? 2e-5 : 1e-12);
+    }
+  }
+}
+
 TEST_P(RolloutOn, TwoHotHeadsAgreeWithTheReference) {
   const RolloutModel model = lively_model(2, 2, 33, Storage::f64, false);
   std::vector<Array> first;
