@@ -149,34 +149,7 @@ HeadValues<T> classic_head(const HeadInput<T>& in) {
           log(sum) - chain_sum<T>(s, 5) / sum, T(0)};
 }
 
-/// Sums of up to eight values over a group of 32 lanes, in the order of group_sum: four lanes a sum, two barriers for all.
-template <class T>
-class LaneSums {
- public:
-  LaneSums(const Val<i32>& lane, const std::vector<Val<T>>& values) : quarters_(kChains) {
-    constexpr int kStride = kChains + 4;  // lanes of one sum and of the next read different banks
-    const auto count = int(values.size());
-    const SharedArray<T> all(count * kStride);
-    for (int s = 0; s < count; ++s) all[lane + s * kStride] = values[size_t(s)];
-    barrier();
-    const Val<i32> first = lane / 4 % count * kStride + lane % 4;
-    std::vector<Val<T>> own;
-    for (int k = 0; k < kChains / 4; ++k) own.push_back(all[first + 4 * k]);
-    quarters_[lane] = tree<T>(std::move(own), add);
-    barrier();
-  }
-  Val<T> operator[](const Val<i32>& which) const {
-    std::vector<Val<T>> v;
-    for (int k = 0; k < 4; ++k) v.push_back(quarters_[which * 4 + k]);
-    return tree<T>(std::move(v), add);
-  }
-
- private:
-  static Val<T> add(const Val<T>& a, const Val<T>& b) { return a + b; }
-  SharedArray<T> quarters_;
-};
-
-/// The same by a group of 32 lanes.
+/// The same by a group of 32 lanes, without shared memory of its own.
 template <class T>
 HeadValues<T> classic_head_of_chains(const HeadInput<T>& in) {
   const Val<i32>& lane = in.lane;
@@ -201,11 +174,10 @@ HeadValues<T> classic_head_of_chains(const HeadInput<T>& in) {
       logs = fma(e, below, Val<T>(logs));
     });
   });
-  const LaneSums<T> sums(lane, {Val<T>(dot), Val<T>(square), Val<T>(sum), Val<T>(weighted), Val<T>(logs)});
-  const auto total = [&](int which) { return sums[Val<i32>(which)]; };
-  const Val<T> all = total(2), activation = fma(total(3), T(1) / all, total(0));
-  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(total(1)), log(all) - total(4) / all,
-          T(0)};
+  const Val<T> all = group_sum(Val<T>(sum)),
+               activation = fma(group_sum(Val<T>(weighted)), T(1) / all, group_sum(Val<T>(dot)));
+  return {max(exp(clamp(activation, T(-10), T(10))), T(1e-6)), sqrt(group_sum(Val<T>(square))),
+          log(all) - group_sum(Val<T>(logs)) / all, T(0)};
 }
 
 template <class T>

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -16,10 +15,10 @@ namespace {
 /// Lanes of the two-hot heads, whose rows are many.
 constexpr int kHeadLanes = 256;
 
-/// Of each row with each of `count` matrices, a chain a lane: sum `row count + matrix`.
+/// Of each row with each of `count` matrices, a chain a lane.
 template <class T>
-LaneSums<T> chain_sums(const Grid<T, 3>& u, int count, const std::vector<Val<i32>>& rows,
-                       const Val<i32>& lane, const Read<T>& x) {
+std::vector<std::vector<Val<T>>> chain_sums(const Grid<T, 3>& u, int count, const std::vector<Val<i32>>& rows,
+                                            const Val<i32>& lane, const Read<T>& x) {
   std::vector<Var<T>> sums;
   sums.reserve(rows.size() * size_t(count));
   for (size_t s = 0; s < rows.size() * size_t(count); ++s) sums.emplace_back(T(0));
@@ -30,7 +29,9 @@ LaneSums<T> chain_sums(const Grid<T, 3>& u, int count, const std::vector<Val<i32
     for (const Val<i32>& row : rows)
       for (int c = 0; c < count; ++c, ++s) sums[s] = fma(u(row, k, c), v, Val<T>(sums[s]));
   });
-  return {lane, {sums.begin(), sums.end()}};
+  std::vector<std::vector<Val<T>>> totals(rows.size());
+  for (size_t s = 0; s < sums.size(); ++s) totals[s / size_t(count)].push_back(group_sum(Val<T>(sums[s])));
+  return totals;
 }
 
 /// Which rows a group has. After the sums lane r goes on with row r; rows beyond the member's last stand for it.
@@ -48,9 +49,13 @@ struct RowGroup {
   }
   /// Of the sums of all rows with `count` matrices those of the lane's row.
   template <class T>
-  std::vector<Val<T>> own(const LaneSums<T>& sums, int count) const {
+  std::vector<Val<T>> own(const std::vector<std::vector<Val<T>>>& sums, int count) const {
     std::vector<Val<T>> all;
-    for (int c = 0; c < count; ++c) all.push_back(sums[min(lane, kRowsAtOnce - 1) * count + c]);
+    for (int c = 0; c < count; ++c) {
+      all.push_back(sums[0][size_t(c)]);
+      for (size_t r = 1; r < sums.size(); ++r)
+        all.back() = select(lane == int(r), sums[r][size_t(c)], all.back());
+    }
     return all;
   }
 
@@ -75,7 +80,7 @@ Kernel trace_gates(const std::string& name, GruForm form, const HeadShape& shape
                   const Val<i32> group = at.group;
                   const Read<T> h = [&](const Val<i32>& i) { return Val<T>(work(group, from, i)); };
                   const auto zr_sums = chain_sums<T>(zr, 2, at.weights(batch), at.lane, h);
-                  std::optional<LaneSums<T>> n_sums;
+                  std::vector<std::vector<Val<T>>> n_sums(zr_sums.size());
                   if (form == GruForm::reset_after)
                     n_sums = chain_sums<T>(n, 1, at.weights(batch), at.lane, h);
                   Var<T> loss = T(0);
@@ -96,7 +101,7 @@ Kernel trace_gates(const std::string& name, GruForm form, const HeadShape& shape
                   if_(at.writes(), [&] {
                     const Val<i32> row = at.row(at.lane);
                     const Products<T> products = [&](const Grid<T, 3>&, int count) {
-                      return at.own(count == 2 ? zr_sums : *n_sums, count);
+                      return at.own(count == 2 ? zr_sums : n_sums, count);
                     };
                     const Gates<T> gates = gates_of<T>(
                         form, {zr, n, input, bias}, place_of<T>(at, batch, row, loss), pre, products, h(row));
