@@ -236,6 +236,7 @@ class Urban(ProgramTest):
         self.refuses("urban", "svf", "--dsm", self.dsm, "--pixel-size", "1", saying="--out is missing")
         self.refuses("urban", "sample", "--size", "0", "--out", self.path("o"), saying="[--size]")
         self.refuses("urban", "sample", "--size", "1x2x3", "--out", self.path("o"), saying="[--size]")
+        self.refuses("urban", "sample", "--size", "5x", "--out", self.path("o"), saying="'5x' [--size]")
 
     def test_quirks_toggled_alone(self):
         document = self.json_of("urban", "gates", "--quirks", "--device", "cpu")

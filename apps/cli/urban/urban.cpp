@@ -42,7 +42,10 @@ struct SampleCommand {
 
 int run_sample(const CommonOptions& common, const SampleCommand& arguments) {
   Session session(common);
-  const std::vector<int64_t> sides = parse_size(arguments.size);
+  std::vector<int64_t> sides;
+  try {
+    sides = parse_size(arguments.size);
+  } catch (const InputError&) {}  // told below, by this option's name
   if (sides.empty() || sides.size() > 2 || sides.front() < 1 || sides.back() < 1 || sides.front() > 32768 ||
       sides.back() > 32768) {
     throw InputError(fmt::format("'{}'", arguments.size), "--size", "N or ROWSxCOLS, each from 1 to 32768");
