@@ -1,31 +1,19 @@
 #!/usr/bin/env python3
-"""What narrow recurrent weights cost a rollout: U rounded to bf16, or to fp8 (e4m3) with a scale a row, against f32.
+"""What narrow recurrent weights cost a rollout: `--weights f32|bf16|fp8` against the same model in f64.
 
-usage: rollout_weights.py [--hidden 256,512,1024] [--seeds N] [--steps Y] [--out FILE.json]
+usage: rollout_weights.py LOCKSTEP [--log LOG.csv] [--hidden 256,512] [--seeds N] [--steps Y] [--out FILE.json]
 
-Random models of 5 members as the published initialisation has them, and the same with U doubled, whose states move more.
-All else is f32 in exact numerics on both sides. Relative errors of the losses of all members and steps: largest and root
+Models of 5 members: random ones as the published initialisation has them, the same with U doubled, whose states move more,
+and ensembles that `forecast observe` taught LOG. Relative errors of the losses of all members and steps: largest and root
 mean square, the worst of the seeds.
 """
 import argparse
 import json
+import os
+import subprocess
+import tempfile
 
 import numpy as np
-
-from lockstep import forecast
-
-
-def bf16(a):
-    bits = a.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-
-
-def fp8(a):
-    """e4m3 of a / scale, round to nearest even; the largest of a row is 448."""
-    scale = np.abs(a).max(axis=-1, keepdims=True) / 448
-    x = a / scale
-    step = np.exp2(np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 2.0 ** -9))), -6) - 3)
-    return (np.round(x / step) * step * scale).astype(np.float32)
 
 
 def model(hidden, seed, gain, inputs=64, members=5, states=32):
@@ -40,33 +28,58 @@ def model(hidden, seed, gain, inputs=64, members=5, states=32):
     return {k: v.astype(np.float32) for k, v in arrays.items()}
 
 
-def losses(arrays, steps):
-    found = forecast.rollout(arrays, steps=steps, device="cpu")
-    return np.array([m["trajectory"] for m in found["members"]])
+class Program:
+    def __init__(self, path, steps):
+        self.path, self.steps = path, steps
+
+    def run(self, *arguments):
+        done = subprocess.run([self.path, "forecast", *arguments, "--device", "cpu", "--quiet"], check=True,
+                              capture_output=True, text=True)
+        return done.stdout
+
+    def losses(self, arrays, folder, weights):
+        path = os.path.join(folder, "model.npz")
+        np.savez(path, **arrays)
+        found = json.loads(self.run("rollout", path, "--steps", str(self.steps), "--weights", weights, "--json"))
+        return np.array([m["trajectory"] for m in found["members"]]), found["memory"]
+
+    def taught(self, log, hidden, seed, folder):
+        path = os.path.join(folder, "taught.npz")
+        self.run("observe", log, "--hidden", str(hidden), "--seed", str(seed), "--out", path)
+        with np.load(path) as file:
+            return {k: file[k] for k in file.files}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hidden", default="256,512,1024")
+    parser.add_argument("lockstep")
+    parser.add_argument("--log", default="tests/forecast/data/full_log.csv")
+    parser.add_argument("--hidden", default="256,512")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--out", default="")
     a = parser.parse_args()
-    rows = []
-    for hidden in map(int, a.hidden.split(",")):
-        for gain in (1, 2):
-            worst = {}
-            for seed in range(a.seeds):
-                exact = model(hidden, seed, gain)
-                expected = losses(exact, a.steps)
-                for name, rounded in (("bf16", bf16), ("fp8", fp8)):
-                    narrow = {k: rounded(v) if k.startswith("U_") else v for k, v in exact.items()}
-                    error = losses(narrow, a.steps) / expected - 1
-                    now = (float(np.abs(error).max()), float(np.sqrt((error ** 2).mean())))
-                    worst[name] = tuple(map(max, worst.get(name, (0.0, 0.0)), now))
-            for name, (largest, mean) in worst.items():
-                rows.append({"hidden": hidden, "gain": gain, "weights": name, "largest": largest, "rms": mean})
-                print(f"H {hidden:5}  U x {gain}  {name:5}  largest {largest:.2e}  rms {mean:.2e}", flush=True)
+    program, rows = Program(a.lockstep, a.steps), []
+    with tempfile.TemporaryDirectory() as folder:
+        for hidden in map(int, a.hidden.split(",")):
+            kinds = {"random": lambda seed: model(hidden, seed, 1), "random, U doubled": lambda seed: model(hidden, seed, 2),
+                     "trained": lambda seed: program.taught(a.log, hidden, seed, folder)}
+            for kind, make in kinds.items():
+                worst, memory = {}, {}
+                for seed in range(a.seeds):
+                    arrays = make(seed)
+                    exact, _ = program.losses({k: v.astype(np.float64) for k, v in arrays.items()}, folder, "f32")
+                    for name in ("f32", "bf16", "fp8"):
+                        found, used = program.losses(arrays, folder, name)
+                        error = found / exact - 1
+                        now = (float(np.abs(error).max()), float(np.sqrt((error ** 2).mean())))
+                        worst[name] = tuple(map(max, worst.get(name, (0.0, 0.0)), now))
+                        memory[name] = used["weights"]
+                for name, (largest, mean) in worst.items():
+                    rows.append({"hidden": hidden, "model": kind, "weights": name, "largest": largest, "rms": mean,
+                                 "weight_bytes": memory[name]})
+                    print(f"H {hidden:5}  {kind:18}  {name:5}  largest {largest:.2e}  rms {mean:.2e}  "
+                          f"{memory[name]} bytes", flush=True)
     if a.out:
         with open(a.out, "w", encoding="utf-8") as file:
             json.dump({"command": "bench/rollout_weights.py", "seeds": a.seeds, "steps": a.steps, "rows": rows}, file, indent=1)

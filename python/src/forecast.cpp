@@ -158,6 +158,7 @@ nb::object rollout(OpenDevice& open, const nb::object& model, const nb::dict& gi
   Storage precision = Storage::f32;
   k.choose("gru", o.form, {GruForm::reset_before, GruForm::reset_after})
       .choose("heads", o.heads, {Heads::classic, Heads::two_hot})
+      .choose("weights", o.weights, {WeightType::f32, WeightType::bf16, WeightType::fp8})
       .take("steps", o.steps)
       .take("seed", o.seed);
   const bool own = !model.is_none();

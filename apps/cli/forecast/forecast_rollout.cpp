@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 struct RolloutArguments {
-  std::string model, gru = "reset-before", heads = "classic", precision = "f32", plot;
+  std::string model, gru = "reset-before", heads = "classic", precision = "f32", weights = "f32", plot;
   int64_t hidden = 256, members = 5, features = 64, seed = 0, steps = 50, batch = 0;
 };
 
@@ -83,7 +83,10 @@ int rollout(const CommonOptions& common, const RolloutArguments& a) {
       .form = a.gru == "reset-after" ? forecast::GruForm::reset_after : forecast::GruForm::reset_before,
       .heads = heads,
       .steps = a.steps,
-      .seed = uint64_t(a.seed)};
+      .seed = uint64_t(a.seed),
+      .weights = a.weights == "bf16"  ? forecast::WeightType::bf16
+                 : a.weights == "fp8" ? forecast::WeightType::fp8
+                                      : forecast::WeightType::f32};
   const forecast::RolloutRun run = forecast::run_rollout(session.context(), model, options);
   auto json = nlohmann::ordered_json::parse(forecast::to_json(run));
   std::string text = summary(run);
@@ -115,6 +118,9 @@ void add_forecast_rollout(CommandList& commands, CLI::App& forecast) {
   add_integer(app, "--features", a->features, "features of random weights (64)", "I", 1, 65536);
   add_integer(app, "--seed", a->seed, "of random weights and sampled states (0)", "S", 0, INT64_MAX);
   add_choice(app, "--precision", a->precision, "type of random weights", {"f32", "f64"});
+  add_choice(app, "--weights", a->weights,
+             "how U is kept on the device, of models in f32; others are rounded to it",
+             {"f32", "bf16", "fp8"});
   add_integer(app, "--steps", a->steps, "steps Y (50)", "Y", 0, 1 << 20);
   add_integer(app, "--batch", a->batch, "starting points that are forecast together", "B", 0, 1 << 20);
   add_choice(app, "--gru", a->gru, "where the reset gate stands; reset-after is PyTorch's and cuDNN's",

@@ -86,12 +86,20 @@ enum class RolloutPath : uint8_t {
   cluster,
 };
 
+/// How the portable kernels keep U of a model in f32; all else stays f32. fp8: e4m3 times a power of two for each row,
+/// whose greatest magnitude is then in (224, 448]. The bits are those of the model with U rounded, round_weights().
+enum class WeightType : uint8_t { f32, bf16, fp8 };
+std::string_view name(WeightType type);
+/// (M, D, K) f32, rounded to the nearest, ties to even. Throws InputError, naming `where`, for a weight that rounds to infinity.
+Array round_weights(const Array& matrices, WeightType type, std::string_view where = "round_weights");
+
 struct RolloutOptions {
   GruForm form = GruForm::reset_before;
   Heads heads = Heads::classic;
   int64_t steps = 50;
   uint64_t seed = 0;  // of the sampled categoricals
   RolloutPath path = RolloutPath::automatic;
+  WeightType weights = WeightType::f32;  // other than f32: of models in f32, by the portable kernels
 };
 
 /// One member's forecast. With d_t = L_t - L_(t-1), L_0 = L:

@@ -62,8 +62,8 @@ def rollout(model=None, *, device=None, **options):
 
     model: MODEL.npz, a dictionary of its arrays (W_z W_r W_h (M, D, I), U_… (M, D, D), b_… (M, D), w (D + S), features
     (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights of hidden, members, features, batch
-    and precision. Options: steps, seed, gru (reset-before, reset-after), heads (classic, two-hot). Gives trajectory, final,
-    sigma, aleatoric, epistemic, entropy, confidence and members.
+    and precision. Options: steps, seed, gru (reset-before, reset-after), heads (classic, two-hot), weights
+    (f32, bf16, fp8: how U is kept on the device). Gives trajectory, final, sigma, aleatoric, epistemic, entropy, confidence and members.
     """
     device = _chosen(device)
     if isinstance(model, dict):

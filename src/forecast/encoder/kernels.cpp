@@ -1,5 +1,6 @@
 #include "forecast/encoder/kernels.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lockstep/forecast/encoder.hpp"
@@ -50,14 +51,16 @@ enum SecondSum : int {
 // Greatest values are the negative of the least of the negative.
 enum Least : int { kLossLeast, kLossGreatest, kGradLeast, kGradGreatest, kLossBest, kLeasts };
 
-constexpr int kChainsAtOnce = 8;  // whose loads are in flight together
 constexpr int kThirdWindows[3] = {32, 128, 512};
 constexpr int kSlopeWindows[4] = {8, 32, 128, 512};
 
 template <class T>
 struct Rows {
   const Grid<T, 2>& ring;
+  const SharedArray<T>& newest_row;
   Val<i32> newest, n;
+
+  Val<T> now(Signal signal, int k = 0) const { return newest_row[int(signal) + k]; }
 
   /// A signal j rows before the newest.
   Val<T> at(Signal signal, const Val<i32>& j) const { return ring(int(signal), newest - j); }
@@ -75,21 +78,40 @@ Val<T> log_of(const Val<T>& x) {
   return log10(max(x, Val<T>(T(1e-10))));
 }
 
-/// The chains' numbers combined in their order from `neutral`; then `put(q, total)` by lane q.
+/// Shared words of over_chains(): one of each chain for so many numbers at a time, then one of each part.
+constexpr int kNumbersAtOnce = 8;
+constexpr int kParts = kEncoderLanes / kNumbersAtOnce;
+template <class T>
+struct ChainScratch {
+  SharedArray<T> chains{kEncoderLanes * kNumbersAtOnce}, parts{kParts * int(kFirstSums)};
+};
+
+/// The chains' numbers combined from `neutral`: those of each part, kEncoderLanes / kParts chains, in their order, then
+/// the parts in theirs. `put(q, total)` by lane q.
 template <class T, class Combine, class Put>
-void over_chains(const Val<i32>& lane, const std::vector<Var<T>>& own, const SharedArray<T>& partial,
+void over_chains(const Val<i32>& lane, const std::vector<Var<T>>& own, const ChainScratch<T>& scratch,
                  T neutral, Combine combine, Put put) {
   const int count = int(own.size());
   const Val<i32> chain = Val<i32>(kEncoderLanes - 1) - lane;
-  for (int q = 0; q < count; ++q) partial[chain * count + q] = Val<T>(own[size_t(q)]);
-  barrier();
-  if_(lane < count, [&] {
-    Var<T> total = neutral;
-    for_(0, kEncoderLanes, kChainsAtOnce, [&](Val<i32> first) {
-      for (int c = 0; c < kChainsAtOnce; ++c)
-        total = combine(Val<T>(total), Val<T>(partial[(first + c) * count + lane]));
+  const Val<i32> number = lane % kNumbersAtOnce, part = lane / kNumbersAtOnce;
+  for (int first = 0; first < count; first += kNumbersAtOnce) {
+    const int numbers = std::min(kNumbersAtOnce, count - first);
+    for (int q = 0; q < numbers; ++q)
+      scratch.chains[chain * kNumbersAtOnce + q] = Val<T>(own[size_t(first + q)]);
+    barrier();
+    if_(number < numbers, [&] {
+      Val<T> total = neutral;
+      for (int c = 0; c < kEncoderLanes / kParts; ++c)
+        total = combine(
+            total, Val<T>(scratch.chains[(part * (kEncoderLanes / kParts) + c) * kNumbersAtOnce + number]));
+      scratch.parts[part * count + first + number] = total;
     });
-    put(lane, Val<T>(total));
+    barrier();
+  }
+  if_(lane < count, [&] {
+    Val<T> total = neutral;
+    for (int p = 0; p < kParts; ++p) total = combine(total, Val<T>(scratch.parts[lane + p * count]));
+    put(lane, total);
   });
   barrier();
 }
@@ -244,7 +266,7 @@ Val<T> at_least(const Val<T>& x, double low) {
 // Features 0 to 25.
 template <class T>
 void published_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total, Features<T>& f) {
-  const auto now = [&](Signal s) { return rows.at(s, Val<i32>(0)); };
+  const auto now = [&](Signal s) { return rows.now(s); };
   const auto rows_of = [&](int window) { return cast<T>(rows.window(window)); };
   f.put(now(Signal::loss));
   f.put(mean(kLoss256));
@@ -306,7 +328,7 @@ void scale_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& 
 template <class T>
 void relation_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total,
                        const Val<i32>& best_age, Features<T>& f) {
-  const auto now = [&](Signal s, int k = 0) { return rows.at(Signal(int(s) + k), Val<i32>(0)); };
+  const auto now = [&](Signal s, int k = 0) { return rows.now(s, k); };
   f.ratio(total.of(kChangePairs), at_least<T>(total.of(kChanges), 1e-30));
   f.ratio(total.of(kFalls64), at_least<T>(cast<T>(min(rows.n - 1, Val<i32>(64))), 1));
   f.ratio(cast<T>(best_age), cast<T>(rows.n));
@@ -355,16 +377,17 @@ void put_features(const Val<i32>& lane, const Val<i32>& state, const Out<T, 2>& 
 
 template <class T>
 Kernel make_encode_kernel() {
-  static_assert(kFeatures == kEncoderLanes);
+  static_assert(kFeatures <= kEncoderLanes && kSignals <= kEncoderLanes);
   return kernel("forecast.encode",
                 [](Group<1> g, Grid<T, 2> ring, Grid<T, 2> decay, Out<T, 2> features, Param<i32> newest,
                    Param<i32> counted, Param<i32> history) {
                   const Val<i32> lane = g.lane(), state = g.id();
                   const Val<i32> n = min(counted + state, Val<i32>(history));
-                  const Rows<T> rows{ring, newest + state, n};
-                  const SharedArray<T> partial(kEncoderLanes * kFirstSums), first_totals(kFirstSums),
-                      means(kFirstSums), second_totals(kSecondSums), leasts(kLeasts), parts(3 * kFeatures);
-                  const SharedArray<i32> ages(kEncoderLanes);
+                  const ChainScratch<T> partial;
+                  const SharedArray<T> newest_row(kSignals), first_totals(kFirstSums), means(kFirstSums),
+                      second_totals(kSecondSums), leasts(kLeasts), parts(3 * kFeatures);
+                  const Rows<T> rows{ring, newest_row, newest + state, n};
+                  if_(lane < kSignals, [&] { newest_row[lane] = ring(lane, newest + state); });
                   const auto each_row = [&](auto body) {
                     for_(0, n, kEncoderLanes,
                          [&](Val<i32> first) { body(first + (kEncoderLanes - 1) - lane, first + lane); });
@@ -408,7 +431,7 @@ Kernel make_encode_kernel() {
                     }
                   });
                   barrier();
-                  put_features<T>(lane, state, features, parts, f.forms);
+                  if_(lane < kFeatures, [&] { put_features<T>(lane, state, features, parts, f.forms); });
                 },
                 {.group = {kEncoderLanes}});
 }

@@ -8,7 +8,7 @@
 
 namespace lockstep::forecast {
 
-inline constexpr int kEncoderLanes = 64, kEmaScales = 4;
+inline constexpr int kEncoderLanes = 256, kEmaScales = 4;
 inline constexpr double kEmaWeights[kEmaScales] = {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256};
 
 /// Columns before the first row that a kernel may read, whatever they hold (finite).
@@ -17,8 +17,8 @@ inline constexpr int kColumnsBefore = kEncoderLanes + 2;
 /// (ring (kSignals, columns), decay (kEmaScales, decay_columns(history) or more), features (states, kFeatures), newest,
 /// counted, history): group s encodes the state whose newest row stands in column newest + s, older ones before it, of
 /// min(counted + s, history) rows. Chain c of kEncoderLanes sums the rows c, c + kEncoderLanes … before the newest;
-/// then the chains' sums are added in their order. Lane l has chain kEncoderLanes - 1 - l, so that neighbours read
-/// neighbours.
+/// then the sums of eight neighbouring chains are added in their order, then those in theirs. Lane l has chain
+/// kEncoderLanes - 1 - l, so that neighbours read neighbours.
 const Kernel& encode_kernel(Storage storage);
 /// (features, normalised (states, kFeatures), moments (2, kFeatures): mean and sum of squared deviations, seen): one
 /// lane a feature, states in their order; `seen` states are in the moments already.

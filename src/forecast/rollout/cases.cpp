@@ -16,6 +16,7 @@ struct RolloutCase {
   RolloutPath path = RolloutPath::one_launch;
   Storage storage = Storage::f32;
   Heads heads = Heads::classic;
+  WeightType weights = WeightType::f32;
 };
 
 RolloutModel case_model(const std::string& size, uint64_t seed, Storage storage) {
@@ -39,7 +40,8 @@ std::vector<Array> reference_arrays(const RolloutModel& model, const RolloutOpti
 Case rollout_case(const RolloutCase& r) {
   const bool f64 = r.storage == Storage::f64;
   Case c;
-  c.name = fmt::format("forecast.rollout.{}{}{}",
+  const bool narrow = r.weights != WeightType::f32;
+  c.name = fmt::format("forecast.rollout.{}{}{}{}{}",
                        r.path == RolloutPath::by_steps     ? "by_steps"
                        : r.path == RolloutPath::by_rows    ? "by_rows"
                        : r.path == RolloutPath::one_launch ? "one_launch"
@@ -47,7 +49,7 @@ Case rollout_case(const RolloutCase& r) {
                        r.heads == Heads::two_hot        ? ".two_hot"
                        : r.form == GruForm::reset_after ? ".reset_after"
                                                         : "",
-                       f64 ? ".f64" : "");
+                       narrow ? "." : "", narrow ? name(r.weights) : "", f64 ? ".f64" : "");
   c.dtype = f64 ? "f64" : "f32";
   c.needs_f64 = f64;
   c.small = {"1x1x1x1", "2x1x3x3", "1x3x33x5", "2x1x70x2"};
@@ -64,13 +66,20 @@ Case rollout_case(const RolloutCase& r) {
   c.make = [=](const std::string& size, uint64_t seed) {
     const std::vector<int64_t> n = parse_size(size);
     const auto model = std::make_shared<const RolloutModel>(case_model(size, seed, r.storage));
-    const RolloutOptions options{.form = r.form, .heads = r.heads, .steps = n[3], .path = r.path};
+    const RolloutOptions options{
+        .form = r.form, .heads = r.heads, .steps = n[3], .path = r.path, .weights = r.weights};
     const double word = f64 ? 8 : 4, rows = double(n[0]) * double(n[2]);
     CaseProblem p;
     // The weights once, whatever stays on the chip; inputs and outputs.
-    p.bytes = word * (3 * rows * double(n[2] + 64) + double(n[0] * n[1] * n[3]) * 3);
+    const double recurrent = r.weights == WeightType::fp8 ? 1 : narrow ? 2 : word;
+    p.bytes = 3 * rows * (recurrent * double(n[2]) + word * 64) + word * double(n[0] * n[1] * n[3]) * 3;
     p.flops = 2.0 * double(n[1]) * rows * (double(n[3]) * 3 * double(n[2]) + 3 * 64);
     p.reference = [=] {
+      if (narrow) {
+        RolloutModel rounded = *model;
+        for (Array& u : rounded.u) u = round_weights(u, r.weights);
+        return reference_arrays<float>(rounded, options);
+      }
       return f64 ? reference_arrays<double>(*model, options) : reference_arrays<float>(*model, options);
     };
     p.bind = [=](const Device& device) {
@@ -81,7 +90,7 @@ Case rollout_case(const RolloutCase& r) {
   };
   c.kernels = [=] {
     return Rollout(Device::open("interp"), case_model("1x1x256x1", 1, r.storage),
-                   {.form = r.form, .heads = r.heads, .steps = 1, .path = r.path})
+                   {.form = r.form, .heads = r.heads, .steps = 1, .path = r.path, .weights = r.weights})
         .kernels();
   };
   return c;
@@ -99,6 +108,10 @@ void add_rollout_cases(CaseRegistry& registry) {
   for (const Storage storage : {Storage::f32, Storage::f64})
     for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows})
       registry.add(rollout_case({GruForm::reset_before, path, storage, Heads::two_hot}));
+  for (const WeightType weights : {WeightType::bf16, WeightType::fp8})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows})
+        registry.add(rollout_case({form, path, Storage::f32, Heads::classic, weights}));
 }
 
 }  // namespace lockstep::forecast

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "forecast/rollout/heads.hpp"
@@ -17,7 +19,7 @@ struct Place {
 
 template <class T>
 struct Weights {
-  const Grid<T, 3>&zr, &n, &input, &bias;
+  const Grid<T, 3>&input, &bias;
 };
 
 /// W x + b, feature 0 left out.
@@ -43,18 +45,45 @@ struct Gates {
   Val<T> z, second;  // second: r h, or the next h of reset_after
 };
 
-/// Products of a row of `count` matrices side by side with h, or r h.
+/// Products of a row of U with h, or r h, for `count` gates from `gate` on, of z, r, n.
 template <class T>
-using Products = std::function<std::vector<Val<T>>(const Grid<T, 3>& matrices, int count)>;
+using Products = std::function<std::vector<Val<T>>(int gate, int count)>;
+
+/// Elements of U as a kernel reads them: T, bf16, or u8 for e4m3 without its row's scale.
+template <class T, class W>
+Val<T> element(const Grid<W, 3>& u, const Val<i32>& block, const Val<i32>& k, const Val<i32>& place) {
+  if constexpr (std::is_same_v<W, uint8_t>) {
+    const Val<u32> bits = u(block, k, place), magnitude = bits & 0x7fu;
+    const Val<f32> normal = bitcast<f32>((magnitude << 20u) + (120u << 23u));
+    const Val<f32> value = select(magnitude < 8u, cast<f32>(magnitude) * 0x1p-9f, normal);
+    return bitcast<f32>(bitcast<u32>(value) | (bits & 0x80u) << 24u);
+  } else {
+    return Val<T>(u(block, k, place));
+  }
+}
+/// Rows of `bias`: b_z + rb_z, b_r + rb_r, b_h, rb_h, and of fp8 the scales of U_z, U_r, U_h.
+template <class W>
+inline constexpr int64_t kBiasRows = std::is_same_v<W, uint8_t> ? 7 : 4;
+/// A row's product, times its scale, a power of two.
+template <class T, class W>
+Val<T> scaled(const Val<T>& product, const Grid<T, 3>& bias, const Val<i32>& block, const Val<i32>& lane,
+              int gate) {
+  if constexpr (std::is_same_v<W, uint8_t>) return product * bias(block, 4 + gate, lane);
+  return product;
+}
+template <class T, class W>
+std::string weight_word() {
+  return std::is_same_v<W, uint8_t> ? ".fp8" : std::is_same_v<W, T> ? "" : ".bf16";
+}
 
 template <class T, class Pre>
 Gates<T> gates_of(GruForm form, const Weights<T>& w, const Place<T>& at, const Pre& pre,
                   const Products<T>& products, const Val<T>& own) {
-  const auto zr = products(w.zr, 2);
+  const auto zr = products(0, 2);
   const Val<T> z = sigmoid(input_sum<T>(w, at, pre, 0) + zr[0]),
                r = sigmoid(input_sum<T>(w, at, pre, 1) + zr[1]);
   if (form == GruForm::reset_before) return {z, r * own};
-  const Val<T> a = products(w.n, 1)[0] + w.bias(at.weights, 3, at.lane);
+  const Val<T> a = products(2, 1)[0] + w.bias(at.weights, 3, at.lane);
   const Val<T> n = tanh(fma(r, a, input_sum<T>(w, at, pre, 2)));
   return {z, fma(z, own - n, n)};
 }
@@ -63,7 +92,7 @@ Gates<T> gates_of(GruForm form, const Weights<T>& w, const Place<T>& at, const P
 template <class T, class Pre>
 Val<T> candidate_of(const Weights<T>& w, const Place<T>& at, const Pre& pre, const Products<T>& products,
                     const Val<T>& own, const Val<T>& z) {
-  const Val<T> product = products(w.n, 1)[0];
+  const Val<T> product = products(2, 1)[0];
   return fma(z, tanh(input_sum<T>(w, at, pre, 2) + product) - own, own);
 }
 

@@ -103,6 +103,8 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
     plan.refusal = fmt::format("{} has no clusters of sm_90", info.name);
   else if (model.storage() != Storage::f32)
     plan.refusal = "weights in f64";
+  else if (options.weights != WeightType::f32)
+    plan.refusal = fmt::format("weights in {}", name(options.weights));
   else if (options.heads != Heads::classic)
     plan.refusal = fmt::format("{} heads", name(options.heads));
   else if (plan.row_warps == 0)

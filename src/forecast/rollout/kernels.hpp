@@ -7,7 +7,7 @@
 //   zr     (M blocks, K, 2 P)  U_z then U_r; K is D rounded up to 32
 //   n      (M blocks, K, P)    U_h
 //   input  (M blocks, I, 3 P)  W_z, W_r, W_h
-//   bias   (M blocks, 4, P)    b_z + rb_z, b_r + rb_r, b_h, rb_h
+//   bias   (M blocks, 4, P)    b_z + rb_z, b_r + rb_r, b_h, rb_h; with fp8 also the scales of U_z, U_r, U_h
 //   pre    (G blocks, 3, P)    W x + b without feature 0, for each of G = M B groups
 //   work   (G, 3, R)           h, r h (or the next h), z; R rows with those that fill up the last block
 //   head   classic: w of h filled up to R, w of s; two-hot: P, P_b, V of h, V of s, V_b, column by column
@@ -38,8 +38,8 @@ struct HeadShape {
 };
 HeadShape head_shape(const RolloutModel& model, Heads heads);
 
-/// One launch for all steps; `lanes` = P. `capacity`: rows that shared memory holds; 0: h stands in `work`.
-template <class T>
+/// W: type of the elements of U: T, or with f32 bf16 and uint8_t (e4m3). One launch for all steps; `lanes` = P. `capacity`: rows that shared memory holds; 0: h stands in `work`.
+template <class T, class W = T>
 Kernel one_launch_kernel(GruForm form, const HeadShape& head, int lanes, int capacity);
 template <class T>
 int64_t shared_bytes(const HeadShape& head, int capacity);
@@ -50,7 +50,7 @@ template <class T>
 struct StepKernels {
   Kernel begin, gates, candidate, head;
 };
-template <class T>
+template <class T, class W = T>
 StepKernels<T> step_kernels(GruForm form, const HeadShape& head);
 
 /// The same by groups of 32 lanes, one for each chain of kRowsAtOnce rows; P = 1, columns in their order. Over G D /
@@ -62,7 +62,7 @@ template <class T>
 struct RowKernels {
   Kernel gates, candidate, head;
 };
-template <class T>
+template <class T, class W = T>
 RowKernels<T> row_kernels(GruForm form, const HeadShape& head);
 
 }  // namespace lockstep::forecast

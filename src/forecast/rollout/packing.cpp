@@ -4,6 +4,7 @@
 #include <span>
 
 #include "forecast/rollout/kernels.hpp"
+#include "forecast/rollout/narrow.hpp"
 
 namespace lockstep::forecast {
 
@@ -38,12 +39,13 @@ struct Packer {
     return packed;
   }
   Array biases() const {
-    Array packed = zeros({l.members * l.blocks, 4, l.p});
+    Array packed = zeros({l.members * l.blocks, l.bias_rows, l.p});
     const std::span<T> to = packed.mutate<T>();
+    const bool fp8 = l.weights == WeightType::fp8;
     for (int64_t m = 0; m < l.members; ++m)
       for (int64_t row = 0; row < l.hidden; ++row) {
         const auto put = [&](int64_t which, T value) {
-          to[size_t(((m * l.blocks + row / l.p) * 4 + which) * l.p + row % l.p)] = value;
+          to[size_t(((m * l.blocks + row / l.p) * l.bias_rows + which) * l.p + row % l.p)] = value;
         };
         const auto at = [&](const Array& a) {
           return a.empty() ? T(0) : a.as<T>()[size_t(m * l.hidden + row)];
@@ -52,8 +54,30 @@ struct Packer {
         put(1, at(model.b[1]) + at(model.rb[1]));
         put(2, at(model.b[2]));
         put(3, at(model.rb[2]));
+        for (size_t g = 0; fp8 && g < 3; ++g) put(4 + int64_t(g), T(row_scale(row_of(model.u[g], m, row))));
       }
     return packed;
+  }
+  std::span<const float> row_of(const Array& u, int64_t member, int64_t row) const {
+    return u.as<float>().subspan(size_t((member * l.hidden + row) * l.hidden), size_t(l.hidden));
+  }
+  /// As the kernels read them: bf16, or e4m3 over the row's scale.
+  Array narrow(const Array& packed, std::span<const Array* const> gates) const {
+    const std::span<const float> from = packed.as<float>();
+    if (l.weights == WeightType::bf16) return packed.to(Storage::bf16);
+    std::vector<uint8_t> bytes(from.size());
+    const auto count = int64_t(gates.size()), line = count * l.p;
+    for (int64_t block = 0; block < l.members * l.blocks; ++block)
+      for (int64_t lane = 0; lane < line; ++lane) {
+        const int64_t row = block % l.blocks * l.p + lane % l.p;
+        if (row >= l.hidden) continue;
+        const float scale = row_scale(row_of(*gates[size_t(lane / l.p)], block / l.blocks, row));
+        for (int64_t k = 0; k < l.columns; ++k) {
+          const auto at = size_t((block * l.columns + k) * line + lane);
+          bytes[at] = f32_to_e4m3(from[at] / scale);
+        }
+      }
+    return Array::of(std::move(bytes), packed.shape());
   }
   Array classic_head() const {
     Array packed = zeros({l.head});
@@ -100,6 +124,11 @@ PackedWeights pack(const RolloutModel& model, const RolloutLayout& l) {
   const auto chained = [&](int64_t k) { return l.chained ? chain_place(k, l.columns) : k; };
   packed.zr = packer.matrices(zr, l.hidden, l.columns, chained);
   packed.n = packer.matrices(n, l.hidden, l.columns, chained);
+  if constexpr (std::is_same_v<T, f32>)
+    if (l.weights != WeightType::f32) {
+      packed.zr = packer.narrow(packed.zr, zr);
+      packed.n = packer.narrow(packed.n, n);
+    }
   packed.input = packer.matrices(input, l.inputs, l.inputs, [](int64_t k) { return k; });
   packed.bias = packer.biases();
   packed.head = l.values > 3 ? packer.two_hot_head() : packer.classic_head();

@@ -17,7 +17,9 @@ struct RolloutLayout {
   int64_t columns = 0;  // hidden rounded up to 32
   int64_t head = 0;     // elements of the head
   bool chained = true;  // columns of U in the order of chain_place, else in their own
-  int64_t values = 3;   // of a step: loss, norm, entropy, and of two-hot heads the variance
+  int64_t bias_rows = 4;
+  WeightType weights = WeightType::f32;  // of U
+  int64_t values = 3;                    // of a step: loss, norm, entropy, and of two-hot heads the variance
   int64_t groups() const { return members * batch; }
 };
 

@@ -40,6 +40,8 @@ RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options
   l.members = model.members(), l.batch = model.batch(), l.hidden = model.hidden(), l.inputs = model.inputs();
   l.states = model.head.empty() ? 0 : model.head.size(0) - l.hidden;
   l.steps = options.steps;
+  l.weights = options.weights;
+  if (l.weights == WeightType::fp8) l.bias_rows = 7;
   l.p = p;
   l.blocks = (l.hidden + p - 1) / p;
   l.rows = round_up(l.blocks * p, kChains);
@@ -83,6 +85,18 @@ struct Rollout::State {
     return model.storage() == Storage::f64 ? f(f64()) : f(f32());
   }
 
+  /// f of a value of the elements' type and one of U's.
+  template <class F>
+  auto with_types(F f) const {
+    if (model.storage() == Storage::f64) return f(f64(), f64());
+    switch (options.weights) {
+      case WeightType::bf16: return f(f32(), lockstep::bf16());
+      case WeightType::fp8: return f(f32(), uint8_t());
+      case WeightType::f32: break;
+    }
+    return f(f32(), f32());
+  }
+
   /// By a graph of launches, not one.
   bool in_steps() const { return path == RolloutPath::by_steps || path == RolloutPath::by_rows; }
 
@@ -103,15 +117,16 @@ struct Rollout::State {
              : device.info().kind == DeviceKind::cuda && rows_gain() ? RolloutPath::by_rows
                                                                      : RolloutPath::one_launch;
     }
-    with_type([&]<class T>(T) {
+    with_types([&]<class T, class W>(T, W) {
       if (path == RolloutPath::cluster) {
         layout = layout_of(model, options, model.hidden() / 16);
         memory.shared_per_group = cluster.shared_bytes;
         return;
       }
       if (path == RolloutPath::by_steps) {
-        layout = layout_of(model, options,
-                           vector_lanes(device, step_kernels<T>(options.form, shape).gates, model.storage()));
+        layout =
+            layout_of(model, options,
+                      vector_lanes(device, step_kernels<T, W>(options.form, shape).gates, model.storage()));
         return;
       }
       if (path == RolloutPath::by_rows) {
@@ -132,8 +147,10 @@ struct Rollout::State {
     const RolloutLayout& l = layout;
     const int64_t word = size_of(model.storage()), mb = l.members * l.blocks, g = l.groups();
     const int64_t recurrent = 3 * l.columns / (path == RolloutPath::cluster && cluster.tensor ? 2 : 1);
+    const int64_t narrow = l.weights == WeightType::bf16 ? 2 : l.weights == WeightType::fp8 ? 1 : word;
     memory.weights =
-        word * (mb * (recurrent + 3 * l.inputs + 4) * l.p + l.head + l.members * l.rows + l.batch * l.inputs);
+        mb * recurrent * l.p * narrow +
+        word * (mb * (3 * l.inputs + l.bias_rows) * l.p + l.head + l.members * l.rows + l.batch * l.inputs);
     memory.state = word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (in_steps() ? g : 0));
     memory.outputs = word * l.values * g * std::max<int64_t>(l.steps, 1);
   }
@@ -153,41 +170,41 @@ struct Rollout::State {
     if (in_steps()) last = device.allocate(storage, {l.groups()});
   }
 
-  template <class T>
+  template <class T, class W>
   Kernel whole_kernel() const {
     if (path == RolloutPath::cluster) return cluster_kernel(cluster, model, options.form, device.numerics());
-    return one_launch_kernel<T>(options.form, shape, int(layout.p), capacity);
+    return one_launch_kernel<T, W>(options.form, shape, int(layout.p), capacity);
   }
-  template <class T>
+  template <class T, class W>
   void launch_whole() const {
     const RolloutLayout& l = layout;
-    device.launch(whole_kernel<T>(), {l.groups()}, zr, n, input, bias, head, features, h0, pre, work, out,
+    device.launch(whole_kernel<T, W>(), {l.groups()}, zr, n, input, bias, head, features, h0, pre, work, out,
                   l.batch, l.steps, l.hidden, l.states, key);
   }
 
-  template <class T>
+  template <class T, class W>
   void launch_rows() const {
     const RolloutLayout& l = layout;
-    const RowKernels<T> k = row_kernels<T>(options.form, shape);
+    const RowKernels<T> k = row_kernels<T, W>(options.form, shape);
     const bool before = options.form == GruForm::reset_before;
     const int64_t parts = l.groups() * row_groups(l.hidden);
-    device.launch(step_kernels<T>(options.form, shape).begin, {l.groups(), l.blocks, l.p}, input, bias,
+    device.launch(step_kernels<T, W>(options.form, shape).begin, {l.groups(), l.blocks, l.p}, input, bias,
                   features, h0, pre, work, last, l.batch);
     for (int64_t t = 0; t < l.steps; ++t) {
       const int64_t from = before ? 0 : t % 2, to = before ? 0 : 1 - from;
       device.launch(k.gates, {parts}, zr, n, input, bias, head, features, pre, last, work, out, l.batch, from,
                     t, l.hidden, l.states, key);
-      if (before) device.launch(k.candidate, {parts}, n, input, pre, last, work, l.batch, l.hidden);
+      if (before) device.launch(k.candidate, {parts}, n, input, bias, pre, last, work, l.batch, l.hidden);
       if (shape.heads == Heads::two_hot || t + 1 == l.steps)
         device.launch(k.head, {l.groups()}, head, work, last, out, to, t, l.hidden, l.states, key);
     }
   }
 
-  template <class T>
+  template <class T, class W>
   void launch_steps() const {
-    if (path == RolloutPath::by_rows) return launch_rows<T>();
+    if (path == RolloutPath::by_rows) return launch_rows<T, W>();
     const RolloutLayout& l = layout;
-    const StepKernels<T> k = step_kernels<T>(options.form, shape);
+    const StepKernels<T> k = step_kernels<T, W>(options.form, shape);
     const bool before = options.form == GruForm::reset_before;
     const int64_t member_bytes = l.blocks * l.p * l.columns * 3 * int64_t(sizeof(T));
     const int64_t at_once = std::clamp<int64_t>(kCachedBytes / member_bytes, 1, l.members);
@@ -203,7 +220,7 @@ struct Rollout::State {
       for (int64_t t = 0; t < l.steps; ++t) {
         const int64_t from = before ? 0 : t % 2, to = before ? 0 : 1 - from;
         device.launch(k.gates, extent, z, u, w, b, p, loss, h, l.batch, from);
-        if (before) device.launch(k.candidate, extent, u, w, p, loss, h, l.batch);
+        if (before) device.launch(k.candidate, extent, u, w, b, p, loss, h, l.batch);
         device.launch(k.head, {groups}, head, h, loss, results, to, t, g0, l.hidden, l.states, key);
       }
     }
@@ -218,6 +235,13 @@ Rollout::Rollout(const Device& device, const RolloutModel& model, const RolloutO
                      fmt::format("0 to {}", kMostSteps));
   State& s = *state_;
   s.device = device, s.model = model, s.options = options;
+  if (options.weights != WeightType::f32) {
+    if (model.storage() != Storage::f32)
+      throw InputError(fmt::format("weights in {} of a model in f64", name(options.weights)),
+                       "forecast rollout", "a model in f32");
+    constexpr const char* kNames[3] = {"U_z", "U_r", "U_h"};
+    for (size_t g = 0; g < 3; ++g) round_weights(model.u[g], options.weights, kNames[g]);
+  }
   s.shape = head_shape(model, options.heads);
   s.key = random_key(options.seed);
   s.choose_path();
@@ -231,9 +255,9 @@ Rollout& Rollout::operator=(Rollout&&) noexcept = default;
 void Rollout::launch() {
   State& s = *state_;
   if (s.options.steps == 0) return;
-  s.with_type([&]<class T>(T) {
-    if (!s.in_steps()) return s.launch_whole<T>();
-    if (!s.graph) s.graph = s.device.record([&] { s.launch_steps<T>(); });
+  s.with_types([&]<class T, class W>(T, W) {
+    if (!s.in_steps()) return s.launch_whole<T, W>();
+    if (!s.graph) s.graph = s.device.record([&] { s.launch_steps<T, W>(); });
     s.device.replay(*s.graph);
   });
 }
@@ -275,15 +299,15 @@ std::string Rollout::state_place() const {
 
 std::vector<Kernel> Rollout::kernels() const {
   const State& s = *state_;
-  return s.with_type([&]<class T>(T) -> std::vector<Kernel> {
-    if (!s.in_steps()) return {s.whole_kernel<T>()};
+  return s.with_types([&]<class T, class W>(T, W) -> std::vector<Kernel> {
+    if (!s.in_steps()) return {s.whole_kernel<T, W>()};
     if (s.path == RolloutPath::by_rows) {
-      const RowKernels<T> r = row_kernels<T>(s.options.form, s.shape);
-      std::vector<Kernel> all{step_kernels<T>(s.options.form, s.shape).begin, r.gates, r.head};
+      const RowKernels<T> r = row_kernels<T, W>(s.options.form, s.shape);
+      std::vector<Kernel> all{step_kernels<T, W>(s.options.form, s.shape).begin, r.gates, r.head};
       if (s.options.form == GruForm::reset_before) all.push_back(r.candidate);
       return all;
     }
-    const StepKernels<T> k = step_kernels<T>(s.options.form, s.shape);
+    const StepKernels<T> k = step_kernels<T, W>(s.options.form, s.shape);
     if (s.options.form == GruForm::reset_after) return {k.begin, k.gates, k.head};
     return {k.begin, k.gates, k.candidate, k.head};
   });

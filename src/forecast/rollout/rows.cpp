@@ -16,8 +16,8 @@ namespace {
 constexpr int kHeadLanes = 256;
 
 /// Of each row with each of `count` matrices, a chain a lane.
-template <class T>
-std::vector<std::vector<Val<T>>> chain_sums(const Grid<T, 3>& u, int count, const std::vector<Val<i32>>& rows,
+template <class T, class W>
+std::vector<std::vector<Val<T>>> chain_sums(const Grid<W, 3>& u, int count, const std::vector<Val<i32>>& rows,
                                             const Val<i32>& lane, const Read<T>& x) {
   std::vector<Var<T>> sums;
   sums.reserve(rows.size() * size_t(count));
@@ -27,7 +27,8 @@ std::vector<std::vector<Val<T>>> chain_sums(const Grid<T, 3>& u, int count, cons
     const Val<T> v = x(k);
     size_t s = 0;
     for (const Val<i32>& row : rows)
-      for (int c = 0; c < count; ++c, ++s) sums[s] = fma(u(row, k, c), v, Val<T>(sums[s]));
+      for (int c = 0; c < count; ++c, ++s)
+        sums[s] = fma(element<T>(u, row, k, Val<i32>(c)), v, Val<T>(sums[s]));
   });
   std::vector<std::vector<Val<T>>> totals(rows.size());
   for (size_t s = 0; s < sums.size(); ++s) totals[s / size_t(count)].push_back(group_sum(Val<T>(sums[s])));
@@ -69,10 +70,19 @@ Place<T> place_of(const RowGroup& at, const Val<i32>& batch, const Val<i32>& row
           Val<i32>(row * 0 + 1), loss};
 }
 
-template <class T>
+/// `own` sums of the lane's row, scaled.
+template <class T, class W>
+std::vector<Val<T>> scaled_sums(std::vector<Val<T>> own, const Grid<T, 3>& bias, const Place<T>& at,
+                                int gate) {
+  for (size_t c = 0; c < own.size(); ++c)
+    own[c] = scaled<T, W>(own[c], bias, at.weights, at.lane, gate + int(c));
+  return own;
+}
+
+template <class T, class W>
 Kernel trace_gates(const std::string& name, GruForm form, const HeadShape& shape) {
   return kernel(name,
-                [&](Group<1> g, Grid<T, 3> zr, Grid<T, 3> n, Grid<T, 3> input, Grid<T, 3> bias,
+                [&](Group<1> g, Grid<W, 3> zr, Grid<W, 3> n, Grid<T, 3> input, Grid<T, 3> bias,
                     Grid<T, 1> head, Grid<T, 2> features, Grid<T, 3> pre, InOut<T, 1> last, InOut<T, 3> work,
                     Out<T, 3> out, Param<i32> batch, Param<i32> from, Param<i32> step, Param<i32> hidden,
                     Param<i32> states, Param<u32> key) {
@@ -100,11 +110,11 @@ Kernel trace_gates(const std::string& name, GruForm form, const HeadShape& shape
                   }
                   if_(at.writes(), [&] {
                     const Val<i32> row = at.row(at.lane);
-                    const Products<T> products = [&](const Grid<T, 3>&, int count) {
-                      return at.own(count == 2 ? zr_sums : n_sums, count);
+                    const Place<T> place = place_of<T>(at, batch, row, Val<T>(loss));
+                    const Products<T> products = [&](int gate, int count) {
+                      return scaled_sums<T, W>(at.own(gate < 2 ? zr_sums : n_sums, count), bias, place, gate);
                     };
-                    const Gates<T> gates = gates_of<T>(
-                        form, {zr, n, input, bias}, place_of<T>(at, batch, row, loss), pre, products, h(row));
+                    const Gates<T> gates = gates_of<T>(form, {input, bias}, place, pre, products, h(row));
                     work(group, 1 - from, row) = gates.second;
                     if (form == GruForm::reset_before) work(group, 2, row) = gates.z;
                   });
@@ -112,25 +122,28 @@ Kernel trace_gates(const std::string& name, GruForm form, const HeadShape& shape
                 {.group = {kChains}});
 }
 
-template <class T>
+template <class T, class W>
 Kernel trace_candidate(const std::string& name) {
-  return kernel(name,
-                [&](Group<1> g, Grid<T, 3> n, Grid<T, 3> input, Grid<T, 3> pre, Grid<T, 1> last,
-                    InOut<T, 3> work, Param<i32> batch, Param<i32> hidden) {
-                  const RowGroup at(g, hidden);
-                  const Val<i32> group = at.group;
-                  const Read<T> rh = [&](const Val<i32>& i) { return Val<T>(work(group, 1, i)); };
-                  const Val<T> loss = last[group];
-                  const auto sums = chain_sums<T>(n, 1, at.weights(batch), at.lane, rh);
-                  if_(at.writes(), [&] {
-                    const Val<i32> row = at.row(at.lane);
-                    const Val<T> own = work(group, 0, row), z = work(group, 2, row);
-                    work(group, 0, row) = candidate_of<T>(
-                        {n, n, input, n}, place_of<T>(at, batch, row, loss), pre,
-                        [&](const Grid<T, 3>&, int count) { return at.own(sums, count); }, own, z);
-                  });
-                },
-                {.group = {kChains}});
+  return kernel(
+      name,
+      [&](Group<1> g, Grid<W, 3> n, Grid<T, 3> input, Grid<T, 3> bias, Grid<T, 3> pre, Grid<T, 1> last,
+          InOut<T, 3> work, Param<i32> batch, Param<i32> hidden) {
+        const RowGroup at(g, hidden);
+        const Val<i32> group = at.group;
+        const Read<T> rh = [&](const Val<i32>& i) { return Val<T>(work(group, 1, i)); };
+        const Val<T> loss = last[group];
+        const auto sums = chain_sums<T>(n, 1, at.weights(batch), at.lane, rh);
+        if_(at.writes(), [&] {
+          const Val<i32> row = at.row(at.lane);
+          const Val<T> own = work(group, 0, row), z = work(group, 2, row);
+          const Place<T> place = place_of<T>(at, batch, row, loss);
+          work(group, 0, row) = candidate_of<T>(
+              {input, bias}, place, pre,
+              [&](int gate, int count) { return scaled_sums<T, W>(at.own(sums, count), bias, place, gate); },
+              own, z);
+        });
+      },
+      {.group = {kChains}});
 }
 
 template <class T>
@@ -152,7 +165,7 @@ Kernel trace_head(const std::string& name, const HeadShape& shape) {
 
 }  // namespace
 
-template <class T>
+template <class T, class W>
 RowKernels<T> row_kernels(GruForm form, const HeadShape& head) {
   static std::mutex mutex;
   static std::map<std::tuple<GruForm, HeadShape>, RowKernels<T>> made;
@@ -165,15 +178,18 @@ RowKernels<T> row_kernels(GruForm form, const HeadShape& head) {
                                                                        head.categorical_classes, head.bins);
   const std::string form_word = form == GruForm::reset_after ? ".reset-after" : "";
   RowKernels<T>& k = entry->second;
-  k.gates =
-      trace_gates<T>(fmt::format("forecast.rollout.rows{}.gates{}.{}", form_word, shape, type), form, head);
+  const std::string narrow = weight_word<T, W>();
+  k.gates = trace_gates<T, W>(
+      fmt::format("forecast.rollout.rows{}.gates{}{}.{}", form_word, shape, narrow, type), form, head);
   if (form == GruForm::reset_before)
-    k.candidate = trace_candidate<T>(fmt::format("forecast.rollout.rows.candidate.{}", type));
+    k.candidate = trace_candidate<T, W>(fmt::format("forecast.rollout.rows.candidate{}.{}", narrow, type));
   k.head = trace_head<T>(fmt::format("forecast.rollout.rows.head{}.{}", shape, type), head);
   return k;
 }
 
-template RowKernels<f32> row_kernels<f32>(GruForm, const HeadShape&);
-template RowKernels<f64> row_kernels<f64>(GruForm, const HeadShape&);
+template RowKernels<f32> row_kernels<f32, f32>(GruForm, const HeadShape&);
+template RowKernels<f32> row_kernels<f32, lockstep::bf16>(GruForm, const HeadShape&);
+template RowKernels<f32> row_kernels<f32, uint8_t>(GruForm, const HeadShape&);
+template RowKernels<f64> row_kernels<f64, f64>(GruForm, const HeadShape&);
 
 }  // namespace lockstep::forecast
