@@ -13,8 +13,8 @@ namespace lockstep::forecast {
 
 namespace {
 
-constexpr float kGreatest = 448;
-constexpr int kLeastScale = -100;
+constexpr float kGreatestE4m3 = 448;
+constexpr int kLeastScaleExponent = -100;
 /// The smallest normal e4m3 and the distance of those below it.
 constexpr int kLeastExponent = -6, kMantissa = 3;
 
@@ -22,7 +22,7 @@ constexpr int kLeastExponent = -6, kMantissa = 3;
 
 uint8_t f32_to_e4m3(float v) {
   const uint8_t sign = std::signbit(v) ? 0x80 : 0;
-  const float magnitude = std::min(std::abs(v), kGreatest);
+  const float magnitude = std::min(std::abs(v), kGreatestE4m3);
   int exponent = kLeastExponent;
   if (magnitude > 0) exponent = std::max(std::ilogb(magnitude), kLeastExponent);
   // In units of the last place: exact, and rounded to even.
@@ -44,8 +44,8 @@ float row_scale(std::span<const float> row) {
   for (const float v : row) greatest = std::max(greatest, std::abs(v));
   if (greatest == 0) return 1;
   int exponent = 0;  // of the least power of two that is no less than greatest / 448
-  const double part = std::frexp(double(greatest) / kGreatest, &exponent);
-  return std::ldexp(1.0f, std::max(part == 0.5 ? exponent - 1 : exponent, kLeastScale));
+  const double part = std::frexp(double(greatest) / kGreatestE4m3, &exponent);
+  return std::ldexp(1.0f, std::max(part == 0.5 ? exponent - 1 : exponent, kLeastScaleExponent));
 }
 
 std::string_view name(WeightType type) {
