@@ -17,11 +17,9 @@ namespace {
 
 constexpr const char* kCaller = "primitives::matmul";
 
-/// From where the library's call pays (docs/performance.md): of smaller products it costs more than the kernel.
-double least_operations(Storage storage) {
-  const double side = is_narrow(storage) ? 32 : storage == Storage::f64 ? 64 : 96;
-  return 2 * side * side * side;
-}
+/// From where the library's call pays (docs/performance.md): so long sums, however few, or as many operations as a cube
+/// of this side has. Of smaller products it costs more than the kernel.
+int64_t least_side(Storage storage) { return is_narrow(storage) ? 32 : storage == Storage::f64 ? 64 : 96; }
 /// Of sums of f32 that are shorter, in whole tiles, the kernel is faster.
 constexpr int64_t kShortSum = 128;
 
@@ -99,7 +97,8 @@ const Kernel* library_product(const Device& device, const Buffer& a, const Buffe
   const int r = c.shape().rank();
   const int64_t depth = a.shape()[r - 1], least = std::min(c.shape()[r - 2], c.shape()[r - 1]);
   const bool tf32 = a.storage() == Storage::f32 && options.tf32;
-  if (2.0 * double(c.elements()) * double(depth) < least_operations(a.storage()))
+  const int64_t side = least_side(a.storage());
+  if (depth < side && double(c.elements()) * double(depth) < double(side * side * side))
     return not_taken("a small product");
   if (a.storage() == Storage::f32 && !tf32 && depth < kShortSum && least >= kShortSum)
     return not_taken("short sums");
