@@ -199,13 +199,10 @@ class Columns {
   }
   /// Whether this is the comparison of Boundary::zero along x, and column k of it surely lies inside.
   bool in_row(const Instruction& i, int k) {
-    if (i.op != Op::ilt || f_[i.args[0]].op != Op::bitcast || f_[i.args[1]].op != Op::bitcast) return false;
-    const auto column = analysis_.column(f_[i.args[0]].args[0]);
-    const Id extent = f_[i.args[1]].args[0];
-    if (f_[i.args[0]].type != Type::u32 || !column || column->rule != Column::plain || !is_extent(f_, extent))
-      return false;
-    if (const int64_t at = k + column->offset; at < 0 || at >= kColumns) return false;
-    require_extent(extent);
+    Within within;
+    if (!match_within(f_, i, within) || within.axis != 0) return false;
+    if (const int64_t at = k + within.offset; at < 0 || at >= kColumns) return false;
+    require_extent(within.extent);
     return true;
   }
 
@@ -221,8 +218,12 @@ class Columns {
     if (rule.rule == Column::plain) return at_column(offset);
     const Id n = moved_[rule.extent][0];
     if (rule.rule == Column::clamped) return b_.emit(Op::clamp_index, Type::i32, {at_column(offset), n});
-    const Id shift = b_.op(Op::irem, {b_.i32(int32_t(offset)), n});
-    const Id c = b_.op(Op::iadd, {at_column(0), shift}, kNoWrap);
+    // The extent holds four columns, so a shift by as many is at most one period.
+    Id c = at_column(offset);
+    if (offset < -kColumns || offset > kColumns) {
+      const Id shift = b_.op(Op::irem, {b_.i32(int32_t(offset)), n});
+      c = b_.op(Op::iadd, {at_column(0), shift}, kNoWrap);
+    }
     if (offset < 0) return b_.select(b_.op(Op::ilt, {c, b_.i32(0)}), b_.op(Op::iadd, {c, n}, kNoWrap), c);
     return b_.select(b_.op(Op::ile, {n, c}), b_.op(Op::isub, {c, n}, kNoWrap), c);
   }

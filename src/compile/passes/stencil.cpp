@@ -4,6 +4,7 @@
 
 #include "compile/passes/dead_code.hpp"
 #include "compile/passes/rewrite.hpp"
+#include "compile/passes/simplify.hpp"
 
 namespace lockstep::compile {
 
@@ -71,6 +72,15 @@ bool match_period(const ir::Function& f, Id value, Period& found) {
   return true;
 }
 
+bool match_within(const ir::Function& f, const Instruction& i, Within& found) {
+  if (i.op != Op::ilt || f[i.args[0]].op != Op::bitcast || f[i.args[1]].op != Op::bitcast) return false;
+  if (f[i.args[0]].type != Type::u32) return false;
+  const Id at = f[i.args[0]].args[0];
+  found.extent = f[i.args[1]].args[0];
+  return f[at].type == Type::i32 && f[found.extent].type == Type::i32 &&
+         match_coordinate(f, at, found.axis, found.offset) && is_extent(f, found.extent);
+}
+
 StencilReach stencil_reach(const ir::Function& f) {
   StencilReach all;
   if (f.domain != ir::Domain::points) return all;
@@ -103,7 +113,15 @@ StencilReach stencil_reach(const ir::Function& f) {
 
 ir::Function inside_form(const ir::Function& f, std::array<bool, 3> axes) {
   ir::Function inner = f;
+  const StencilReach reach = stencil_reach(f);
+  const auto reached = [&](const Within& within) {
+    return std::any_of(reach.reaches.begin(), reach.reaches.end(), [&](const StencilReach::Reach& r) {
+      return r.axis == within.axis && extent_key(f, r.extent) == extent_key(f, within.extent) &&
+             r.low <= within.offset && within.offset <= r.high;
+    });
+  };
   Replacement plain(f.instructions.size());
+  bool settled = false;
   for (const ir::Block& block : f.blocks)
     for (Id id : block) {
       Period period;
@@ -112,6 +130,13 @@ ir::Function inside_form(const ir::Function& f, std::array<bool, 3> axes) {
       if (f[id].op == Op::clamp_index && match_coordinate(f, f[id].args[0], axis, offset) &&
           axes[size_t(axis)])
         plain.set(id, f[id].args[0]);
+      if (Within within; match_within(f, f[id], within) && axes[size_t(within.axis)] && reached(within)) {
+        Instruction& holds = inner[id];
+        holds.op = Op::constant;
+        holds.args = Instruction::operands({});
+        holds.imm = 1;
+        settled = true;
+      }
       if (!match_period(f, id, period) || !axes[size_t(period.axis)]) continue;
       Instruction& moved = inner[id];
       moved.op = Op::iadd;
@@ -119,6 +144,7 @@ ir::Function inside_form(const ir::Function& f, std::array<bool, 3> axes) {
       moved.args = Instruction::operands({period.coord, period.offset});
     }
   plain.apply(inner);
+  if (settled) simplify(inner);
   dead_code(inner);
   return inner;
 }

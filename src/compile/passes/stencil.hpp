@@ -28,6 +28,14 @@ struct Period {
 };
 bool match_period(const ir::Function& f, ir::Id value, Period& found);
 
+/// The comparison of Boundary::zero: 0 <= coord(axis) + offset < extent, as unsigned numbers.
+struct Within {
+  int axis = 0;
+  int64_t offset = 0;
+  ir::Id extent = ir::kNone;
+};
+bool match_within(const ir::Function& f, const ir::Instruction& i, Within& found);
+
 /// Reach of every clamp_index of the body and every periodic shift: offsets from the lane's coordinate along an axis,
 /// and the extent that bounds them. Complete only if every clamp has this form.
 struct StencilReach {
@@ -42,7 +50,7 @@ struct StencilReach {
 StencilReach stencil_reach(const ir::Function& f);
 
 /// The body for lanes whose stencils lie inside along the axes named: what a period would carry to the other side stays
-/// where it is, and clamped coordinates are plain ones.
+/// where it is, clamped coordinates are plain ones, and comparisons with an extent within the reach are true.
 ir::Function inside_form(const ir::Function& f, std::array<bool, 3> axes = {true, true, true});
 
 }  // namespace lockstep::compile

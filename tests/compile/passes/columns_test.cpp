@@ -56,7 +56,38 @@ TEST(Columns, RulesAlongXStayAtTheSidesAlone) {
   };
   EXPECT_EQ(count(inner(Boundary::clamp), Op::clamp_index), 2);
   EXPECT_EQ(count(inner(Boundary::periodic), Op::select), 2);
-  EXPECT_EQ(count(inner(Boundary::periodic), Op::irem), 2);
+  EXPECT_EQ(count(inner(Boundary::periodic), Op::irem), 0);  // of four columns at least
+  EXPECT_EQ(count(inner(Boundary::zero), Op::ilt), 2);
+  EXPECT_EQ(count(inner(Boundary::zero), Op::select), 2);
+}
+
+TEST(Columns, ShiftsOfMoreThanFourColumnsKeepTheirRemainder) {
+  const auto form = form_of([](At<1> at, Grid<f32, 1> t0, Out<f32, 1> out) {
+    const auto t = t0.with(Boundary::periodic);
+    out[at] = t[at.x(-1)] + t[at] + t[at.x(1)] + t[at.x(2)];
+  });
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->sides, 3);  // x - 1, x + 4, x + 5
+  EXPECT_EQ(count(form->function, Op::irem), 1);
+}
+
+TEST(Columns, InsideSettlesOnlyComparisonsWithinTheReach) {
+  const auto inner = [](auto body) { return compile::inside_form(lowered(traced(body))); };
+  EXPECT_EQ(count(inner(heat(Boundary::zero)), Op::ilt), 0);
+  // The author's own comparison with the extent, farther than any load.
+  const auto farther = [](At<1> at, Grid<f32, 1> t0, Out<f32, 1> out) {
+    const auto t = t0.with(Boundary::zero);
+    const Val<bool> own = cast<u32>(Val<i32>(at.x) + 5) < cast<u32>(t0.size(0));
+    out[at] = select(own, t[at.x(1)] + t[at.x(-1)], t[at]);
+  };
+  EXPECT_EQ(count(inner(farther), Op::ilt), 1);
+  // Corners take two comparisons together.
+  const auto corner = [](At<2> at, Grid<f32, 2> t0, Out<f32, 2> out) {
+    const auto t = t0.with(Boundary::zero);
+    out[at] = t[at.x(1).y(1)] + t[at.x(-1).y(-1)];
+  };
+  EXPECT_EQ(count(inner(corner), Op::ilt), 0);
+  EXPECT_EQ(count(inner(corner), Op::select), 0);
 }
 
 TEST(Columns, NeighboursOfSeveralColumnsAreLoadedOnce) {
