@@ -236,7 +236,7 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
     for (int64_t k = n - 1; k <= n + 1; ++k)
       if (has_residual(k)) a.set(kSeenBy[k - n + 1], cotangents[k % 3]);
     t.set_gradients(a, bound, plan, outputs, n);
-    set_slab(a, nz, {from, to - from, ring, shift, member});
+    set_slab(a, nz, {from, to - from, ring, shift, member, reach});
     bound.launches.push_back({kernel, {held * (to - from), ny, nx}, a.bind_known(kernel)});
   };
   for (int64_t member = 0; member < members; member += held)

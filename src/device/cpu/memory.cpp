@@ -5,6 +5,7 @@
 #include <emmintrin.h>
 #endif
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -20,20 +21,30 @@ using compile::simd::kAlignment;
 using compile::simd::kPadding;
 
 constexpr size_t kHugePage = size_t(2) << 20;
+constexpr size_t kStaggers = 16, kStagger = (8 << 10) + 256;
+
+/// Large arrays begin at places that differ modulo the sets of first and second caches (4 and 128 KiB a way): grids of
+/// a power of two side by side would else put the same cell of all arrays into one set.
+size_t next_stagger() {
+  static std::atomic<size_t> made{0};
+  return made.fetch_add(1, std::memory_order_relaxed) % kStaggers * kStagger;
+}
 
 }  // namespace
 
 HostMemory::HostMemory(int64_t size) {
   bytes = size;
-  const size_t need = size_t(size) + 2 * kPadding;
+  size_t need = size_t(size) + 2 * kPadding;
   const bool huge = need >= 2 * kHugePage;
+  const size_t stagger = huge ? next_stagger() : 0;
+  need += stagger;
   mapped_bytes_ = huge ? (need + kHugePage - 1) / kHugePage * kHugePage
                        : (need + kAlignment - 1) / kAlignment * kAlignment;
   mapped_ = std::aligned_alloc(huge ? kHugePage : kAlignment, mapped_bytes_);
   if (!mapped_)
     throw DeviceError(DeviceFault::allocation, fmt::format("cpu: {} bytes could not be allocated", size));
   if (huge) platform::prefer_huge_pages(mapped_, mapped_bytes_);
-  data_ = static_cast<std::byte*>(mapped_) + kPadding;
+  data_ = static_cast<std::byte*>(mapped_) + kPadding + stagger;
   address = uint64_t(reinterpret_cast<uintptr_t>(data_));
 }
 

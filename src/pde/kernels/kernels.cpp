@@ -149,7 +149,9 @@ Index SlabPlace::member_plane(const Index& plane) const {
   return member.empty() ? plane : member * nz + plane;
 }
 Index SlabPlace::slot_of(const Index& plane) const {
-  return whole ? member_plane(plane) : (plane + shift) % ring;
+  if (whole) return member_plane(plane);
+  const Index moved = plane + shift;
+  return select(moved < ring, moved, moved - ring);
 }
 Index SlabPlace::slot_at(Tracer& tracer, int dz) const {
   if (dz == 0) return slot;

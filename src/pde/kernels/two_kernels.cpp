@@ -74,16 +74,17 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
     a.set("cotangents", cotangents);
     bound.launches.push_back({kernel, half_extent(*d, shape, members), a.bind_known(kernel)});
   };
-  const auto launch = [&](const Kernel& kernel, const char* what, int64_t member, int64_t from, int64_t to) {
+  const auto launch = [&](const Kernel& kernel, const char* what, int64_t member, int64_t from, int64_t to,
+                          int64_t below) {
     Arguments a = common;
-    set_slab(a, nz, {from, to - from, ring, shift, member});
+    set_slab(a, nz, {from, to - from, ring, shift, member, below});
     a.set(what, cotangents);
     bound.launches.push_back({kernel, {held * (to - from), ny, nx}, a.bind_known(kernel)});
   };
   const auto launch_residual = [&](int64_t member, int64_t from, int64_t to) {
     if (to <= from) return;
     if (sweeps) return launch_sweep(SweepHalf::residual, form);
-    launch(residual, "result", member, from, to);
+    launch(residual, "result", member, from, to, 0);
   };
   const auto launch_sums = [&](int64_t member, int64_t from, int64_t to) {
     const int64_t first = member * nz, planes = held * (to - from);
@@ -100,7 +101,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
     if (sweeps) return launch_sweep(SweepHalf::adjoint, back);
     launch(loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
                        [&] { return adjoint_kernel(d, back, outputs); }),
-           "cotangents", member, from, to);
+           "cotangents", member, from, to, reach);
   };
   const auto launch_slabs = [&](int64_t member, int64_t first, int64_t end) {
     // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.

@@ -278,13 +278,17 @@ inline void set_numbers(Arguments& a, const Discretisation& d, const std::vector
   set("seed", seeds);
 }
 
-/// Where the planes of a launch lie: `planes` from `first` on, of one member or of all from `member` on.
+/// Where the planes of a launch lie: `planes` from `first` on, of one member or of all from `member` on. Plane z of what
+/// lies in a ring is (z + shift) mod ring; a launch takes at most `ring` planes of it, from `below` planes before the
+/// first on.
 struct Slab {
-  int64_t first = 0, planes = 0, ring = 0, shift = 0, member = 0;
+  int64_t first = 0, planes = 0, ring = 0, shift = 0, member = 0, below = 0;
   static Slab whole(int64_t nz) { return {0, nz, nz, nz, 0}; }
 };
 inline void set_slab(Arguments& a, int64_t nz, const Slab& s) {
-  a.set("z_first", s.first).set("ring", s.ring).set("shift", s.shift).set("nz", nz);
+  // The lowest plane's place lies in the ring, so that one comparison wraps the others.
+  const int64_t lowest = s.first - s.below, place = (lowest + s.shift) % s.ring;
+  a.set("z_first", s.first).set("ring", s.ring).set("shift", place - lowest).set("nz", nz);
   a.set("first_member", s.member).set("member_planes", s.planes);
 }
 

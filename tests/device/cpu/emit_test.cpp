@@ -65,6 +65,28 @@ TEST(Emit, ShiftedRowsAreVectorLoads) {
   }
 }
 
+TEST(Emit, PeriodicRowsAreTwoLoadsUnderMasks) {
+  const Kernel k = kernel("emit.periodic", [](At<2> at, Grid<f32, 2> t0, Grid<f64, 2> d0, Grid<f16, 2> h0,
+                                              Out<f32, 2> a, Out<f64, 2> b, Out<f16, 2> c) {
+    const auto t = t0.periodic();
+    const auto d = d0.periodic();
+    const auto h = h0.periodic();
+    a[at] = t[at.x(+1)] + t[at.x(-1).y(1)];
+    b[at] = d[at.x(+1)] - d[at.x(-2)];
+    c[at] = h[at.x(+1)];
+  });
+  const std::string wide = emit_llvm(k.function(), Numerics::exact, false, "x86-64-v4"),
+                    narrow = emit_llvm(k.function(), Numerics::exact, false, "x86-64-v3");
+  // Sixteen lanes of f64 lie in two vectors; elements below 4 bytes come out of gathered words.
+  EXPECT_EQ(
+      count(wide, "call <16 x float> @llvm.masked.load") + count(wide, "call <8 x float> @llvm.masked.load"),
+      4);
+  EXPECT_EQ(count(wide, "call <16 x float> @llvm.masked.gather") +
+                count(wide, "call <8 x float> @llvm.masked.gather"),
+            0);
+  EXPECT_GT(count(narrow, "masked.gather"), 0);
+}
+
 /// A tile is read by rows whose place comes from quotients and rests, and summed in registers: nothing is stored
 /// inside of the loop over the tile.
 TEST(Emit, TilesOfGroupsAreRowsAndRegisters) {

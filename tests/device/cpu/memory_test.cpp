@@ -3,6 +3,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include <set>
+
 #include "device/cpu/support.hpp"
 
 namespace lockstep {
@@ -81,6 +83,21 @@ TEST(Memory, StreamingStoresWriteEverything) {
     for (float& v : wanted) v += 1.0f;
     EXPECT_EQ(differing(device.download<float>(out), wanted), 0) << to_string(shape);
   }
+}
+
+TEST(Memory, LargeArraysOfOneSizeBeginInSetsOfTheirOwn) {
+  const Device device = cpu();
+  std::vector<Buffer> arrays;
+  std::set<uint64_t> first, second;
+  for (int k = 0; k < 12; ++k) {
+    arrays.push_back(device.allocate<f32>({128, 128, 128}));
+    const uint64_t address = arrays.back().native();
+    EXPECT_EQ(address % 64, 0u);
+    first.insert(address % (4 << 10));
+    second.insert(address % (128 << 10));
+  }
+  EXPECT_EQ(first.size(), 12u);
+  EXPECT_EQ(second.size(), 12u);
 }
 
 TEST(Memory, WideIndicesReachTheSameElements) {

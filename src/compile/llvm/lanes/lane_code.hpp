@@ -175,6 +175,9 @@ class LaneCode {
   void scatter(const MemoryPlace& place, llvm::Value* index, llvm::Value* values);
   void for_active_lanes(const std::function<void(llvm::Value*)>& body);
   bool is_clamped_row(ir::Id id, std::vector<ir::Id>& may_wrap);
+  std::optional<ir::Id> find_two_rows(ir::Id id);
+  llvm::Value* first_in_row(ir::Id id, ir::Id choice, int arm);
+  llvm::Value* two_rows_load(const MemoryPlace& place, ir::Id id, ir::Id choice);
   llvm::Value* scattered_load(const MemoryPlace& place, ir::Id id);
   llvm::Value* either(llvm::Value* condition, const std::function<llvm::Value*()>& yes,
                       const std::function<llvm::Value*()>& no);

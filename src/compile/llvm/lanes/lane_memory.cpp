@@ -162,6 +162,53 @@ Value* LaneCode::permuted_load(const MemoryPlace& place, Value* index) {
                : b_.CreateTrunc(chosen, vector_type(element));
 }
 
+/// A choice by lane of two rows that rise by 1 from lane to lane, plus what the lanes share: a periodic shift. Nothing
+/// wraps.
+std::optional<Id> LaneCode::find_two_rows(Id id) {
+  const Instruction& i = f_[id];
+  const auto row = [&](int k) {
+    const Form& form = divergence_[i.args[k]];
+    return form.kind == Form::linear && form.stride == 1 && form.exact;
+  };
+  if (!is_signed(i.type) || !divergence_[id].is_varying()) return {};
+  switch (i.op) {
+    case Op::select: return row(1) && row(2) ? std::optional(id) : std::nullopt;
+    case Op::convert: return f_[i.args[0]].type == Type::i32 ? find_two_rows(i.args[0]) : std::nullopt;
+    case Op::iadd:
+      if (!(i.flags & ir::kNoWrap)) return {};
+      if (divergence_.uniform(i.args[1])) return find_two_rows(i.args[0]);
+      return divergence_.uniform(i.args[0]) ? find_two_rows(i.args[1]) : std::nullopt;
+    default: return {};
+  }
+}
+
+/// The first lane's index if all lanes chose operand `arm` of `choice`.
+Value* LaneCode::first_in_row(Id id, Id choice, int arm) {
+  const Instruction& i = f_[id];
+  if (id == choice) return scalar(i.args[arm]);
+  if (i.op == Op::convert)
+    return b_.CreateSExtOrTrunc(first_in_row(i.args[0], choice, arm),
+                                is_wide(i.type) ? b_.getInt64Ty() : b_.getInt32Ty());
+  const int shared = divergence_.uniform(i.args[1]) ? 1 : 0;
+  return b_.CreateAdd(first_in_row(i.args[1 - shared], choice, arm), scalar(i.args[shared]));
+}
+
+/// One vector load under a mask for each of the two rows.
+Value* LaneCode::two_rows_load(const MemoryPlace& place, Id id, Id choice) {
+  llvm::Type* type = vector_type(element_type(u_.context(), place.storage));
+  Value* chosen = vector(f_[choice].args[0]);
+  Value* values = llvm::Constant::getNullValue(type);
+  for (int arm = 1; arm <= 2; ++arm) {
+    Value* lanes = arm == 1 ? chosen : b_.CreateNot(chosen);
+    if (mask_) lanes = b_.CreateAnd(lanes, mask_);
+    llvm::CallInst* some = b_.CreateMaskedLoad(type, address(place, first_in_row(id, choice, arm)),
+                                               alignment(place.storage), lanes, values);
+    annotate(some, place);
+    values = some;
+  }
+  return values;
+}
+
 /// Both ways of computing a value, chosen by a uniform condition.
 Value* LaneCode::either(Value* condition, const std::function<Value*()>& yes,
                         const std::function<Value*()>& no) {
@@ -184,6 +231,8 @@ Value* LaneCode::either(Value* condition, const std::function<Value*()>& yes,
 
 /// Elements at a vector of indices.
 Value* LaneCode::scattered_load(const MemoryPlace& place, Id id) {
+  if (u_.target().lanes == 16 && size_of(place.storage) >= 4)
+    if (const auto choice = find_two_rows(id)) return two_rows_load(place, id, *choice);
   Value* index = vector(id);
   std::vector<Id> may_wrap;
   const bool permutes = u_.target().permutes && width_ >= 8 &&
