@@ -6,26 +6,31 @@ Edges::Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars,
              Branch apart)
     : d_(d), type_(type), scalars_(scalars), cells_(cells), apart_(std::move(apart)) {}
 
-/// Cells whose rows along an axis differ from the inner ones.
-Val<bool> Edges::at_edge(const Cell& own, int axis, const EdgeWidth& width) const {
+Val<bool> Edges::at_end(const Cell& own, int axis, const End& end) const {
   const Index &at = own[size_t(axis)], &n = cells_[size_t(axis)];
-  if (width.low == 0) return n - width.high <= at;
-  const Val<bool> low = at < width.low;
-  return width.high > 0 ? low || n - width.high <= at : low;
+  return end.high ? n - end.width <= at : at < end.width;
 }
 
-/// Variables that hold `inner` and, in a branch that only lanes at an edge take, what `edged` sets them to.
-/// Its tracer is its own, since nothing that a branch computes may be used after it.
-Edges::Values Edges::unless_at_edge(const Cell& own, int axis, const EdgeWidth& width,
-                                    const Tracer::Load& load, const Values& inner,
-                                    const std::function<AnyVal(Tracer&, size_t)>& edged) const {
+/// Variables that hold `inner` and, in branches that only lanes at an edge take, what `edged` makes of it there.
+/// Each has a tracer of its own, since nothing that a branch computes may be used after it.
+Edges::Values Edges::unless_at_edge(
+    const Cell& own, int axis, const EdgeWidth& width, const Tracer::Load& load, const Values& inner,
+    const std::function<AnyVal(Tracer&, size_t, const End&, const AnyVal&)>& edged) const {
   std::vector<AnyVar> variables(inner.begin(), inner.end());
-  apart_([&] {
-    if_(at_edge(own, axis, width), [&] {
-      Tracer tracer(d_, type_, scalars_, own, cells_, load);
-      for (size_t k = 0; k < variables.size(); ++k) variables[k] = edged(tracer, k);
+  const auto branch = [&](const End& end) {
+    apart_([&] {
+      if_(at_end(own, axis, end), [&] {
+        Tracer tracer(d_, type_, scalars_, own, cells_, load);
+        for (size_t k = 0; k < variables.size(); ++k) variables[k] = edged(tracer, k, end, variables[k]);
+      });
     });
-  });
+  };
+  const End low{false, width.low}, high{true, width.high};
+  // One test for most lanes.
+  if (width.low > 0 && width.high > 0)
+    if_(at_end(own, axis, low) || at_end(own, axis, high), [&] { branch(low), branch(high); });
+  else
+    branch(width.low > 0 ? low : high);
   return Values(variables.begin(), variables.end());
 }
 
@@ -48,9 +53,10 @@ void Edges::differences(Tracer& tracer, std::span<const Value> values, const Cel
       inner.push_back(tracer.difference(a, {0, 0, 0}, false));
     }
     if (leaves.empty()) continue;
-    const Values chosen = unless_at_edge(own, axis, width, load, inner, [&](Tracer& t, size_t k) {
-      return t.difference(plan.accesses[leaves[k]], {0, 0, 0}, true);
-    });
+    const Values chosen = unless_at_edge(own, axis, width, load, inner,
+                                         [&](Tracer& t, size_t k, const End& end, const AnyVal& value) {
+                                           return t.difference_at(end, plan.accesses[leaves[k]], value);
+                                         });
     for (size_t k = 0; k < leaves.size(); ++k) tracer.set_difference(leaves[k], chosen[k]);
   }
 }
@@ -76,9 +82,10 @@ std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<c
         inner.push_back(value);
       }
     if (changed.empty()) continue;
-    const Values chosen = unless_at_edge(own, axis, width, load, inner, [&](Tracer& t, size_t k) {
-      return t.own_difference(*changed[k].first, *changed[k].second, true);
-    });
+    const Values chosen = unless_at_edge(
+        own, axis, width, load, inner, [&](Tracer& t, size_t k, const End& end, const AnyVal& value) {
+          return t.own_difference_at(end, *changed[k].first, *changed[k].second, value);
+        });
     for (size_t k = 0; k < changed.size(); ++k) all[changed[k].second] = chosen[k];
   }
   return all;

@@ -28,9 +28,10 @@ class Edges {
                                                 bool edged = true) const;
 
  private:
-  Val<bool> at_edge(const Cell& own, int axis, const EdgeWidth& width) const;
+  Val<bool> at_end(const Cell& own, int axis, const End& end) const;
   Values unless_at_edge(const Cell& own, int axis, const EdgeWidth& width, const Tracer::Load& load,
-                        const Values& inner, const std::function<AnyVal(Tracer&, size_t)>& edged) const;
+                        const Values& inner,
+                        const std::function<AnyVal(Tracer&, size_t, const End&, const AnyVal&)>& edged) const;
 
   const Discretisation& d_;
   Type type_;

@@ -92,10 +92,7 @@ AnyVal Tracer::side_value(const Access& a, size_t end, const Offset& at) {
       {coordinate(outer, at[size_t(outer)]), coordinate(inner, at[size_t(inner)])});
 }
 
-AnyVal Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
-                       bool edges, const std::function<AnyVal(int)>& get,
-                       const std::function<AnyVal(size_t)>& side_value) {
-  const bool affine = bool(side_value);
+AnyVal Tracer::combine(const std::vector<Tap>& taps, const std::function<AnyVal(int)>& get) {
   int radius = 0;
   for (const Tap& t : taps) radius = std::max(radius, std::abs(t.offset));
   AnyVal sum;
@@ -110,15 +107,35 @@ AnyVal Tracer::combine(const std::vector<Tap>& taps, const std::vector<Row>& row
     }
   }
   if (const double centre = weight_at(taps, 0); centre != 0) sum = accumulate(sum, centre, get(0));
-  for (const Row& row : rows) {
-    if (!edges || !edges_ || clamping_gives(row, taps)) continue;
-    AnyVal value;
-    for (const Tap& t : row.taps) value = accumulate(value, t.weight, get(t.offset));
-    if (affine && row.constant != 0) value = add(value, AnyVal::number(type_, row.constant));
-    for (size_t end = 0; end < 2 && affine; ++end)
-      if (row.of_side[end] != 0) value = accumulate(value, row.of_side[end], side_value(end));
-    if (value.empty()) value = AnyVal::number(type_, 0);
-    sum = select(row_condition(row, axis, at[size_t(axis)]), value, sum);
+  return sum;
+}
+
+AnyVal Tracer::edge_row(const Row& row, const std::function<AnyVal(int)>& get,
+                        const std::function<AnyVal(size_t)>& side_value) {
+  const bool affine = bool(side_value);
+  AnyVal value;
+  for (const Tap& t : row.taps) value = accumulate(value, t.weight, get(t.offset));
+  if (affine && row.constant != 0) value = add(value, AnyVal::number(type_, row.constant));
+  for (size_t end = 0; end < 2 && affine; ++end)
+    if (row.of_side[end] != 0) value = accumulate(value, row.of_side[end], side_value(end));
+  return value.empty() ? AnyVal::number(type_, 0) : value;
+}
+
+AnyVal Tracer::with_edges(const AnyVal& inner, const Taken& t, int axis, const Offset& at) {
+  AnyVal sum = inner;
+  for (const Row& row : t.rows)
+    if (edges_ && !clamping_gives(row, t.taps))
+      sum = select(row_condition(row, axis, at[size_t(axis)]), edge_row(row, t.get, t.side_value), sum);
+  return sum;
+}
+
+AnyVal Tracer::at_end(const AnyVal& inner, const Taken& t, int axis, const End& end, const AnyVal& scale) {
+  AnyVal sum = inner;
+  for (const Row& row : t.rows) {
+    if (row.high != end.high || clamping_gives(row, t.taps)) continue;
+    AnyVal value = edge_row(row, t.get, t.side_value);
+    if (!scale.empty()) value = rounded_product(scale, value);
+    sum = end.width == 1 ? value : select(row_condition(row, axis, 0), value, sum);
   }
   return sum;
 }
@@ -131,17 +148,29 @@ void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps
   }
 }
 
-AnyVal Tracer::difference(const Access& a, const Offset& at, bool edges) {
+Tracer::Taken Tracer::taken(const Access& a, const Offset& at) {
   const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
-  const auto get = [&](int k) {
+  Taken t{op.taps, op.rows, {}, {}};
+  t.get = [this, a, at](int k) {
     Offset moved = at;
     moved[size_t(a.axis)] += k;
     return datum({a.kind, a.field_index, a.component, a.level, moved});
   };
-  std::function<AnyVal(size_t)> value_at_side;
-  if (a.kind == Access::field) value_at_side = [&](size_t end) { return side_value(a, end, at); };
-  const AnyVal sum = combine(op.taps, op.rows, a.axis, at, edges, get, value_at_side);
-  return rounded_product(scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))], sum);
+  if (a.kind == Access::field) t.side_value = [this, a, at](size_t end) { return side_value(a, end, at); };
+  return t;
+}
+AnyVal Tracer::scale(const Access& a) const {
+  return scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))];
+}
+
+AnyVal Tracer::difference(const Access& a, const Offset& at, bool edges) {
+  const Taken t = taken(a, at);
+  const AnyVal inner = combine(t.taps, t.get);
+  return rounded_product(scale(a), edges ? with_edges(inner, t, a.axis, at) : inner);
+}
+
+AnyVal Tracer::difference_at(const End& end, const Access& a, const AnyVal& inner) {
+  return at_end(inner, taken(a, {0, 0, 0}), a.axis, end, scale(a));
 }
 
 AnyVal Tracer::access(const Access& a, const Offset& at) {
@@ -200,13 +229,27 @@ AnyVal Tracer::plane_weight(const Target& target, const Term& term, int k, int r
   return rounded_product(scale, weight);
 }
 
-AnyVal Tracer::own_difference(const Target& target, const Term& term, bool edges) {
+Tracer::Taken Tracer::taken(const Target& target, const Term& term) {
   const AxisOperator& op = d_.of(target.field_index, target.component, term.stencil, term.axis);
-  return combine(op.taps_t, op.rows_t, term.axis, {0, 0, 0}, edges, [&](int k) {
-    Offset at{0, 0, 0};
-    at[size_t(term.axis)] = k;
-    return value(term.g, at);
-  });
+  return {op.taps_t,
+          op.rows_t,
+          [this, &term](int k) {
+            Offset at{0, 0, 0};
+            at[size_t(term.axis)] = k;
+            return value(term.g, at);
+          },
+          {}};
+}
+
+AnyVal Tracer::own_difference(const Target& target, const Term& term, bool edges) {
+  const Taken t = taken(target, term);
+  const AnyVal inner = combine(t.taps, t.get);
+  return edges ? with_edges(inner, t, term.axis, {0, 0, 0}) : inner;
+}
+
+AnyVal Tracer::own_difference_at(const End& end, const Target& target, const Term& term,
+                                 const AnyVal& inner) {
+  return at_end(inner, taken(target, term), term.axis, end, {});
 }
 
 AnyVal Tracer::add_own_plane(const Target& target, const AnyVal& before, const AnyVal& point,

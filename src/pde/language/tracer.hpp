@@ -30,7 +30,14 @@ struct Datum {
 struct EdgeWidth {
   int low = 0, high = 0;
   explicit operator bool() const { return low > 0 || high > 0; }
+  int at(bool end) const { return end ? high : low; }
   void widen(const std::vector<Row>& rows, const std::vector<Tap>& taps);
+};
+
+/// One end of an axis, for cells that are known to lie within so many of it.
+struct End {
+  bool high;
+  int width;
 };
 
 class Tracer {
@@ -72,6 +79,9 @@ class Tracer {
   AnyVal own_difference(const Target& target, const Term& term, bool edges);
   /// The difference that a leaf stands for; without `edges` only what inner cells need.
   AnyVal difference(const Access& a, const Offset& at, bool edges);
+  /// Both at a cell near an end of their axis, from what an inner cell has: that end's rows take its place.
+  AnyVal difference_at(const End& end, const Access& a, const AnyVal& inner);
+  AnyVal own_difference_at(const End& end, const Target& target, const Term& term, const AnyVal& inner);
   /// From now on the leaf's value at the own cell is `value`.
   void set_difference(uint32_t leaf, const AnyVal& value) { known_[leaf] = value; }
   /// Whether sums of the target begin with 0 instead of their first part.
@@ -82,10 +92,22 @@ class Tracer {
  private:
   AnyVal datum(const Datum& d);
   AnyVal access(const Access& a, const Offset& at);
-  /// `side_value` gives what a parameter gives to the low (0) or high (1) side; empty: the affine part is left out.
-  AnyVal combine(const std::vector<Tap>& taps, const std::vector<Row>& rows, int axis, const Offset& at,
-                 bool edges, const std::function<AnyVal(int)>& get,
-                 const std::function<AnyVal(size_t)>& side_value = {});
+  /// What a difference takes: the inner row, the rows that edges change, the value at an offset, and what a parameter
+  /// gives to the low (0) or high (1) side; without `side_value` the affine part is left out.
+  struct Taken {
+    const std::vector<Tap>& taps;
+    const std::vector<Row>& rows;
+    std::function<AnyVal(int)> get;
+    std::function<AnyVal(size_t)> side_value;
+  };
+  Taken taken(const Access& a, const Offset& at);
+  Taken taken(const Target& target, const Term& term);
+  AnyVal combine(const std::vector<Tap>& taps, const std::function<AnyVal(int)>& get);
+  AnyVal edge_row(const Row& row, const std::function<AnyVal(int)>& get,
+                  const std::function<AnyVal(size_t)>& side_value);
+  AnyVal with_edges(const AnyVal& inner, const Taken& t, int axis, const Offset& at);
+  AnyVal at_end(const AnyVal& inner, const Taken& t, int axis, const End& end, const AnyVal& scale);
+  AnyVal scale(const Access& a) const;
   AnyVal side_value(const Access& a, size_t end, const Offset& at);
   Val<bool> row_condition(const Row& row, int axis, int offset);
   /// Weight of plane z + k in the transposed operator's row of plane z, times the scale.
