@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "core/platform/system.hpp"
 #include "lockstep/error.hpp"
 #include "pde/fused/fused.hpp"
 #include "pde/kernels/two_kernels.hpp"
@@ -43,12 +44,19 @@ int64_t choose_slab(const Discretisation& d, const Device& device, const KernelF
   if (asked > 0) return std::min(asked, nz);
   if (device.info().kind != DeviceKind::cpu && device.info().kind != DeviceKind::interp) return nz;
   constexpr int64_t kCacheBytes = 6 << 20;
+  // Larger slabs where the last cache holds them: fewer launches, which wait for each other.
+  const int64_t cache = std::max(kCacheBytes, platform::last_level_cache_bytes() / 8);
   int64_t arrays = int64_t(d.plan->residuals.size());
   for (const FieldInfo& f : d.plan->fields) arrays += f.components * (f.used[0] + f.used[1] + f.used[2]);
   const int64_t plane = d.mesh.cells[0] * d.mesh.cells[1] * size_of(form.storage) * arrays;
-  const int64_t slab = std::max<int64_t>(kCacheBytes / std::max<int64_t>(plane, 1), 2 * d.reach[2] + 1);
+  const int64_t slab = std::max<int64_t>(cache / std::max<int64_t>(plane, 1), 2 * d.reach[2] + 1);
   // A slab that is nearly the grid gains nothing.
   return slab * 3 >= nz * 2 ? nz : slab;
+}
+
+bool past_caches(const Device& device, double bytes) {
+  const int64_t of_host = device.info().kind == DeviceKind::cpu ? platform::last_level_cache_bytes() : 0;
+  return bytes > double(std::max<int64_t>(of_host, 32 << 20));
 }
 
 Loss::Loss(const System& system, const Mesh& mesh) : state_(std::make_shared<State>()) {
@@ -88,8 +96,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   for (const FieldLevel& f : read) bound->bytes += double(checked.given(f).bytes());
   for (const Buffer& g : bound->gradients) bound->bytes += double(g.bytes());
   if (form.mask) bound->bytes += double(checked.mask().bytes());
-  // Gradients that fit into the last cache are better left there.
-  form.streaming = bound->bytes > double(32 << 20);
+  form.streaming = past_caches(device, bound->bytes);
 
   std::vector<double> seeds;
   for (double w : plan.weights) seeds.push_back(2 * w / count * inputs.seed);

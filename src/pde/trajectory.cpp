@@ -133,7 +133,7 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
   const int64_t nx = whole->mesh.cells[0], ny = whole->mesh.cells[1], nz = whole->mesh.cells[2],
                 residuals = int64_t(plan.residuals.size()), members = t.checked.members();
   KernelForm form = t.form;
-  form.streaming = bound.bytes > double(32 << 20);
+  form.streaming = past_caches(device, bound.bytes);
   const LevelShape chosen = choose_levels(*whole, device, form, t.wanted, t.levels - 2, options);
   std::string fields_key;
   for (int f : t.wanted) fields_key += fmt::format(" {}", f);
@@ -197,7 +197,7 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   const Kernel& total = loss.kernel(fmt::format("total {}", int(t.sum)), [&] { return total_kernel(t.sum); });
   KernelForm back_form = form;
   back_form.mask = false;
-  back_form.streaming = bound.bytes > double(32 << 20);
+  back_form.streaming = past_caches(device, bound.bytes);
   std::string key = form_key("trajectory", back_form);
   for (int f : t.wanted) key += fmt::format(" {}", f);
 

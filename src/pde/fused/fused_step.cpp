@@ -7,7 +7,7 @@ namespace lockstep::pde {
 FusedStep::FusedStep(FusedSweep& sweep, const Index& z)
     : s_(sweep),
       z_(z),
-      edges_(sweep.d_, sweep.form_.type(), sweep.scalars_, sweep.grid_.cells,
+      edges_(sweep.d_, sweep.form_.type(), sweep.scalars_, sweep.grid_.cells, Edges::Ends::together,
              [this](const std::function<void()>& branch) {
                const Memo outside = memo_;
                branch();

@@ -2,9 +2,9 @@
 
 namespace lockstep::pde {
 
-Edges::Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells,
+Edges::Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells, Ends ends,
              Branch apart)
-    : d_(d), type_(type), scalars_(scalars), cells_(cells), apart_(std::move(apart)) {}
+    : d_(d), type_(type), scalars_(scalars), cells_(cells), ends_(ends), apart_(std::move(apart)) {}
 
 Val<bool> Edges::at_end(const Cell& own, int axis, const End& end) const {
   const Index &at = own[size_t(axis)], &n = cells_[size_t(axis)];
@@ -13,24 +13,31 @@ Val<bool> Edges::at_end(const Cell& own, int axis, const End& end) const {
 
 /// Variables that hold `inner` and, in branches that only lanes at an edge take, what `edged` makes of it there.
 /// Each has a tracer of its own, since nothing that a branch computes may be used after it.
-Edges::Values Edges::unless_at_edge(
-    const Cell& own, int axis, const EdgeWidth& width, const Tracer::Load& load, const Values& inner,
-    const std::function<AnyVal(Tracer&, size_t, const End&, const AnyVal&)>& edged) const {
+Edges::Values Edges::unless_at_edge(const Cell& own, int axis, const EdgeWidth& width,
+                                    const Tracer::Load& load, const Values& inner, const Edged& edged) const {
   std::vector<AnyVar> variables(inner.begin(), inner.end());
-  const auto branch = [&](const End& end) {
+  const End low{false, width.low}, high{true, width.high};
+  const auto branch = [&](const Val<bool>& here, const End* end) {
     apart_([&] {
-      if_(at_end(own, axis, end), [&] {
+      if_(here, [&] {
         Tracer tracer(d_, type_, scalars_, own, cells_, load);
         for (size_t k = 0; k < variables.size(); ++k) variables[k] = edged(tracer, k, end, variables[k]);
       });
     });
   };
-  const End low{false, width.low}, high{true, width.high};
-  // One test for most lanes.
-  if (width.low > 0 && width.high > 0)
-    if_(at_end(own, axis, low) || at_end(own, axis, high), [&] { branch(low), branch(high); });
-  else
-    branch(width.low > 0 ? low : high);
+  const bool both = width.low > 0 && width.high > 0;
+  const Val<bool> here = both            ? at_end(own, axis, low) || at_end(own, axis, high)
+                         : width.low > 0 ? at_end(own, axis, low)
+                                         : at_end(own, axis, high);
+  if (ends_ == Ends::together)
+    branch(here, nullptr);
+  else if (!both)
+    branch(here, width.low > 0 ? &low : &high);
+  else  // one test for most lanes
+    if_(here, [&] {
+      branch(at_end(own, axis, low), &low);
+      branch(at_end(own, axis, high), &high);
+    });
   return Values(variables.begin(), variables.end());
 }
 
@@ -53,10 +60,11 @@ void Edges::differences(Tracer& tracer, std::span<const Value> values, const Cel
       inner.push_back(tracer.difference(a, {0, 0, 0}, false));
     }
     if (leaves.empty()) continue;
-    const Values chosen = unless_at_edge(own, axis, width, load, inner,
-                                         [&](Tracer& t, size_t k, const End& end, const AnyVal& value) {
-                                           return t.difference_at(end, plan.accesses[leaves[k]], value);
-                                         });
+    const Values chosen = unless_at_edge(
+        own, axis, width, load, inner, [&](Tracer& t, size_t k, const End* end, const AnyVal& value) {
+          const Access& a = plan.accesses[leaves[k]];
+          return end ? t.difference_at(*end, a, value) : t.difference(a, {0, 0, 0}, true);
+        });
     for (size_t k = 0; k < leaves.size(); ++k) tracer.set_difference(leaves[k], chosen[k]);
   }
 }
@@ -82,10 +90,12 @@ std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<c
         inner.push_back(value);
       }
     if (changed.empty()) continue;
-    const Values chosen = unless_at_edge(
-        own, axis, width, load, inner, [&](Tracer& t, size_t k, const End& end, const AnyVal& value) {
-          return t.own_difference_at(end, *changed[k].first, *changed[k].second, value);
-        });
+    const Values chosen = unless_at_edge(own, axis, width, load, inner,
+                                         [&](Tracer& t, size_t k, const End* end, const AnyVal& value) {
+                                           const auto& [target, term] = changed[k];
+                                           return end ? t.own_difference_at(*end, *target, *term, value)
+                                                      : t.own_difference(*target, *term, true);
+                                         });
     for (size_t k = 0; k < changed.size(); ++k) all[changed[k].second] = chosen[k];
   }
   return all;

@@ -17,7 +17,11 @@ class Edges {
   /// Traces what a branch holds and forgets what it loaded.
   using Branch = std::function<void(const std::function<void()>&)>;
 
-  Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells, Branch apart);
+  /// Both ends of an axis in one branch, or in one each: shorter for wide rows, longer where rows are short.
+  enum class Ends : uint8_t { together, apart };
+
+  Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells, Ends ends,
+        Branch apart);
 
   /// Gives the tracer the differences in `values` that edges change.
   void differences(Tracer& tracer, std::span<const Value> values, const Cell& own,
@@ -28,15 +32,17 @@ class Edges {
                                                 bool edged = true) const;
 
  private:
+  /// Gives value k at an end, or at any where none is named.
+  using Edged = std::function<AnyVal(Tracer&, size_t, const End*, const AnyVal&)>;
   Val<bool> at_end(const Cell& own, int axis, const End& end) const;
   Values unless_at_edge(const Cell& own, int axis, const EdgeWidth& width, const Tracer::Load& load,
-                        const Values& inner,
-                        const std::function<AnyVal(Tracer&, size_t, const End&, const AnyVal&)>& edged) const;
+                        const Values& inner, const Edged& edged) const;
 
   const Discretisation& d_;
   Type type_;
   const Tracer::Scalars& scalars_;
   const Cell& cells_;
+  Ends ends_;
   Branch apart_;
 };
 

@@ -294,5 +294,8 @@ inline void set_slab(Arguments& a, int64_t nz, const Slab& s) {
 
 /// Planes of a slab whose cotangents and level-0 fields stay in the cache until the adjoint reads them.
 int64_t choose_slab(const Discretisation& d, const Device& device, const KernelForm& form, int64_t asked);
+/// Whether gradients are written past the caches: where all arrays of a run fit into the last one, they are better left
+/// there.
+bool past_caches(const Device& device, double bytes);
 
 }  // namespace lockstep::pde

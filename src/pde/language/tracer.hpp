@@ -92,7 +92,7 @@ class Tracer {
  private:
   AnyVal datum(const Datum& d);
   AnyVal access(const Access& a, const Offset& at);
-  /// What a difference takes: the inner row, the rows that edges change, the value at an offset, and what a parameter
+  /// The parts of a difference: the inner row, the rows that edges change, the value at an offset, and what a parameter
   /// gives to the low (0) or high (1) side; without `side_value` the affine part is left out.
   struct Taken {
     const std::vector<Tap>& taps;
