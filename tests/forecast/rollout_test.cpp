@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
 #include "compile/clike/nvrtc.hpp"
+#include "core/half.hpp"
 #include "device/cuda/module.hpp"
 #include "device/devices.hpp"
+#include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/cluster.hpp"
 #include "forecast/rollout/reference.hpp"
 #include "io/arrays/npy.hpp"
@@ -237,6 +242,93 @@ TEST(ClusterRollout, CompilesForSm90) {
         EXPECT_TRUE(source.own_architecture);
         EXPECT_NO_THROW(nvrtc.compile(source.text, source.entry, 90, clike::CudaOutput::own_cubin, numerics));
       }
+}
+
+TEST(BatchRollout, SaysWhyItCannotRun) {
+  const Device exact = test_device("cpu"), fast = Device::open("cpu", {.numerics = Numerics::fast});
+  const RolloutModel few = random_rollout_model({.hidden = 64, .members = 2, .batch = 7});
+  RolloutModel many = random_rollout_model({.hidden = 64, .members = 2, .batch = 8});
+  EXPECT_EQ(Rollout(exact, many, {.steps = 1}).no_batch(), "");
+  EXPECT_EQ(Rollout(fast, few, {.steps = 1}).no_batch(), "");
+  EXPECT_EQ(Rollout(fast, many, {.steps = 1}).no_batch(), "cpu has no clusters of sm_90");
+  const auto refusal = [&](const Device& device, const RolloutModel& model) {
+    try {
+      const Rollout rollout(device, model, {.steps = 1, .path = RolloutPath::batch});
+    } catch (const UnsupportedError& error) { return std::string(error.what()); }
+    return std::string();
+  };
+  const auto expect_refused = [&](const Device& device, const RolloutModel& model, const std::string& why) {
+    EXPECT_NE(refusal(device, model).find(why), std::string::npos) << refusal(device, model);
+  };
+  expect_refused(exact, many, "exact numerics");
+  expect_refused(fast, many, "no clusters of sm_90");
+  expect_refused(fast, random_rollout_model({.hidden = 96, .members = 1, .batch = 16}), "96 hidden values");
+  expect_refused(fast, random_rollout_model({.hidden = 576, .members = 1, .batch = 16}), "576 hidden values");
+  many.h0 = Array::of(std::vector<float>(128, 17.0f), {2, 64});
+  expect_refused(fast, many, "h0 beyond 16");
+  many.h0 = {};
+  many.u[2].mutate<float>()[5] = 1e5f;
+  expect_refused(fast, many, "f16 does not hold");
+}
+
+TEST(BatchRollout, SharesStartingPoints) {
+  const auto share = [](int64_t members, int64_t batch, int64_t blocks, int64_t most) {
+    const BatchShare s = share_batch(members, batch, blocks, most, 132);
+    EXPECT_EQ(s.entries % 8, 0);
+    EXPECT_GE(s.entries * s.parts, batch);
+    EXPECT_LT(s.entries * (s.parts - 1), batch);
+    return std::array{s.entries, s.parts};
+  };
+  EXPECT_EQ(share(5, 128, 8, 48), (std::array<int64_t, 2>{48, 3}));  // 15 clusters of 8 blocks at a time
+  EXPECT_EQ(share(5, 16, 8, 48), (std::array<int64_t, 2>{8, 2}));
+  EXPECT_EQ(share(1, 1, 1, 64), (std::array<int64_t, 2>{8, 1}));
+  EXPECT_EQ(share(200, 3, 8, 48), (std::array<int64_t, 2>{8, 1}));
+}
+
+TEST(BatchRollout, PacksEachWeightOnce) {
+  const Device device = Device::open("cpu", {.numerics = Numerics::fast});
+  const RolloutModel model = random_rollout_model({.hidden = 512, .members = 2, .batch = 16});
+  const BatchPlan plan = batch_plan(device, model, {});
+  RolloutLayout layout;
+  layout.members = 2, layout.hidden = 512;
+  PackedWeights packed;
+  pack_batch(plan, model, layout, packed);
+  const auto halves = [](const Array& words) {
+    std::vector<uint16_t> all;
+    for (const float v : words.as<float>())
+      for (const uint32_t shift : {0u, 16u}) all.push_back(uint16_t(std::bit_cast<uint32_t>(v) >> shift));
+    std::ranges::sort(all);
+    return all;
+  };
+  const auto rounded = [&](std::initializer_list<int> gates) {
+    std::vector<uint16_t> all;
+    for (const int gate : gates)
+      for (const float v : model.u[size_t(gate)].as<float>()) all.push_back(f32_to_f16(v));
+    std::ranges::sort(all);
+    return all;
+  };
+  EXPECT_EQ(halves(packed.zr), rounded({0, 1}));
+  EXPECT_EQ(halves(packed.n), rounded({2}));
+}
+
+TEST(BatchRollout, CompilesForSm90) {
+  std::string reason;
+  if (!clike::Nvrtc::find(&reason)) GTEST_SKIP() << "NVRTC: " << reason;
+  const clike::Nvrtc& nvrtc = clike::Nvrtc::get();
+  const Device device = Device::open("cpu", {.numerics = Numerics::fast});
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+    for (const auto& [hidden, batch] : {std::pair<int64_t, int64_t>{512, 128}, {64, 16}}) {
+      SCOPED_TRACE(std::string(name(form)) + " " + std::to_string(hidden));
+      const RolloutModel model = random_rollout_model({.hidden = hidden, .members = 5, .batch = batch});
+      const BatchPlan plan = batch_plan(device, model, {.form = form});
+      EXPECT_LE(plan.shared_bytes, 232448) << "what a block of sm_90 can have";
+      const Kernel kernel = batch_kernel(plan, model, form);
+      const clike::CudaSource source =
+          device::cuda::source_of(kernel.function(), {Numerics::fast, {}, native_form(kernel)}, 90);
+      EXPECT_EQ(source.cluster, hidden / 64);
+      EXPECT_NO_THROW(
+          nvrtc.compile(source.text, source.entry, 90, clike::CudaOutput::own_cubin, Numerics::fast));
+    }
 }
 
 }  // namespace

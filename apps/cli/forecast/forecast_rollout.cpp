@@ -68,6 +68,7 @@ std::string summary(const forecast::RolloutRun& run) {
       fmt::format("{}, state in {}; memory predicted {} bytes (weights {}, state {}, outputs {}), used {}",
                   run.path, run.state_place, m.total(), m.weights, m.state, m.outputs, run.used_bytes);
   if (m.shared_per_group > 0) text += fmt::format("; {} bytes of shared memory a group", m.shared_per_group);
+  if (!run.no_batch.empty()) text += fmt::format("\nno kernel for batches: {}", run.no_batch);
   if (!run.no_cluster.empty()) text += fmt::format("\nportable kernels: {}", run.no_cluster);
   return text + "\n";
 }

@@ -77,13 +77,16 @@ void check(const RolloutModel& model, GruForm form, Heads heads, std::string_vie
 
 /// How the steps reach the device. All give the same bits in exact numerics.
 enum class RolloutPath : uint8_t {
-  automatic,  // cluster where it can be; by_rows on CUDA for few groups; one_launch on GPUs, by_steps on the CPU
+  automatic,  // batch for many groups in fast numerics where it can be; cluster where it can be; by_rows on CUDA for few groups; one_launch on GPUs, by_steps on the CPU
   one_launch,  // a group for each member and batch entry, steps and barriers inside
   by_steps,    // points over rows, three launches a step
   by_rows,     // a group of 32 lanes for a few rows, two launches a step; of reset_after one
   /// The native kernel: a cluster of 16 blocks for each member and batch entry, weights in registers. f32, classic heads,
   /// D of 128, 256 or 512, on sm_90; in fast numerics also D = 1024 with weights rounded to bf16.
   cluster,
+  /// The native kernel for many starting points, fast numerics alone: a cluster of D / 64 blocks for up to 64 of a
+  /// member's, products on tensor cores with U, h and r h rounded to f16. f32, classic heads, D a multiple of 64 up to 512, on sm_90.
+  batch,
 };
 
 /// How the portable kernels keep U of a model in f32; all else stays f32. fp8: e4m3 times a power of two for each row,
@@ -153,6 +156,8 @@ class Rollout {
   RolloutPath path() const;             // the one in use
   /// Why the native kernel was not taken; empty where it was, or was not asked for.
   const std::string& no_cluster() const;
+  /// Why the native kernel for batches was not taken, where there were enough starting points for it in fast numerics.
+  const std::string& no_batch() const;
   /// "shared memory" or "buffers": where h stands between the steps. Buffers where a group's shared memory cannot hold it.
   std::string state_place() const;
   std::vector<Kernel> kernels() const;
@@ -169,6 +174,7 @@ struct RolloutRun {
   int64_t used_bytes = 0;  // allocated on the device
   std::string path, state_place;
   std::string no_cluster;  // Rollout::no_cluster
+  std::string no_batch;    // Rollout::no_batch
 };
 /// Stage "forecast.rollout".
 RolloutRun run_rollout(Context& context, const RolloutModel& model, const RolloutOptions& options);

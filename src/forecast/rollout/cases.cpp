@@ -17,6 +17,8 @@ struct RolloutCase {
   Storage storage = Storage::f32;
   Heads heads = Heads::classic;
   WeightType weights = WeightType::f32;
+  bool many =
+      false;  // starting points: those that fast numerics take by the kernel for batches, where it can be
 };
 
 RolloutModel case_model(const std::string& size, uint64_t seed, Storage storage) {
@@ -42,7 +44,8 @@ Case rollout_case(const RolloutCase& r) {
   Case c;
   const bool narrow = r.weights != WeightType::f32;
   c.name = fmt::format("forecast.rollout.{}{}{}{}{}",
-                       r.path == RolloutPath::by_steps     ? "by_steps"
+                       r.many                              ? "batch"
+                       : r.path == RolloutPath::by_steps   ? "by_steps"
                        : r.path == RolloutPath::by_rows    ? "by_rows"
                        : r.path == RolloutPath::one_launch ? "one_launch"
                                                            : "chosen",
@@ -59,6 +62,11 @@ Case rollout_case(const RolloutCase& r) {
     c.full = {"5x1x256x50", "1x1x512x7"};
   }
   c.bench = {"5x1x256x50", "5x1x512x50", "5x1x1024x50", "5x16x256x50"};
+  if (r.many) {
+    c.small = {"2x9x64x3", "1x17x128x2"};
+    c.full = {"5x128x512x2", "5x100x256x5", "3x50x448x3", "2x30x320x3", "1x300x192x4"};
+    c.bench = {"5x128x512x50", "5x128x256x50"};
+  }
   // In f32 the places of the two-hot bins are rounded to 1e-6 of them.
   c.reference = Bound::relative(f64 ? 1e-12 : r.heads == Heads::two_hot ? 5e-6 : 1e-6);
   c.webgpu = Bound::relative(1e-5);  // the draws of two-hot heads may fall otherwise
@@ -104,7 +112,9 @@ void add_rollout_cases(CaseRegistry& registry) {
       for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows})
         registry.add(rollout_case({form, path, storage}));
   for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
-    registry.add(rollout_case({form, RolloutPath::automatic}));
+    for (const bool many : {false, true})
+      registry.add(
+          rollout_case({form, RolloutPath::automatic, Storage::f32, Heads::classic, WeightType::f32, many}));
   for (const Storage storage : {Storage::f32, Storage::f64})
     for (const RolloutPath path : {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows})
       registry.add(rollout_case({GruForm::reset_before, path, storage, Heads::two_hot}));

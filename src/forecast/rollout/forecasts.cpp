@@ -122,6 +122,7 @@ std::string to_json(const RolloutRun& run) {
   }
   j["path"] = run.path;
   if (!run.no_cluster.empty()) j["no_cluster"] = run.no_cluster;
+  if (!run.no_batch.empty()) j["no_batch"] = run.no_batch;
   j["state"] = run.state_place;
   j["memory"] = {{"weights", run.memory.weights}, {"state", run.memory.state},
                  {"outputs", run.memory.outputs}, {"predicted", run.memory.total()},

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/random.hpp"
+#include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/cluster.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "forecast/rollout/packing.hpp"
@@ -75,6 +76,8 @@ struct Rollout::State {
   RolloutPath path = RolloutPath::one_launch;
   int capacity = 0;
   ClusterPlan cluster;
+  BatchPlan batch;
+  std::string no_batch;
   HeadShape shape;
   uint32_t key = 0;
   Buffer zr, n, input, bias, head, h0, features, pre, work, last, out;
@@ -105,8 +108,25 @@ struct Rollout::State {
     return options.heads == Heads::classic && model.members() * model.batch() <= kFewGroups;
   }
 
+  /// Asked for, or chosen.
+  bool takes_batch() {
+    const bool wanted = options.path == RolloutPath::batch;
+    if (!wanted && (options.path != RolloutPath::automatic || !batch_gains(device, model))) return false;
+    batch = batch_plan(device, model, options);
+    if (wanted && !batch.refusal.empty())
+      throw UnsupportedError(batch.refusal, "forecast rollout by the kernel for batches", "another path");
+    no_batch = batch.refusal;
+    return batch.refusal.empty();
+  }
+
   void choose_path() {
     path = options.path;
+    if (takes_batch()) {
+      path = RolloutPath::batch;
+      layout = layout_of(model, options, model.hidden() / batch.blocks);
+      memory.shared_per_group = batch.shared_bytes;
+      return;
+    }
     const bool wanted = path == RolloutPath::cluster;
     if (wanted || path == RolloutPath::automatic) {
       cluster = cluster_plan(device, model, options);
@@ -146,12 +166,15 @@ struct Rollout::State {
   void predict() {
     const RolloutLayout& l = layout;
     const int64_t word = size_of(model.storage()), mb = l.members * l.blocks, g = l.groups();
-    const int64_t recurrent = 3 * l.columns / (path == RolloutPath::cluster && cluster.tensor ? 2 : 1);
+    const bool by_batch = path == RolloutPath::batch;
+    const int64_t recurrent =
+        3 * l.columns / (by_batch || (path == RolloutPath::cluster && cluster.tensor) ? 2 : 1);
     const int64_t narrow = l.weights == WeightType::bf16 ? 2 : l.weights == WeightType::fp8 ? 1 : word;
     memory.weights =
         mb * recurrent * l.p * narrow +
         word * (mb * (3 * l.inputs + l.bias_rows) * l.p + l.head + l.members * l.rows + l.batch * l.inputs);
-    memory.state = word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (in_steps() ? g : 0));
+    memory.state = by_batch ? word * (exchange_words(batch, l.members) + g * l.rows)
+                            : word * (g * l.blocks * 3 * l.p + g * 3 * l.rows + (in_steps() ? g : 0));
     memory.outputs = word * l.values * g * std::max<int64_t>(l.steps, 1);
   }
 
@@ -160,11 +183,15 @@ struct Rollout::State {
     const Storage storage = model.storage();
     PackedWeights packed = with_type([&]<class T>(T) { return pack<T>(model, l); });
     if (path == RolloutPath::cluster) pack_cluster(cluster, model, l, packed);
+    if (path == RolloutPath::batch) pack_batch(batch, model, l, packed);
     zr = device.upload(packed.zr), n = device.upload(packed.n), input = device.upload(packed.input);
     bias = device.upload(packed.bias), head = device.upload(packed.head), h0 = device.upload(packed.h0);
     features = device.upload(model.features.packed().reshape({l.batch, l.inputs}));
-    pre = device.allocate(storage, {l.groups() * l.blocks, 3, l.p});
-    work = device.allocate(storage, {l.groups(), 3, l.rows});
+    if (path == RolloutPath::batch)
+      pre = device.allocate(storage, {exchange_words(batch, l.members) / 32, 1, 32});
+    else
+      pre = device.allocate(storage, {l.groups() * l.blocks, 3, l.p});
+    work = device.allocate(storage, {l.groups(), path == RolloutPath::batch ? 1 : 3, l.rows});
     out = device.allocate(storage, {l.values, l.groups(), std::max<int64_t>(l.steps, 1)});
     device.clear(work);
     if (in_steps()) last = device.allocate(storage, {l.groups()});
@@ -173,12 +200,14 @@ struct Rollout::State {
   template <class T, class W>
   Kernel whole_kernel() const {
     if (path == RolloutPath::cluster) return cluster_kernel(cluster, model, options.form, device.numerics());
+    if (path == RolloutPath::batch) return batch_kernel(batch, model, options.form);
     return one_launch_kernel<T, W>(options.form, shape, int(layout.p), capacity);
   }
   template <class T, class W>
   void launch_whole() const {
     const RolloutLayout& l = layout;
-    device.launch(whole_kernel<T, W>(), {l.groups()}, zr, n, input, bias, head, features, h0, pre, work, out,
+    const int64_t groups = path == RolloutPath::batch ? l.members * batch.parts : l.groups();
+    device.launch(whole_kernel<T, W>(), {groups}, zr, n, input, bias, head, features, h0, pre, work, out,
                   l.batch, l.steps, l.hidden, l.states, key);
   }
 
@@ -292,8 +321,10 @@ std::vector<Forecast> Rollout::result() const { return forecasts_of(raw(), state
 const RolloutMemory& Rollout::memory() const { return state_->memory; }
 RolloutPath Rollout::path() const { return state_->path; }
 const std::string& Rollout::no_cluster() const { return state_->cluster.refusal; }
+const std::string& Rollout::no_batch() const { return state_->no_batch; }
 std::string Rollout::state_place() const {
-  if (state_->path == RolloutPath::cluster) return "a cluster's shared memory";
+  if (state_->path == RolloutPath::cluster || state_->path == RolloutPath::batch)
+    return "a cluster's shared memory";
   return state_->path == RolloutPath::one_launch && state_->capacity > 0 ? "shared memory" : "buffers";
 }
 
@@ -322,11 +353,13 @@ RolloutRun run_rollout(Context& context, const RolloutModel& model, const Rollou
     run.used_bytes = device.counters().allocated_bytes - before;
     rollout.launch();
     run.forecasts = rollout.result();
-    run.path = rollout.path() == RolloutPath::cluster      ? "one launch of clusters"
+    run.path = rollout.path() == RolloutPath::batch        ? "one launch of clusters for batches"
+               : rollout.path() == RolloutPath::cluster    ? "one launch of clusters"
                : rollout.path() == RolloutPath::one_launch ? "one launch"
                : rollout.path() == RolloutPath::by_rows    ? "launches by rows"
                                                            : "launches by steps";
     run.no_cluster = rollout.no_cluster();
+    run.no_batch = rollout.no_batch();
     run.state_place = rollout.state_place();
     return run;
   });
