@@ -65,12 +65,19 @@ def write(path, data):
 
 
 def copy_tracked(source, scratch, edits, without=()):
-    """The tracked files but for those of the folders `without`, and those of `edits` (name: text) changed or new."""
+    """The tracked files but for those of the folders `without`, and those of `edits` (name: text) changed or new; no others are left."""
     listed = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, check=True).stdout
-    for name in listed.decode().split("\0"):
-        if name and name not in edits and not name.startswith(without) and os.path.isfile(os.path.join(source, name)):
-            with open(os.path.join(source, name), "rb") as file:
-                write(os.path.join(scratch, name), file.read())
+    names = {name for name in listed.decode().split("\0")
+             if name and not name.startswith(without) and os.path.isfile(os.path.join(source, name))}
+    for folder, _, files in os.walk(scratch, topdown=False):
+        for path in (os.path.join(folder, name) for name in files):
+            if os.path.relpath(path, scratch) not in names | edits.keys():
+                os.remove(path)
+        if not os.listdir(folder):
+            os.rmdir(folder)
+    for name in names - edits.keys():
+        with open(os.path.join(source, name), "rb") as file:
+            write(os.path.join(scratch, name), file.read())
     for name, text in edits.items():
         write(os.path.join(scratch, name), text.encode())
 

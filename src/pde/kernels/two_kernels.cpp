@@ -35,6 +35,12 @@ bool aligned_fields(const Plan& plan, const Checked& checked) {
   return true;
 }
 
+/// The way back needs no mask: cotangents of masked cells are zero.
+KernelForm without_mask(KernelForm form) {
+  form.mask = false;
+  return form;
+}
+
 }  // namespace
 
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,
@@ -50,8 +56,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   form.whole = whole;
   // Cotangents of whole grids outlive a run: their squares are summed when the value is asked for.
   const bool lazy = form.whole && !bound.outputs.empty();
-  KernelForm back = form;
-  back.mask = false;
+  const KernelForm back = without_mask(form);
   const std::vector<FieldLevel>& outputs = bound.outputs;
   const Kernel& residual = loss.kernel(form_key("cotangent", form),
                                        [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
@@ -105,10 +110,10 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   };
   const auto launch_slabs = [&](int64_t member, int64_t first, int64_t end) {
     // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.
-    for (int64_t from = 0, done = first; from < nz; from += slab) {
-      const int64_t to = std::min(from + slab, nz), need = form.whole ? nz : std::min(to + reach, end);
+    for (int64_t from = 0, done = first, need; from < nz; from += slab, done = need) {
+      const int64_t to = std::min(from + slab, nz);
+      need = form.whole ? nz : std::min(to + reach, end);
       launch_residual(member, done, need);
-      done = need;
       launch_sums(member, from, to);
       launch_adjoint(member, from, to);
     }
