@@ -64,11 +64,12 @@ class ForecastOptions(OptionsWalk):
         roll = ["--hidden", "3", "--members", "2", "--features", "4", "--steps", "3", *INTERP]
         self.walk_flat(["forecast", "rollout"], roll, {
             "--hidden": ([], ["--hidden", "4"]), "--members": ([], ["--members", "3"]), "--features": ([], ["--features", "5"]),
-            "--seed": ([], ["--seed", "2"]), "--precision": ([], ["--precision", "f64"]), "--steps": ([], ["--steps", "4"]),
+            "--seed": ([], ["--seed", "2"]), "--precision": ([], ["--precision", "f64"]), "--weights": ([], ["--weights", "fp8"]), "--steps": ([], ["--steps", "4"]),
             "--batch": ([], ["--batch", "2"]), "--gru": ([], ["--gru", "reset-after"]), "--heads": ([], ["--heads", "two-hot"]),
             "--plot": ([], ["--plot", "{out}/fan.png"])})
         self.refuses_all(["forecast", "rollout"], ["{m}"], [([*word], word[0]) for word in (
             ("--hidden", "256"), ("--members", "5"), ("--features", "64"), ("--precision", "f32"), ("--seed", "0"))])
+        self.refuses_all(["forecast", "rollout"], roll, ((["--precision", "f64", "--weights", "bf16"], "a model in f32"),))
 
     def test_train(self):
         self.walk_flat(["forecast", "train"], TRAIN, {
