@@ -79,6 +79,9 @@ double cut_of_steps(const Device& device, const CodecOptions& options, const Buf
 }
 
 void append_block(std::vector<uint8_t>& to, const std::vector<uint8_t>& block) {
+  if (block.size() > UINT32_MAX)
+    throw InputError(fmt::format("{} bytes of coded numbers in one block", block.size()), "flow encode",
+                     "less than 4 GiB: a coarser bound, or a smaller grid");
   for (int k = 0; k < 4; ++k) to.push_back(uint8_t(block.size() >> (8 * k)));
   to.insert(to.end(), block.begin(), block.end());
 }
