@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "cluster_source.hpp"
-#include "forecast/rollout/kernels.hpp"
-#include "lockstep/native.hpp"
+#include "core/half.hpp"
+#include "forecast/rollout/native.hpp"
 
 namespace lockstep::forecast {
 
@@ -32,11 +32,9 @@ int64_t shared_bytes_of(const ClusterPlan& plan, int64_t hidden, bool after) {
   return vectors + 32 + sums + kept + 16 * pieces;
 }
 
-uint32_t bf16(float v) {
-  const auto bits = std::bit_cast<uint32_t>(v);
-  return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+float bf16_pair(float low, float high) {
+  return std::bit_cast<float>(uint32_t(f32_to_bf16(low)) | uint32_t(f32_to_bf16(high)) << 16);
 }
-float bf16_pair(float low, float high) { return std::bit_cast<float>(bf16(low) | bf16(high) << 16); }
 
 /// Row that stands at a place of a member's vectors: rows whose columns a lane of a row warp reads together
 /// stand side by side (cluster/layout.cu).
@@ -74,10 +72,6 @@ void append_tiles(const Array& u, int64_t hidden, int64_t warp, std::vector<floa
 
 /// h is a mean of h0 and values of tanh, so it stays where h0 is. Integers have no NaN: the head has none either.
 bool stays_within_two(const RolloutModel& model) {
-  const auto all_within = [](const Array& a, float limit) {
-    return a.empty() ||
-           std::ranges::all_of(a.packed().as<float>(), [&](float v) { return std::abs(v) <= limit; });
-  };
   return all_within(model.h0, 2) && all_within(model.head, 1e6f);
 }
 
@@ -85,8 +79,7 @@ bool stays_within_two(const RolloutModel& model) {
 
 ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const RolloutOptions& options) {
   ClusterPlan plan;
-  const DeviceInfo& info = device.info();
-  const int64_t hidden = model.hidden();
+  const int64_t hidden = model.hidden(), most = device.info().limits.shared_bytes;
   const bool fast = device.numerics() == Numerics::fast;
   if (hidden == 128 || hidden == 256 || hidden == 512) {
     plan.row_warps = int(hidden / kClusterBlocks / kClusterRows);
@@ -99,23 +92,17 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
   plan.bounded = model.storage() == Storage::f32 && stays_within_two(model);
   if (plan.row_warps > 0)
     plan.shared_bytes = shared_bytes_of(plan, hidden, options.form == GruForm::reset_after);
-  if (info.kind != DeviceKind::cuda || info.architecture != "sm_90")
-    plan.refusal = fmt::format("{} has no clusters of sm_90", info.name);
-  else if (model.storage() != Storage::f32)
-    plan.refusal = "weights in f64";
-  else if (options.weights != WeightType::f32)
-    plan.refusal = fmt::format("weights in {}", name(options.weights));
-  else if (options.heads != Heads::classic)
-    plan.refusal = fmt::format("{} heads", name(options.heads));
-  else if (plan.row_warps == 0)
+  plan.refusal = no_native_device(device);
+  if (plan.refusal.empty()) plan.refusal = no_native_model(model, options);
+  if (!plan.refusal.empty()) return plan;
+  if (plan.row_warps == 0)
     plan.refusal =
         fmt::format("{} hidden values: a cluster holds 128, 256, 512 and, in fast numerics, 1024", hidden);
   else if (model.head.size(0) - hidden > kMostClusterStates)
     plan.refusal =
         fmt::format("{} states: a cluster takes up to {}", model.head.size(0) - hidden, kMostClusterStates);
-  else if (plan.shared_bytes > info.limits.shared_bytes)
-    plan.refusal = fmt::format("{} bytes of shared memory a block, {} are possible", plan.shared_bytes,
-                               info.limits.shared_bytes);
+  else if (plan.shared_bytes > most)
+    plan.refusal = fmt::format("{} bytes of shared memory a block, {} are possible", plan.shared_bytes, most);
   return plan;
 }
 
@@ -127,26 +114,23 @@ Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruFor
   const auto [entry, first] = made.try_emplace({hidden, states, form, numerics, plan.bounded});
   if (!first) return entry->second;
   namespace parts = cluster_source;
-  std::string source;
-  const auto define = [&](std::string_view what, int64_t value) {
-    source += fmt::format("#define {} {}\n", what, value);
-  };
-  define("HIDDEN", hidden), define("STATES", states), define("RESET_AFTER", form == GruForm::reset_after);
-  define("FAST", numerics == Numerics::fast), define("TENSOR", plan.tensor), define("BOUNDED", plan.bounded),
-      define("ROW_WARPS", plan.row_warps);
-  define("SHARED_R", plan.shared_r), define("SHARED_Z", plan.shared_z), define("SHARED_N", plan.shared_n);
-  define("ROW_REGISTERS", plan.row_registers), define("GATE_REGISTERS", plan.gate_registers);
-  define("SHARED_BYTES", plan.shared_bytes);
+  const SourceDefinition more[] = {{"FAST", numerics == Numerics::fast},
+                                   {"TENSOR", plan.tensor},
+                                   {"BOUNDED", plan.bounded},
+                                   {"ROW_WARPS", plan.row_warps},
+                                   {"SHARED_R", plan.shared_r},
+                                   {"SHARED_Z", plan.shared_z},
+                                   {"SHARED_N", plan.shared_n},
+                                   {"ROW_REGISTERS", plan.row_registers},
+                                   {"GATE_REGISTERS", plan.gate_registers},
+                                   {"SHARED_BYTES", plan.shared_bytes}};
+  std::string source = native_definitions(model, form, more);
   for (const char* part : {parts::k_layout, parts::k_functions, parts::k_exchange,
                            plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma, parts::k_head,
                            parts::k_gates, parts::k_kernel})
     source += part;
-  entry->second = native_kernel(one_launch_kernel<f32>(form, {}, int(hidden), int(hidden)),
-                                {.cuda = {source, "rollout_cluster"},
-                                 .block = {int32_t(threads_of(plan)), 1, 1},
-                                 .dynamic_shared_bytes = plan.shared_bytes,
-                                 .cluster = int32_t(kClusterBlocks),
-                                 .own_architecture = true});
+  entry->second = native_rollout(model, form, std::move(source), "rollout_cluster",
+                                 {threads_of(plan), plan.shared_bytes, kClusterBlocks});
   return entry->second;
 }
 

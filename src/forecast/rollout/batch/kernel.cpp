@@ -9,8 +9,7 @@
 #include "batch_source.hpp"
 #include "core/half.hpp"
 #include "forecast/rollout/batch/batch.hpp"
-#include "forecast/rollout/kernels.hpp"
-#include "lockstep/native.hpp"
+#include "forecast/rollout/native.hpp"
 
 namespace lockstep::forecast {
 
@@ -52,22 +51,15 @@ Kernel batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm fo
   const auto [entry, first] = made.try_emplace({hidden, states, form, plan.entries});
   if (!first) return entry->second;
   namespace parts = batch_source;
-  std::string source;
-  const auto define = [&](std::string_view what, int64_t value) {
-    source += fmt::format("#define {} {}\n", what, value);
-  };
-  define("HIDDEN", hidden), define("STATES", states), define("RESET_AFTER", form == GruForm::reset_after);
-  define("ENTRIES", plan.entries), define("HELD", plan.held), define("SHARED_BYTES", plan.shared_bytes);
-  source += parts::k_layout + product_functions(plan.entries);
+  const SourceDefinition more[] = {
+      {"ENTRIES", plan.entries}, {"HELD", plan.held}, {"SHARED_BYTES", plan.shared_bytes}};
+  std::string source =
+      native_definitions(model, form, more) + parts::k_layout + product_functions(plan.entries);
   for (const char* part :
        {parts::k_exchange, parts::k_rows, parts::k_start, parts::k_heads, parts::k_gates, parts::k_kernel})
     source += part;
-  entry->second = native_kernel(one_launch_kernel<f32>(form, {}, int(hidden), int(hidden)),
-                                {.cuda = {source, "rollout_batch"},
-                                 .block = {int32_t(kBatchThreads), 1, 1},
-                                 .dynamic_shared_bytes = plan.shared_bytes,
-                                 .cluster = int32_t(plan.blocks),
-                                 .own_architecture = true});
+  entry->second = native_rollout(model, form, std::move(source), "rollout_batch",
+                                 {kBatchThreads, plan.shared_bytes, plan.blocks});
   return entry->second;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "forecast/rollout/batch/batch.hpp"
+#include "forecast/rollout/native.hpp"
 
 namespace lockstep::forecast {
 
@@ -23,18 +24,10 @@ int64_t batch_shared_bytes(int64_t blocks, int64_t entries, int64_t held, bool a
   return (bytes + 1023) / 1024 * 1024 + 1024;
 }
 
-bool all_within(const Array& a, float limit) {
-  return a.empty() ||
-         std::ranges::all_of(a.packed().as<float>(), [&](float v) { return std::abs(v) <= limit; });
-}
-
 std::string batch_refusal(const Device& device, const RolloutModel& model, const RolloutOptions& options) {
-  const DeviceInfo& info = device.info();
   const int64_t hidden = model.hidden();
   if (device.numerics() != Numerics::fast) return "exact numerics";
-  if (model.storage() != Storage::f32) return "weights in f64";
-  if (options.weights != WeightType::f32) return fmt::format("weights in {}", name(options.weights));
-  if (options.heads != Heads::classic) return fmt::format("{} heads", name(options.heads));
+  if (std::string why = no_native_model(model, options); !why.empty()) return why;
   if (hidden % kBatchRows != 0 || hidden > kBatchRows * kMostBatchBlocks)
     return fmt::format("{} hidden values: clusters take multiples of {} up to {}", hidden, kBatchRows,
                        kBatchRows * kMostBatchBlocks);
@@ -42,9 +35,7 @@ std::string batch_refusal(const Device& device, const RolloutModel& model, const
     if (!all_within(u, kMostWeight))
       return fmt::format("a weight of U beyond {}, which f16 does not hold", kMostWeight);
   if (!all_within(model.h0, kMostState)) return fmt::format("a value of h0 beyond {}", kMostState);
-  if (info.kind != DeviceKind::cuda || info.architecture != "sm_90")
-    return fmt::format("{} has no clusters of sm_90", info.name);
-  return "";
+  return no_native_device(device);
 }
 
 /// Clusters of 1, 2 … 8 blocks that run at a time on an H200 or H100 (132 multiprocessors) when each fills one.
