@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "forecast/run/logged.hpp"
 #include "forecast_commands.hpp"
-#include "io/series/training_log.hpp"
-#include "lockstep/forecast/curve.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
@@ -36,23 +35,14 @@ std::string curve_summary(const forecast::CurveForecast& f) {
 
 int run_curve(const CommonOptions& common, const CurveCommand& command) {
   Session session(common);
-  const io::TrainingLog log = io::read_training_log(command.log);
-  const io::LogColumn& loss = command.column.empty() ? log.loss() : log.column(command.column);
   forecast::CurveOptions options{.points = int(command.points),
                                  .coverage = command.coverage,
                                  .target = command.target,
                                  .least_gain = command.least_gain};
   if (command.horizon) options.horizon = *command.horizon;
-  const forecast::CurveForecast result = session.host_stage("forecast.curve", [&] {
-    return forecast::forecast_curve(loss.steps, loss.values, options, command.log);
-  });
-  if (!command.out.empty())
-    forecast::draw_forecast(command.out, loss.steps, loss.values, result, loss.name + " of " + command.log);
-  auto document = nlohmann::ordered_json::parse(forecast::to_json(result));
-  document["column"] = loss.name;
-  document["rows"] = loss.steps.size();
-  document["out"] = command.out;
-  session.finish(document, curve_summary(result));
+  const forecast::CurveRun run = forecast::run_curve({command.log, command.column}, options, command.out);
+  for (const StageRecord& stage : run.host_stages) session.note(stage);
+  session.finish(nlohmann::ordered_json::parse(forecast::to_json(run)), curve_summary(run.forecast));
   return 0;
 }
 

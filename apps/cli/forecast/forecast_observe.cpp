@@ -3,10 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "forecast/run/logged.hpp"
 #include "forecast_commands.hpp"
-#include "io/series/training_log.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/forecast/observe.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
@@ -49,23 +48,16 @@ forecast::RolloutModel start_of(const ObserveArguments& a) {
 
 int observe(const CommonOptions& common, const ObserveArguments& a) {
   Session session(common);
-  const io::TrainingLog log = io::read_training_log(a.log);
-  const std::string loss = a.column.empty() ? log.loss().name : a.column;
-  const forecast::SignalTable table = signals_in(log, loss, a.log);
-  const forecast::ObserveRun run =
-      forecast::observe_log(session.context(), table, start_of(a), options_of(a), a.history);
-  forecast::save_rollout_model(run.model, a.out);
-  auto json = nlohmann::ordered_json::parse(forecast::to_json(run));
-  json["column"] = loss;
-  json["filled"] = table.filled;
-  json["out"] = a.out;
+  const forecast::LoggedObservations logged = forecast::run_observe(
+      session.context(), {a.log, a.column}, start_of(a), options_of(a), a.history, a.out);
+  const forecast::ObserveRun& run = logged.run;
   std::string text = fmt::format(
       "{} observations; mean |{}| over the later half {:.4g}, of the row before {:.4g}\n"
       "model with states in {}; go on: lockstep forecast rollout {} --gru {} --heads {}\n",
       run.losses.size(), run.logarithmic ? "log(predicted / loss)" : "symlog(predicted) - symlog(loss)",
       run.error, run.last_value_error, a.out, a.out, a.gru, a.heads);
-  for (const std::string& filled : table.filled) text += "not in the log, filled: " + filled + "\n";
-  session.finish(std::move(json), text);
+  for (const std::string& filled : logged.filled) text += "not in the log, filled: " + filled + "\n";
+  session.finish(nlohmann::ordered_json::parse(forecast::to_json(logged)), text);
   return 0;
 }
 

@@ -3,10 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "forecast/run/logged.hpp"
 #include "forecast_commands.hpp"
-#include "io/series/training_log.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/forecast/sweep.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
@@ -17,19 +16,6 @@ struct SweepCommand {
   int64_t synthetic = 0, runs = 16, seed = 1;
 };
 
-forecast::Sweep sweep_of(const io::TrainingLog& log) {
-  forecast::Sweep sweep;
-  for (const io::LogColumn& column : log.columns) {
-    const io::LogColumn& run = log.column(column.name);
-    if (sweep.steps.empty()) sweep.steps = run.steps;
-    if (run.steps != sweep.steps)
-      throw InputError(fmt::format("run '{}' has other steps than '{}'", run.name, log.columns.front().name),
-                       log.where, "the same steps for all runs");
-    sweep.losses.push_back(run.values);
-  }
-  return sweep;
-}
-
 int run_sweep(const CommonOptions& common, const SweepCommand& command) {
   if (command.log.empty() == (command.synthetic == 0))
     throw InputError(command.log.empty() ? "neither a log nor --synthetic" : "a log and --synthetic",
@@ -38,7 +24,7 @@ int run_sweep(const CommonOptions& common, const SweepCommand& command) {
   std::vector<std::vector<forecast::SweepRow>> all;
   session.host_stage("forecast.sweep", [&] {
     if (!command.log.empty()) {
-      all.push_back(forecast::stop_sweep(sweep_of(io::read_training_log(command.log))));
+      all.push_back(forecast::stop_sweep(forecast::read_sweep(command.log)));
       return;
     }
     for (int64_t k = 0; k < command.synthetic; ++k)

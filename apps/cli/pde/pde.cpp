@@ -5,9 +5,8 @@
 
 #include "commands.hpp"
 #include "core/log.hpp"
-#include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/pde/run.hpp"
+#include "pde/run/files.hpp"
 #include "pde_options.hpp"
 #include "session.hpp"
 
@@ -16,36 +15,24 @@ namespace {
 
 using Run = pde::RunResult (*)(Context&, const pde::NamedArrays&, const pde::RunOptions&);
 
-pde::NamedArrays read_arrays(const std::string& path) {
-  const io::NpzArrays file = io::read_npz(path);
-  for (const auto& [name, reason] : file.left_out)
-    logging::warning("{}: array {} is left out: {}", path, name, reason);
-  return {file.begin(), file.end()};
-}
-
 int run(const CommonOptions& common, const PdeOptions& options, Run work) {
   Session session(common);
   pde::RunOptions wanted = parse_run(options);
   wanted.any_path = !common.no_fallback;
   if (!options.out.empty() && options.gradients == "none")
     throw InputError("nothing to write with --gradients none", "--out", "other gradients, or no --out");
-  const pde::NamedArrays arrays = session.host_stage("read", [&] { return read_arrays(options.input); });
-  const pde::RunResult result = work(session.context(), arrays, wanted);
+  const pde::FileRun run =
+      pde::run_files(session.context(), work, {options.input, options.out, options.residuals}, wanted);
+  for (const StageRecord& stage : run.host_stages) session.note(stage);
+  const pde::RunResult& result = run.result;
   if (!result.path_refused.empty()) logging::line(fmt::format("{}; two-kernel is used", result.path_refused));
 
-  auto document = nlohmann::ordered_json::parse(to_json(result));
   std::string text = fmt::format("loss {:.9g}\n", result.loss);
   for (const auto& [name, value] : result.terms) text += fmt::format("  {} {:.9g}\n", name, value);
   for (const auto& [name, slope] : result.by_number) text += fmt::format("  by {} {:.9g}\n", name, slope);
-  const auto write = [&](const std::string& file, const auto& named, const char* member, const char* what) {
-    if (file.empty()) return;
-    session.host_stage("write", [&] { io::write_npz(file, io::NpzArrays(named.begin(), named.end())); });
-    document[member] = file;
-    text += fmt::format("{}: {}\n", what, file);
-  };
-  write(options.out, result.gradients, "out", "gradients");
-  write(options.residuals, result.residuals, "residuals", "residual fields");
-  session.finish(std::move(document), text);
+  if (!options.out.empty()) text += fmt::format("gradients: {}\n", options.out);
+  if (!options.residuals.empty()) text += fmt::format("residual fields: {}\n", options.residuals);
+  session.finish(nlohmann::ordered_json::parse(to_json(run)), text);
   return 0;
 }
 

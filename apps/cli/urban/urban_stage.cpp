@@ -1,12 +1,9 @@
 // `lockstep urban stage`: one stage of the model by itself, from arrays to arrays.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"
 #include "urban/stages/run_stage.hpp"
@@ -56,31 +53,16 @@ int run(const CommonOptions& common, const StageCommand& arguments) {
   }
   if (arguments.name.empty() || arguments.input.empty())
     throw InputError("no stage", "urban stage", "NAME IN.npz, or --list");
-  const io::NpzArrays given = io::read_npz(arguments.input);
-  const io::NpzArrays results = session.host_stage(
-      "urban." + arguments.name, [&] { return urban::run_urban_stage(arguments.name, given); });
-  if (!arguments.out.empty()) io::write_npz(arguments.out, results);
-  nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
+  const urban::StageRun run = urban::run_urban_stage(arguments.name, arguments.input, arguments.out);
+  for (const StageRecord& stage : run.host_stages) session.note(stage);
   std::string text;
-  for (const auto& [name, array] : results) {
-    const auto values = array.as<double>();
-    double low = NAN, high = NAN, sum = 0;
-    for (double v : values) {
-      low = std::fmin(low, v);
-      high = std::fmax(high, v);
-      sum += v;
-    }
-    const double mean = sum / static_cast<double>(values.size());
-    outputs.push_back(
-        {{"name", name}, {"shape", array.shape()}, {"minimum", low}, {"maximum", high}, {"mean", mean}});
-    if (values.size() == 1)
-      text += fmt::format("{:20} {}\n", name, values[0]);
-    else
-      text += fmt::format("{:20} {:14} {:.6g} to {:.6g}, mean {:.6g}\n", name, to_string(array.shape()), low,
-                          high, mean);
+  for (const urban::StageOutput& o : run.outputs) {
+    if (!text.empty()) text += "\n";
+    text += o.elements == 1 ? fmt::format("{:20} {}", o.name, o.minimum)
+                            : fmt::format("{:20} {:14} {:.6g} to {:.6g}, mean {:.6g}", o.name,
+                                          to_string(o.shape), o.minimum, o.maximum, o.mean);
   }
-  if (!text.empty()) text.pop_back();
-  session.finish({{"stage", arguments.name}, {"outputs", outputs}}, text);
+  session.finish(nlohmann::ordered_json::parse(to_json(run)), text);
   return 0;
 }
 

@@ -3,13 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "core/host_stage.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
 
 constexpr std::string_view kWhere = "urban stage";
+
+StageOutput output_of(const std::string& name, const Array& array) {
+  const auto values = array.as<double>();
+  StageOutput output{name, array.shape(), values.size(), NAN, NAN, 0};
+  for (double v : values) {
+    output.minimum = std::fmin(output.minimum, v);
+    output.maximum = std::fmax(output.maximum, v);
+    output.mean += v;
+  }
+  output.mean /= static_cast<double>(values.size());
+  return output;
+}
 
 }  // namespace
 
@@ -86,6 +101,28 @@ io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays
   std::string known;
   for (const Stage& stage : urban_stages()) known += (known.empty() ? "" : ", ") + stage.name;
   throw InputError(fmt::format("no stage '{}'", name), kWhere, known);
+}
+
+StageRun run_urban_stage(const std::string& name, const std::filesystem::path& input,
+                         const std::filesystem::path& out) {
+  StageRun run{name, {}, {}};
+  const io::NpzArrays given = io::read_npz(input);
+  const io::NpzArrays results =
+      host_stage(run.host_stages, "urban." + name, [&] { return run_urban_stage(name, given); });
+  if (!out.empty()) io::write_npz(out, results);
+  for (const auto& [output, array] : results) run.outputs.push_back(output_of(output, array));
+  return run;
+}
+
+std::string to_json(const StageRun& run) {
+  nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
+  for (const StageOutput& o : run.outputs)
+    outputs.push_back({{"name", o.name},
+                       {"shape", o.shape},
+                       {"minimum", o.minimum},
+                       {"maximum", o.maximum},
+                       {"mean", o.mean}});
+  return nlohmann::ordered_json{{"stage", run.stage}, {"outputs", outputs}}.dump();
 }
 
 }  // namespace lockstep::urban

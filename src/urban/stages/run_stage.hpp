@@ -1,12 +1,14 @@
 // One stage of the urban model by itself, on arrays: for people who compare codes. f64 in and out, on the host.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/arrays/npy.hpp"
+#include "lockstep/stage.hpp"
 
 namespace lockstep::urban {
 
@@ -60,5 +62,23 @@ std::vector<Stage> comfort_stages();
 
 /// Runs the stage `name`. Throws InputError for an unknown one and for wrong arrays.
 io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays);
+
+struct StageOutput {
+  std::string name;
+  Sizes shape;
+  size_t elements = 0;
+  double minimum = 0, maximum = 0, mean = 0;  // NaN counts in the mean alone
+};
+struct StageRun {
+  std::string stage;
+  std::vector<StageOutput> outputs;
+  std::vector<StageRecord> host_stages;  // "urban.NAME"
+};
+/// The same from file to file (.npz); an empty `out` writes nothing.
+StageRun run_urban_stage(const std::string& name, const std::filesystem::path& input,
+                         const std::filesystem::path& out);
+
+/// Members of the program's JSON.
+std::string to_json(const StageRun& run);
 
 }  // namespace lockstep::urban

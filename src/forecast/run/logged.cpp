@@ -1,0 +1,115 @@
+#include "forecast/run/logged.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/host_stage.hpp"
+#include "io/arrays/npy.hpp"
+#include "io/series/training_log.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::forecast {
+namespace {
+
+struct LoggedSignals {
+  std::string column;
+  SignalTable table;
+};
+
+/// Columns that the features read, the loss among them; flaws of others do not matter.
+LoggedSignals read_signals(const LoggedLoss& wanted) {
+  const io::TrainingLog log = io::read_training_log(wanted.file);
+  const std::string loss = wanted.column.empty() ? log.loss().name : wanted.column;
+  std::vector<SignalSeries> columns;
+  const auto add = [&](std::string_view name) {
+    const io::LogColumn& column = log.column(name);
+    columns.push_back({column.name, column.steps, column.values});
+  };
+  add(loss);
+  for (const SignalInfo& signal : signal_table()) {
+    const io::LogColumn* column = signal.name == loss ? nullptr : log.find(signal.name);
+    if (column && (column->flaw || !column->values.empty())) add(signal.name);
+  }
+  return {loss, signals_of(columns, loss, wanted.file.string())};
+}
+
+}  // namespace
+
+CurveRun run_curve(const LoggedLoss& wanted, const CurveOptions& options,
+                   const std::filesystem::path& picture) {
+  const io::TrainingLog log = io::read_training_log(wanted.file);
+  const io::LogColumn& loss = wanted.column.empty() ? log.loss() : log.column(wanted.column);
+  const std::string file = wanted.file.string();
+  CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = picture};
+  run.forecast = host_stage(run.host_stages, "forecast.curve",
+                            [&] { return forecast_curve(loss.steps, loss.values, options, file); });
+  if (!picture.empty())
+    draw_forecast(picture, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
+  return run;
+}
+
+EncodeRun run_encode(Context& context, const LoggedLoss& log, const EncodeOptions& options,
+                     const std::filesystem::path& out) {
+  const auto [column, table] = read_signals(log);
+  const EncodedStates states = encode_states(context, table, options.history, options.storage);
+  const Array& features = options.normalised ? states.normalised : states.features;
+  EncodeRun run{column, table.rows(), {}, table.filled, options, out};
+  io::NpzArrays arrays;
+  arrays.emplace_back("step", Array::of(table.steps));
+  for (int64_t f = 0; f < kFeatures; ++f) {
+    run.features.emplace_back(feature_table()[size_t(f)].name);
+    arrays.emplace_back(run.features.back(), features.slice(1, f, 1).packed().reshape({table.rows()}));
+  }
+  io::write_npz(out, arrays);
+  return run;
+}
+
+LoggedObservations run_observe(Context& context, const LoggedLoss& log, const RolloutModel& start,
+                               const ObserveOptions& options, int64_t history,
+                               const std::filesystem::path& out) {
+  const auto [column, table] = read_signals(log);
+  LoggedObservations run{column, table.filled, observe_log(context, table, start, options, history), out};
+  save_rollout_model(run.run.model, out);
+  return run;
+}
+
+Sweep read_sweep(const std::filesystem::path& file) {
+  const io::TrainingLog log = io::read_training_log(file);
+  Sweep sweep;
+  for (const io::LogColumn& column : log.columns) {
+    const io::LogColumn& run = log.column(column.name);
+    if (sweep.steps.empty()) sweep.steps = run.steps;
+    if (run.steps != sweep.steps)
+      throw InputError(fmt::format("run '{}' has other steps than '{}'", run.name, log.columns.front().name),
+                       log.where, "the same steps for all runs");
+    sweep.losses.push_back(run.values);
+  }
+  return sweep;
+}
+
+std::string to_json(const CurveRun& run) {
+  auto json = nlohmann::ordered_json::parse(to_json(run.forecast));
+  json["column"] = run.column;
+  json["rows"] = run.rows;
+  json["out"] = run.picture.string();
+  return json.dump();
+}
+
+std::string to_json(const EncodeRun& run) {
+  const nlohmann::ordered_json json{{"states", run.states},           {"features", run.features},
+                                    {"filled", run.filled},           {"column", run.column},
+                                    {"history", run.options.history}, {"normalised", run.options.normalised},
+                                    {"out", run.out.string()}};
+  return json.dump();
+}
+
+std::string to_json(const LoggedObservations& run) {
+  auto json = nlohmann::ordered_json::parse(to_json(run.run));
+  json["column"] = run.column;
+  json["filled"] = run.filled;
+  json["out"] = run.out.string();
+  return json.dump();
+}
+
+}  // namespace lockstep::forecast
