@@ -62,10 +62,10 @@ std::vector<ir::Id> ids_of(const std::vector<AnyVal>& values) {
   return ids;
 }
 
-/// A buffer of the kernel that is being traced, of any type and rank: what Grid, Out and InOut do.
-class TracedBuffer : public detail::BufferRef {
+/// A buffer of the kernel that is being traced, of any type, rank and access: what Grid, Out and InOut do.
+class AnyBuffer : public detail::BufferRef {
  public:
-  TracedBuffer(uint32_t buffer, Storage storage, int rank) : BufferRef(buffer, rank), storage_(storage) {}
+  AnyBuffer(uint32_t buffer, Storage storage, int rank) : BufferRef(buffer, rank), storage_(storage) {}
 
   /// Leading coordinates and a point of the domain with offsets (x first).
   AnyVal load_point(const std::vector<AnyVal>& lead, const std::vector<int>& offsets, Boundary boundary,
@@ -172,7 +172,7 @@ nb::object declare(ir::Builder& b, const Parameter& parameter) {
                      "f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
   f.buffers.push_back({"b" + std::to_string(f.buffers.size()), storage, rank, access});
   f.buffers.back().position = int(f.buffers.size() + f.argument_numbers()) - 1;
-  return nb::cast(TracedBuffer(uint32_t(f.buffers.size() - 1), storage, rank));
+  return nb::cast(AnyBuffer(uint32_t(f.buffers.size() - 1), storage, rank));
 }
 
 Kernel trace(const std::string& name, const std::string& domain, int rank, const std::array<int, 3>& group,
@@ -208,16 +208,16 @@ void bind_kernels(nb::module_& module) {
       .def_prop_ro("name", &Kernel::name)
       .def_prop_ro("fingerprint", [](const Kernel& k) { return ir::fingerprint(k.function()); })
       .def("source", &source, nb::arg("target"), nb::arg("fast") = false, nb::arg("arch") = "");
-  nb::class_<TracedBuffer>(module, "TracedBuffer")
-      .def("size", [](const TracedBuffer& b, int axis) { return AnyVal(b.size(axis)); })
+  nb::class_<AnyBuffer>(module, "AnyBuffer")
+      .def("size", [](const AnyBuffer& b, int axis) { return AnyVal(b.size(axis)); })
       .def("load_point",
-           [](const TracedBuffer& b, const std::vector<AnyVal>& lead, const std::vector<int>& offsets,
+           [](const AnyBuffer& b, const std::vector<AnyVal>& lead, const std::vector<int>& offsets,
               const std::string& boundary,
               bool streaming) { return b.load_point(lead, offsets, boundary_of(boundary), streaming); })
-      .def("store_point", &TracedBuffer::store_point)
-      .def("load", &TracedBuffer::load)
-      .def("store", &TracedBuffer::store)
-      .def("atomic", &TracedBuffer::atomic);
+      .def("store_point", &AnyBuffer::store_point)
+      .def("load", &AnyBuffer::load)
+      .def("store", &AnyBuffer::store)
+      .def("atomic", &AnyBuffer::atomic);
   module.def("trace", [](const std::string& name, const std::string& domain, int rank, const nb::tuple& group,
                          int min_blocks, const std::vector<Parameter>& parameters, const nb::object& body) {
     const std::array<int, 3> lanes{nb::cast<int>(group[0]), nb::cast<int>(group[1]), nb::cast<int>(group[2])};
