@@ -83,6 +83,13 @@ class Flow(ProgramTest):
                 (["--integrator", "euler"], "euler"), (["--n", "32", "--nu", "1", "--dt", "0.1"], "unstable")):
             with self.subTest(arguments):
                 self.refuses("flow", "run", *arguments, *out, saying=saying)
+        # Sizes that no machine holds are bad input, told of the option before anything is allocated.
+        for arguments, saying in ((["--n", "1000000000"], "[--n]"), (["--n", "99999999999999999999999999"], "[--n]"),
+                                  (["--n", "65536", "--ensemble", "1048576"], "[--n and --ensemble]")):
+            with self.subTest(arguments):
+                self.refuses("flow", "run", *arguments, *out, saying=saying)
+        for arguments, saying in ((["--n", "1000000000"], "[--n]"), (["--sizes", "32,1000000000"], "[--sizes]")):
+            self.refuses("flow", "pipeline", *arguments, *out, saying=saying)
         self.refuses("flow", "compare", "a.npz", saying="1 files")
         with open(self.path("new.mat"), "wb") as file:
             file.write(b" " * 124 + struct.pack("<H", 0x0200) + b"IM" + bytes(64))

@@ -150,6 +150,13 @@ class ForecastRollout(ProgramTest):
         self.refuses("forecast", "rollout", "--hidden", "0", saying="[--hidden]")
         self.refuses("forecast", "rollout", "--gru", "lstm", saying="[--gru]")
 
+    def test_sizes_that_no_machine_holds(self):
+        for arguments, saying in ((["--hidden", "8192", "--members", "4096"], "--members, --hidden and --features"),
+                                  (["--batch", "1048576", "--features", "65536"], "--batch and --features"),
+                                  (["--batch", "1048576", "--steps", "1048576"], "--steps, --batch and --members")):
+            with self.subTest(arguments):
+                self.refuses("forecast", "rollout", *arguments, saying=saying)
+
 
 class Picture(ProgramTest):
     def test_fan(self):

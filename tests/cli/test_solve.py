@@ -222,6 +222,7 @@ class Bal(SolveTest):
         self.refuses("solve", "bal", "x.txt", *self.SCENE, saying="a file and --synthetic")
         for scene in ("12", "12,", "a,b", "12,10", "2,1000", "12.5,1000", "1,2,3"):
             self.refuses("solve", "bal", "--synthetic", scene, "--quiet", saying="synthetic")
+        self.refuses("solve", "bal", "--synthetic", "1000,100000000000000", "--quiet", saying="memory [--synthetic]")
         for text, saying in (("1 1 1\n0 5 1 1\n", "b.txt:1"), ("1 1 1\n0 5 1 1\n" + "1\n" * 12, "b.txt:2"), ("", "b.txt:1"),
                              ("1 2 1\n0 1 1 1\n" + "1\n" * 15, "point 0"), ("1 1 1\n0 0 1 1\n" + "1\n" * 11, "b.txt"),
                              ("1 1 1\n0 0 1 inf\n" + "1\n" * 12, "'inf'")):

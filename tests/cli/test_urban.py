@@ -122,6 +122,16 @@ class Urban(ProgramTest):
         self.assertLessEqual({"wall_sun.npy", "wall_shadow.npy", "wall_sun.png", "shadow_buildings.png"}, names)
         self.assertNotIn("shadow_buildings.npy", names)
         self.assertIn("wall_sun.npy", run(*shadows).stderr)
+        quiet = run(*shadows, "--no-pictures", "--quiet").stderr
+        self.assertIn("wall_sun.npy", quiet, "results that are not this run's are told also under --quiet")
+        self.assertEqual(quiet.count("\n"), 1, quiet)
+
+    def test_a_sky_table_of_an_earlier_run_is_named(self):
+        sky = ["urban", "svf", *self.base, "--patches", "145", "--no-pictures", "--out", self.path("o")]
+        self.json_of(*sky, "--save-patches")
+        later = run(*sky, "--json", "--quiet")
+        self.assertIn("sky_states.npz", later.stderr)
+        self.assertIn("sky_states.npz", later.stdout)
 
     def test_one_run_at_a_time_in_a_folder(self):
         os.makedirs(self.path("o"))

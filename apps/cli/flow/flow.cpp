@@ -67,6 +67,7 @@ int run_flow(const CommonOptions& common, const FlowArguments& arguments, bool w
                     (options.format == flow::RunOptions::Format::npz ? "run.npz" : "run.nc"));
   if (memory) return foretell_memory(common, std::move(options));
   Session session(common);
+  require_flow_memory(session.context(), options, !common.no_fallback, "--n");
   if (watch) {
     // In a terminal the line is drawn anew; else they stand one below the other.
     options.on_watch = [](const flow::Moment& m, int64_t steps, double speed) {

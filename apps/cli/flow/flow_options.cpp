@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
+#include "lockstep/flow/memory.hpp"
 #include "lockstep/verify.hpp"
+#include "memory_bound.hpp"
 
 namespace lockstep::cli {
 namespace {
@@ -48,8 +50,10 @@ void take_grid(const FlowArguments& a, flow::RunOptions& o) {
   }
   if (a.n.empty()) return;
   std::vector<int64_t> n;
-  if (a.n.find_first_not_of("0123456789x") == a.n.npos) n = parse_size(a.n);
+  constexpr size_t longest = 24;  // beyond that a number of the text does not fit
+  if (a.n.size() <= longest && a.n.find_first_not_of("0123456789x") == a.n.npos) n = parse_size(a.n);
   if (n.empty() || n.size() > 2) throw InputError(fmt::format("'{}'", a.n), "--n", "N or NYxNX");
+  check_flow_sides(n.front(), n.back(), "--n");
   o.model.grid.ny = n.front();
   o.model.grid.nx = n.back();
   o.grid_given = true;
@@ -178,6 +182,33 @@ void check_flow_options(const CLI::App& app, const FlowArguments& a) {
       a.initial == "mcwilliams" || a.initial == "noise" || a.forcing.starts_with("stochastic");
   if (!random)
     refuse_given(app, {"--seed"}, "nothing is random", "a random --ic, or --forcing stochastic:K,EPS");
+}
+
+void check_flow_sides(int64_t ny, int64_t nx, const std::string& given) {
+  constexpr int64_t least = 4, most = 65536;
+  if (std::min(ny, nx) < least || std::max(ny, nx) > most)
+    throw InputError(fmt::format("{} x {} points", ny, nx), given,
+                     fmt::format("{} to {} points along each axis", least, most));
+}
+
+void require_flow_memory(Context& context, const flow::RunOptions& run, bool fallback,
+                         const std::string& given) {
+  if (!run.grid_given) return;
+  const flow::BoxGrid& grid = run.model.grid;
+  const double points = static_cast<double>(grid.ny) * static_cast<double>(grid.nx);
+  const std::string option = run.members > 1 ? given + " and --ensemble" : given;
+  // The start is made on the host in f64, as a field and its transform.
+  const double host = 16 * points;
+  require_host_memory(host, option);
+  const Device device = context.device();
+  const double bytes = static_cast<double>(
+      flow::memory_bytes(run.model, run.stepping, run.precision, run.members, device.info()));
+  const double memory = static_cast<double>(device.memory().total_bytes);
+  const bool on_host = device.info().kind == DeviceKind::cpu || device.info().kind == DeviceKind::interp;
+  if (on_host || (fallback && bytes > memory))
+    require_host_memory(bytes, option);
+  else
+    require_memory(bytes, memory, option, device.info().name);
 }
 
 flow::RunOptions flow_run_options(const FlowArguments& a) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/context.hpp"
 #include "lockstep/flow/run.hpp"
 #include "options.hpp"
 
@@ -24,5 +25,11 @@ void add_flow_options(CLI::App& app, FlowArguments& arguments);
 void check_flow_options(const CLI::App& app, const FlowArguments& arguments);
 /// Throws InputError for texts that mean nothing and options that contradict each other.
 flow::RunOptions flow_run_options(const FlowArguments& arguments);
+/// Throws InputError, naming `given`, unless both sides are within what a grid may have.
+void check_flow_sides(int64_t ny, int64_t nx, const std::string& given);
+/// Throws InputError where neither the device nor, by fallback, the host can hold the fields of a run whose grid was
+/// given, by an option named as in `given`.
+void require_flow_memory(Context& context, const flow::RunOptions& run, bool fallback,
+                         const std::string& given);
 
 }  // namespace lockstep::cli

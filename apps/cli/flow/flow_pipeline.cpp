@@ -75,6 +75,7 @@ std::vector<PipelineVariant> variants_of(const PipelineArguments& a, const flow:
   if (!a.sizes.empty()) {
     grids.clear();
     for (const int64_t n : whole_numbers(a.sizes, "--sizes")) {
+      check_flow_sides(n, n, "--sizes");
       flow::BoxGrid grid = run.model.grid;
       grid.nx = grid.ny = n;
       grids.push_back(grid);
@@ -168,6 +169,7 @@ int run_pipeline(const CommonOptions& common, const PipelineArguments& a) {
     o.stride = v.stride;
     o.place = v.place;
     if (variants.size() > 1) o.run.folder /= folder_of(v);
+    require_flow_memory(session.context(), o.run, !common.no_fallback, a.sizes.empty() ? "--n" : "--sizes");
   }
   // The last of several is refused before the first one runs.
   if (runs.size() > 1)

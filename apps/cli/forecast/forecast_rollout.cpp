@@ -8,6 +8,7 @@
 #include "forecast_commands.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/rollout.hpp"
+#include "memory_bound.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
@@ -73,7 +74,21 @@ std::string summary(const forecast::RolloutRun& run) {
   return text + "\n";
 }
 
+/// The least that random weights, features and the steps' results take, on the host and on any device.
+void require_rollout_memory(const RolloutArguments& a) {
+  const double word = a.precision == "f64" ? 8 : 4, d = double(a.hidden), i = double(a.features),
+               rows = double(std::max<int64_t>(a.batch, 1));
+  const double m = double(a.members), weights = a.model.empty() ? word * 3 * m * d * (d + i) : 0,
+               features = a.model.empty() ? word * rows * i : 0;
+  require_host_memory(weights, "--members, --hidden and --features");
+  require_host_memory(weights + features, "--batch and --features");
+  // A step leaves at least its loss, of each member (one, where a file tells how many) and starting point.
+  require_host_memory(weights + features + word * rows * double(a.steps) * (a.model.empty() ? m : 1),
+                      "--steps, --batch and --members");
+}
+
 int rollout(const CommonOptions& common, const RolloutArguments& a) {
+  require_rollout_memory(a);
   if (!a.plot.empty() && a.steps == 0)
     throw InputError("a picture of no steps", "--plot", "--steps 1 or more");
   const forecast::Heads heads = a.heads == "two-hot" ? forecast::Heads::two_hot : forecast::Heads::classic;

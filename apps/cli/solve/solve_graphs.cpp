@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "lockstep/error.hpp"
+#include "memory_bound.hpp"
 #include "solve_options.hpp"
 
 namespace lockstep::cli {
@@ -54,8 +55,11 @@ solve::SyntheticScene scene_of(const BalCommand& command) {
   if (counts.size() != 2)
     throw InputError(fmt::format("'{}'", command.synthetic), "--synthetic",
                      "two numbers CAMERAS,OBSERVATIONS");
-  return {count_of(counts[0]), count_of(counts[1]), uint64_t(command.seed), command.noise,
-          command.disturbance};
+  const int64_t cameras = count_of(counts[0]), observations = count_of(counts[1]);
+  // An observation as it is read (two indices, two coordinates) and its residual's derivatives, 2 x 12 numbers in the
+  // precision of the products.
+  require_host_memory(double(observations) * (24 + 24 * 4), "--synthetic");
+  return {cameras, observations, uint64_t(command.seed), command.noise, command.disturbance};
 }
 
 int run_bal(const CommonOptions& common, const BalCommand& command) {

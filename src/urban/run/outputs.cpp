@@ -137,7 +137,7 @@ std::vector<fs::path> Outputs::left_over(const std::vector<std::string>& family,
   for (const std::string& name : family) {
     const auto ours = std::find_if(written.begin(), written.end(),
                                    [&](const OutputGrid& grid) { return grid.name == name; });
-    for (const char* suffix : {".tif", ".npy", ".png"}) {
+    for (const char* suffix : {".tif", ".npy", ".npz", ".png"}) {
       const fs::path path = options_.folder / (name + suffix);
       if (ours != written.end() && (path == ours->file || path == ours->picture)) continue;
       std::error_code ignored;
@@ -146,7 +146,9 @@ std::vector<fs::path> Outputs::left_over(const std::vector<std::string>& family,
       names += (names.empty() ? "" : ", ") + path.filename().string();
     }
   }
-  if (!found.empty()) logging::warning("{} in {} are of an earlier run", names, options_.folder.string());
+  if (!found.empty())  // also under --quiet: they look like results of this run
+    logging::line(
+        fmt::format("[lockstep] warning: {} in {} are of an earlier run", names, options_.folder.string()));
   return found;
 }
 

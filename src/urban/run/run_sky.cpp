@@ -65,12 +65,10 @@ SkyRunResult run_opening(OpeningContext opening, const SkyRunOptions& options) {
         });
   }
   host_stage(result.host_stages, "write", [&] {
-    finish(result, outputs, names_of(sky_looks()), relief);
-    std::error_code ignored;
-    if (states)
-      result.states = states->write();
-    else if (std::filesystem::exists(states_file, ignored))
-      result.left_over.push_back(states_file);
+    std::vector<std::string> family = names_of(sky_looks());
+    if (!states) family.push_back(states_file.stem().string());
+    finish(result, outputs, family, relief);
+    if (states) result.states = states->write();
   });
   std::error_code ignored;
   std::filesystem::remove_all(unfinished, ignored);
