@@ -1,11 +1,16 @@
 // GRU sequences against the plain reference, gradients against complex steps, weights of PyTorch.
 #include "lockstep/forecast/gru.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <fstream>
+#include <iostream>
+#include <limits>
 
+#include "core/random.hpp"
 #include "device/devices.hpp"
 #include "forecast/gru/reference.hpp"
 #include "io/arrays/npy.hpp"
@@ -81,6 +86,151 @@ TEST_P(GruOn, StatesAndGradientsAreThoseOfTheReference) {
       expect_close(device.download<f64>(gru.d_x()), expected(&Problem::x, &Complex::x), 1e-13, "x");
       expect_close(device.download<f64>(gru.d_h0()), expected(&Problem::h0, &Complex::h0), 1e-13, "h0");
     }
+}
+
+Problem random_problem(const GruShape& s) {
+  auto numbers = [&, which = uint32_t(0)](int64_t count, double size) mutable {
+    std::vector<double> v(static_cast<size_t>(count));
+    ++which;
+    for (size_t i = 0; i < v.size(); ++i) v[i] = float(size * (2 * random_unit(uint32_t(i), which, 11) - 1));
+    return v;
+  };
+  const double size = std::sqrt(3.0 / double(s.hidden + s.inputs));
+  Problem p{s,
+            numbers(s.inputs * 3 * s.hidden, size),
+            numbers(s.hidden * 3 * s.hidden, size),
+            numbers(3 * s.hidden, 0.5),
+            {},
+            {},
+            {}};
+  p.x = numbers(s.steps * s.batch * s.inputs, 1), p.h0 = numbers(s.batch * s.hidden, 1);
+  if (s.form == GruForm::reset_after) p.rb = numbers(3 * s.hidden, 0.5);
+  return p;
+}
+
+GruWeights f32_weights(const Problem& p) {
+  GruWeights w = weights_of(p);
+  for (Array* a : {&w.w, &w.u, &w.b, &w.rb})
+    if (!a->empty()) *a = a->to(Storage::f32);
+  return w;
+}
+
+/// States and, where asked for, all gradients, as bits.
+std::vector<std::vector<float>> run_in_f32(const Device& device, const GruShape& shape, const Problem& p,
+                                           const GruWeights& weights) {
+  GruSequence gru(device, shape);
+  gru.set_weights(weights);
+  const auto upload = [&](const std::vector<double>& v, Sizes sizes) {
+    return device.upload(Array::of(v, std::move(sizes)).to(Storage::f32));
+  };
+  gru.forward(upload(p.x, {shape.steps, shape.batch, shape.inputs}),
+              upload(p.h0, {shape.batch, shape.hidden}));
+  std::vector<std::vector<float>> all{device.download<f32>(gru.states())};
+  if (!shape.backward) return all;
+  gru.backward(
+      upload(wave(shape.steps * shape.batch * shape.hidden, 1, 7), {shape.steps, shape.batch, shape.hidden}),
+      0.75);
+  const auto g = gru.gradients();
+  for (const Buffer& b : {g.w, g.u, g.b, gru.d_x(), gru.d_h0()}) all.push_back(device.download<f32>(b));
+  if (g.rb) all.push_back(device.download<f32>(g.rb));
+  return all;
+}
+
+TEST_P(GruOn, NarrowWeightsGiveTheBitsOfTheRoundedOnes) {
+  const Device& device = test_device(GetParam());
+  for (const WeightType weights : {WeightType::bf16, WeightType::fp8})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (GruShape shape :
+           {GruShape{form, 1, 1, 1, 1}, GruShape{form, 3, 1, 2, 37}, GruShape{form, 3, 9, 2, 19}}) {
+        SCOPED_TRACE(std::string(name(form)) + " " + std::string(name(weights)) + " " +
+                     std::to_string(shape.hidden));
+        Problem p = random_problem(shape);
+        const int64_t d = shape.hidden;
+        for (int64_t k = 0; d > 3 && k < d; ++k) {
+          p.u[size_t(k * 3 * d)] = 0;                                // a column of zeros
+          p.u[size_t(k * 3 * d + d)] = k % 2 == 0 ? 100.0f : 1e-3f;  // of which the small are subnormal e4m3
+        }
+        const GruWeights given = f32_weights(p);
+        const auto wide = run_in_f32(device, shape, p, round_weights(given, weights));
+        shape.weights = weights;
+        const auto narrow = run_in_f32(device, shape, p, given);
+        ASSERT_EQ(narrow.size(), wide.size());
+        for (size_t k = 0; k < wide.size(); ++k)
+          for (size_t i = 0; i < wide[k].size(); ++i)
+            ASSERT_EQ(std::bit_cast<uint32_t>(narrow[k][i]), std::bit_cast<uint32_t>(wide[k][i]))
+                << "output " << k << ", element " << i;
+        shape.backward = false;
+        EXPECT_EQ(run_in_f32(device, shape, p, given)[0], wide[0]);
+      }
+}
+
+TEST(NarrowGru, ErrorsAreThoseThatAreStated) {
+  const Device device = Device::open("cpu");
+  for (const auto& [weights, bound] :
+       {std::pair{WeightType::f32, 1e-6}, {WeightType::bf16, 3e-3}, {WeightType::fp8, 4e-2}})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (const GruShape& shape : {GruShape{form, 50, 2, 5, 33, Storage::f32, weights, false},
+                                    GruShape{form, 50, 1, 5, 256, Storage::f32, weights, false},
+                                    GruShape{form, 3, 1, 5, 1100, Storage::f32, weights, false}}) {
+        const Problem p = random_problem(shape);
+        const std::vector<float> got = run_in_f32(device, shape, p, f32_weights(p))[0];
+        const std::vector<double> expected = reference::sequence(p);
+        double worst = 0, squares = 0, size = 0;
+        for (size_t i = 0; i < got.size(); ++i) {
+          worst = std::max(worst, std::abs(got[i] - expected[i]));
+          squares += (got[i] - expected[i]) * (got[i] - expected[i]), size += expected[i] * expected[i];
+        }
+        const std::string what = fmt::format("{} {} H = {}: largest {:.1e}, L2 {:.1e}", name(weights),
+                                             name(form), shape.hidden, worst, std::sqrt(squares / size));
+        EXPECT_LT(worst, bound) << what;
+        std::cout << what << '\n';
+      }
+}
+
+TEST(NarrowGru, MemoryIsForeseen) {
+  const Device device = Device::open("cpu");
+  int64_t weights_before = std::numeric_limits<int64_t>::max();
+  for (const WeightType weights : {WeightType::f32, WeightType::bf16, WeightType::fp8})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (const bool backward : {true, false}) {
+        const GruShape shape{form, 3, 2, 5, 70, Storage::f32, weights, backward};
+        const int64_t before = device.counters().allocated_bytes;
+        const GruSequence gru(device, shape);
+        const int64_t used = device.counters().allocated_bytes - before, said = gru.memory().total();
+        EXPECT_GE(used, said);
+        EXPECT_LE(used, said + 24 * 256);  // the pool's rounding
+        EXPECT_EQ(gru.memory().gradients == 0, !backward);
+        if (form == GruForm::reset_after && !backward) {
+          EXPECT_LT(gru.memory().weights, weights_before);
+          weights_before = gru.memory().weights;
+        }
+      }
+}
+
+TEST(NarrowGru, Refusals) {
+  const Device device = Device::open("interp");
+  GruShape shape{GruForm::reset_before, 1, 1, 1, 2, Storage::f64, WeightType::fp8, false};
+  EXPECT_THROW(GruSequence(device, shape), InputError);
+  shape.storage = Storage::f32;
+  const int64_t count = GruSequence::parameter_count(shape);
+  EXPECT_THROW(GruSequence(device, shape, device.allocate<f32>({count}), device.allocate<f32>({count})),
+               InputError);
+  GruSequence gru(device, shape);
+  GruWeights weights = f32_weights(random_problem(shape));
+  EXPECT_NO_THROW(gru.set_weights(weights));
+  weights.u.mutate<float>()[3] = std::numeric_limits<float>::max();  // would round to 2^128
+  try {
+    gru.set_weights(weights);
+    FAIL() << "a weight beyond fp8 was taken";
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find("GruSequence: U"), std::string::npos) << e.what();
+  }
+  weights.u = weights.u.to(Storage::f64);
+  EXPECT_THROW(gru.set_weights(weights), InputError);
+  const std::vector<f32> x{0.5f}, h0{0.25f, -1};
+  gru.forward(device.upload<f32>(std::span<const f32>(x), {1, 1, 1}),
+              device.upload<f32>(std::span<const f32>(h0), {1, 2}));
+  EXPECT_THROW(gru.backward(device.allocate<f32>({1, 1, 2})), InputError);  // without memory for it
 }
 
 TEST_P(GruOn, RefusesWhatDoesNotFit) {

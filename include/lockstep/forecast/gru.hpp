@@ -5,12 +5,13 @@
 //   gru.forward(x, h0);              // gru.states()
 //   gru.backward(d_states);          // gru.gradients(), d_x(), d_h0()
 //
-// T steps, B sequences, I inputs, D hidden; f32 or f64, any D. Forms as in rollout.hpp. Every sum has an order that
-// depends on sizes only: CPU, interpreter and CUDA give the same bits.
+// T steps, B sequences, I inputs, D hidden; f32 or f64, any D; of f32 U may be kept in bf16 or fp8. Forms as in
+// rollout.hpp. Every sum has an order that depends on sizes only: CPU, interpreter and CUDA give the same bits.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/device.hpp"
@@ -26,6 +27,11 @@ struct GruWeights {
   Array rb;  // (3 D), of reset_after; empty: 0
 };
 
+/// With U as it is kept in `type`, the scales of fp8 by columns, which are the rows of U h. Throws InputError, naming `where`,
+/// for weights that are not f32 and one that rounds to infinity.
+GruWeights round_weights(const GruWeights& weights, WeightType type,
+                         std::string_view where = "round_weights");
+
 /// PyTorch's nn.GRU of one layer and direction: weight_ih (3 D, I), weight_hh (3 D, D), bias_ih and bias_hh (3 D) with
 /// gates r, z, n. Biases may be empty. Throws InputError, naming the array, where shapes or types disagree.
 GruWeights weights_of_torch(const Array& weight_ih, const Array& weight_hh, const Array& bias_ih,
@@ -38,35 +44,47 @@ struct GruShape {
   GruForm form = GruForm::reset_before;
   int64_t steps = 1, batch = 1, inputs = 1, hidden = 1;
   Storage storage = Storage::f32;
+  /// How U is kept; all else stays f32. States and gradients have the bits of the f32 sequence of round_weights().
+  WeightType weights = WeightType::f32;
+  bool backward = true;  // false: no memory for backward(), which is refused
+};
+
+/// Bytes on the device, known before anything is allocated; without what the caller gave.
+struct GruMemory {
+  int64_t weights = 0, state = 0, gradients = 0;  // gradients: all that backward() needs
+  int64_t total() const { return weights + state + gradients; }
 };
 
 /// Launches are put on the default stream; buffers stay the same ones.
 class GruSequence {
  public:
-  /// Throws InputError for sizes below 1 and storage other than f32 and f64.
+  /// Throws InputError for sizes below 1, storage other than f32 and f64, and narrow weights with f64.
   GruSequence(const Device& device, const GruShape& shape);
-  /// Over weights and gradients of the caller's, (parameter_count) each: W, U, b and, of reset_after, rb.
+  /// Over weights and gradients of the caller's, (parameter_count) each: W, U, b and, of reset_after, rb. Narrow weights are refused.
   GruSequence(const Device& device, const GruShape& shape, const Buffer& weights, const Buffer& gradients);
   static int64_t parameter_count(const GruShape& shape);
   ~GruSequence();
   GruSequence(GruSequence&&) noexcept;
   GruSequence& operator=(GruSequence&&) noexcept;
 
-  /// Throws InputError where shapes or types do not fit; recurrent biases with reset_before are refused.
+  /// Throws InputError where shapes or types do not fit; recurrent biases with reset_before are refused. Narrow weights
+  /// are rounded here, from f32.
   void set_weights(const GruWeights& weights);
   /// x (T, B, I) and h0 (B, D). The states (T + 1, B, D) begin with h0.
   void forward(const Buffer& x, const Buffer& h0);
   Buffer states() const;
   /// Gradients of sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x. What goes from
-  /// a step to the one before is multiplied by `decay`.
+  /// a step to the one before is multiplied by `decay`. Of narrow weights: at the rounded U, and by its values, so that
+  /// an optimiser that keeps U in f32 may take them and set the weights anew.
   void backward(const Buffer& d_states, double decay = 1);
   /// Gradients of the weights, as GruWeights has them; rb of reset_after.
   struct Gradients {
     Buffer w, u, b, rb;
   };
   Gradients gradients() const;
-  Buffer d_x() const;   // (T, B, I)
-  Buffer d_h0() const;  // (B, D)
+  Buffer d_x() const;               // (T, B, I)
+  Buffer d_h0() const;              // (B, D)
+  const GruMemory& memory() const;  // predicted; allocations are the same bytes
   std::vector<Kernel> kernels() const;
 
  private:

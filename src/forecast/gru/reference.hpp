@@ -19,7 +19,8 @@ struct SequenceProblem {
 /// States (T + 1, B, D) that begin with h0.
 template <class S>
 std::vector<S> sequence(const SequenceProblem<S>& p) {
-  const auto [form, steps, batch, inputs, d, storage] = p.shape;
+  const GruForm form = p.shape.form;
+  const int64_t steps = p.shape.steps, batch = p.shape.batch, inputs = p.shape.inputs, d = p.shape.hidden;
   std::vector<S> states = p.h0;
   const auto sigmoid = [](const S& a) { return S(1) / (S(1) + std::exp(-a)); };
   for (int64_t t = 0; t < steps; ++t)

@@ -1,11 +1,13 @@
 // A GRU over a sequence: the inputs' products at once, those with U step by step, and back. The steps are the kernels of
 // the layer nn::Gru; here a step has rows of its own, a start and a gradient by it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <tuple>
 #include <utility>
 
+#include "forecast/gru/narrow.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/gru.hpp"
 #include "lockstep/primitives.hpp"
@@ -17,29 +19,49 @@ namespace lockstep::forecast {
 struct GruSequence::State {
   Device device;
   GruShape s;
-  Buffer weights, gradients;  // what w … rb and dw … drb are views of
-  Buffer w, u, b, rb;
+  GruMemory memory;
+  Buffer w, u, b, rb;                     // views of one buffer each: these, and dw … drb
+  NarrowRecurrent narrow;                 // instead of u and u_t
   Buffer w_t, u_t, x_t, h_t, rh_t, ones;  // transposed, for products
   Buffer x, xw, states, zrn, extra;       // zrn: the gates; extra: r h, or h U_n + rb_n
   Buffer g, c;                            // of one step: (B, 3 D), (B, D)
   Buffer d_g, d_u, dw, du, db, drb, dx;   // gradients
   std::array<Buffer, 3> carried;          // to the step before; that of step 0 is the first; the last is 0
 
-  /// Views of `all`, (parameter_count): W, U, b and rb.
-  std::array<Buffer, 4> parts(const Buffer& all) const {
+  /// Views of `all`, (parameter_count): W, U, b and rb; U only where it is there.
+  std::array<Buffer, 4> parts(const Buffer& all, bool with_u) const {
     const int64_t d = s.hidden, in = s.inputs;
     int64_t from = 0;
     const auto next = [&](const Shape& shape, int64_t count) {
       return all.rows(std::exchange(from, from + count), count).reshape(shape);
     };
-    std::array<Buffer, 4> p{
-        next({in, 3 * d}, 3 * d * in), next({d, 3 * d}, 3 * d * d), next({3 * d}, 3 * d), {}};
+    std::array<Buffer, 4> p;
+    p[0] = next({in, 3 * d}, 3 * d * in);
+    if (with_u) p[1] = next({d, 3 * d}, 3 * d * d);
+    p[2] = next({3 * d}, 3 * d);
     if (!before()) p[3] = next({3 * d}, 3 * d);
     return p;
   }
 
   int64_t rows() const { return s.steps * s.batch; }
   bool before() const { return s.form == GruForm::reset_before; }
+  bool is_narrow() const { return s.weights != WeightType::f32; }
+  /// Of a buffer for W, U, b and rb, where U stands in it.
+  int64_t weight_elements() const {
+    return GruSequence::parameter_count(s) - (is_narrow() ? 3 * s.hidden * s.hidden : 0);
+  }
+
+  /// `own`: with weights and gradients.
+  void predict(bool own) {
+    const int64_t d = s.hidden, n_b = s.batch, word = size_of(s.storage);
+    if (own) memory.weights = word * weight_elements();
+    if (is_narrow()) memory.weights += NarrowRecurrent::bytes(s.weights, d, s.backward);
+    memory.state = word * (rows() * 8 * d + 5 * n_b * d);
+    if (!s.backward) return;
+    const int64_t turned = 3 * d * (s.inputs + (is_narrow() ? 0 : d)),
+                  steps = rows() * (2 * s.inputs + (before() ? 5 : 7) * d + 1);
+    memory.gradients = word * ((own ? GruSequence::parameter_count(s) : 0) + turned + steps + 3 * n_b * d);
+  }
 
   void allocate() {
     const int64_t t = s.steps, n_b = s.batch, d = s.hidden, in = s.inputs;
@@ -48,12 +70,15 @@ struct GruSequence::State {
       device.clear(buffer);
       return buffer;
     };
-    w_t = make({3 * d, in}), u_t = make({3 * d, d}), x_t = make({in, rows()}), h_t = make({d, rows()});
-    ones = make({1, rows()});
-    primitives::fill(device, ones, 1);
+    if (is_narrow()) narrow = NarrowRecurrent(device, s.weights, d, s.backward);
     xw = make({rows(), 3 * d}), states = make({t + 1, n_b, d});
     zrn = make({rows(), 3 * d}), extra = make({rows(), d});
     g = make({n_b, 3 * d}), c = make({n_b, d});
+    if (!s.backward) return;
+    w_t = make({3 * d, in}), x_t = make({in, rows()}), h_t = make({d, rows()});
+    if (!is_narrow()) u_t = make({3 * d, d});
+    ones = make({1, rows()});
+    primitives::fill(device, ones, 1);
     for (Buffer& one : carried) one = make({n_b, d});
     d_g = make({rows(), 3 * d});
     dx = make({t, n_b, in});
@@ -68,6 +93,17 @@ struct GruSequence::State {
   /// Columns [first, first + count) gates of a matrix.
   Buffer gates(const Buffer& matrix, int64_t first, int64_t count) const {
     return matrix.window({0, first * s.hidden}, {matrix.shape()[0], count * s.hidden});
+  }
+
+  /// to = x U for `count` gates from `first` on.
+  void times_u(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const {
+    if (is_narrow()) return narrow.times(x, first, count, to);
+    primitives::matmul(device, x, gates(u, first, count), to);
+  }
+  /// to = x U^T of these gates.
+  void times_u_transposed(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const {
+    if (is_narrow()) return narrow.times_transposed(x, first, count, to);
+    primitives::matmul(device, x, u_t.rows(first * s.hidden, count * s.hidden), to);
   }
 
   template <class T>
@@ -93,12 +129,12 @@ struct GruSequence::State {
       const Buffer h = state(t), next = state(t + 1), in = step(xw, t), all = step(zrn, t),
                    et = step(extra, t);
       if (before()) {
-        primitives::matmul(device, h, gates(u, 0, 2), gates(g, 0, 2));
+        times_u(h, 0, 2, gates(g, 0, 2));
         device.launch(forward_kernel<T>(0), extent, in, gates(g, 0, 2), h, all, et);
-        primitives::matmul(device, et, gates(u, 2, 1), c);
+        times_u(et, 2, 1, c);
         device.launch(forward_kernel<T>(1), extent, in, c, h, all, next);
       } else {
-        primitives::matmul(device, h, u, g);
+        times_u(h, 0, 3, g);
         device.launch(forward_kernel<T>(0), extent, in, g, rb, h, all, et, next);
       }
     }
@@ -108,19 +144,19 @@ struct GruSequence::State {
   void backward(const Buffer& incoming, double decay) const {
     const Extent extent{s.batch, s.hidden};
     const int64_t d = s.hidden;
-    primitives::transpose(device, u, u_t);
+    if (!is_narrow()) primitives::transpose(device, u, u_t);
     for (int64_t t = s.steps - 1; t >= 0; --t) {
       const Buffer h = state(t), all = step(zrn, t), dg = step(d_g, t), direct = carried[size_t(t % 2)];
       const Buffer carry = carried[t + 1 < s.steps ? size_t(1 - t % 2) : 2];
       const Buffer in = incoming.rows(t, 1).reshape({s.batch, d});
       if (before()) {
         device.launch(back_kernel<T>(0), extent, in, carry, all, h, dg, direct);
-        primitives::matmul(device, gates(dg, 2, 1), u_t.rows(2 * d, d), c);
+        times_u_transposed(gates(dg, 2, 1), 2, 1, c);
         device.launch(back_kernel<T>(1), extent, c, all, h, gates(dg, 1, 1), direct);
-        primitives::matmul(device, gates(dg, 0, 2), u_t.rows(0, 2 * d), c);
+        times_u_transposed(gates(dg, 0, 2), 0, 2, c);
       } else {
         device.launch(back_kernel<T>(0), extent, in, carry, all, step(extra, t), h, dg, step(d_u, t), direct);
-        primitives::matmul(device, step(d_u, t), u_t, c);
+        times_u_transposed(step(d_u, t), 0, 3, c);
       }
       primitives::axpy(device, 1, c, direct);
       if (decay != 1) primitives::scale(device, decay, direct);
@@ -146,26 +182,36 @@ struct GruSequence::State {
     }
   }
 
+  void begin(const Device& on, const GruShape& shape) {
+    GruSequence::parameter_count(shape);
+    if (shape.storage != Storage::f32 && shape.storage != Storage::f64)
+      throw InputError(fmt::format("elements of {}", name(shape.storage)), "GruSequence", "f32 or f64");
+    device = on, s = shape;
+    if (is_narrow() && shape.storage != Storage::f32)
+      throw InputError(fmt::format("weights in {} of a sequence in f64", name(shape.weights)), "GruSequence",
+                       "a sequence in f32");
+  }
+  void bind(const Buffer& all, const Buffer& all_gradients) {
+    std::tie(w, u, b, rb) = std::tuple_cat(parts(all, !is_narrow()));
+    if (s.backward) std::tie(dw, du, db, drb) = std::tuple_cat(parts(all_gradients, true));
+  }
+
   void expect(const Buffer& given, const Shape& shape, const char* what) const {
     if (given.storage() != s.storage || given.shape() != shape || !given.contiguous())
       throw InputError(fmt::format("{} {} {}", what, name(given.storage()), to_string(given.shape())),
                        "GruSequence", fmt::format("{} {}", name(s.storage), to_string(shape)));
   }
+  void expect(const Array& given, const Sizes& shape, const char* what) const {
+    if (given.storage() != s.storage || given.shape() != shape)
+      throw InputError(fmt::format("{} of {} elements of {}", what, given.elements(), name(given.storage())),
+                       "GruSequence", fmt::format("{} ({})", name(s.storage), fmt::join(shape, ", ")));
+  }
   void set(const Array& from, const Sizes& shape, const Buffer& to, const char* what) const {
-    if (from.storage() != s.storage || from.shape() != shape)
-      throw InputError(fmt::format("{} of {} elements of {}", what, from.elements(), name(from.storage())),
-                       "GruSequence", fmt::format("{} {}", name(s.storage), to_string(to.shape())));
+    expect(from, shape, what);
     const Array packed = from.packed();
     device.write(to, packed.data(), packed.bytes());
   }
 };
-
-GruSequence::GruSequence(const Device& device, const GruShape& shape)
-    : GruSequence(device, shape, device.allocate(shape.storage, {parameter_count(shape)}),
-                  device.allocate(shape.storage, {parameter_count(shape)})) {
-  device.clear(state_->weights);
-  device.clear(state_->gradients);
-}
 
 int64_t GruSequence::parameter_count(const GruShape& shape) {
   if (shape.steps < 1 || shape.batch < 1 || shape.inputs < 1 || shape.hidden < 1)
@@ -175,18 +221,31 @@ int64_t GruSequence::parameter_count(const GruShape& shape) {
   return 3 * shape.hidden * (shape.inputs + shape.hidden + (shape.form == GruForm::reset_after ? 2 : 1));
 }
 
+GruSequence::GruSequence(const Device& device, const GruShape& shape) : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.begin(device, shape);
+  s.predict(true);
+  const auto make = [&](int64_t count) {
+    const Buffer buffer = device.allocate(shape.storage, {count});
+    device.clear(buffer);
+    return buffer;
+  };
+  s.bind(make(s.weight_elements()), shape.backward ? make(parameter_count(shape)) : Buffer());
+  s.allocate();
+}
+
 GruSequence::GruSequence(const Device& device, const GruShape& shape, const Buffer& weights,
                          const Buffer& gradients)
     : state_(std::make_unique<State>()) {
-  if (shape.storage != Storage::f32 && shape.storage != Storage::f64)
-    throw InputError(fmt::format("elements of {}", name(shape.storage)), "GruSequence", "f32 or f64");
   State& s = *state_;
-  s.device = device, s.s = shape;
+  s.begin(device, shape);
+  if (s.is_narrow())
+    throw InputError(fmt::format("weights of the caller's, to be kept in {}", name(shape.weights)),
+                     "GruSequence", "f32, or set_weights");
+  s.predict(false);
   s.expect(weights, {parameter_count(shape)}, "weights");
-  s.expect(gradients, {parameter_count(shape)}, "gradients");
-  s.weights = weights, s.gradients = gradients;
-  std::tie(s.w, s.u, s.b, s.rb) = std::tuple_cat(s.parts(weights));
-  std::tie(s.dw, s.du, s.db, s.drb) = std::tuple_cat(s.parts(gradients));
+  if (shape.backward) s.expect(gradients, {parameter_count(shape)}, "gradients");
+  s.bind(weights, gradients);
   s.allocate();
 }
 GruSequence::~GruSequence() = default;
@@ -199,7 +258,12 @@ void GruSequence::set_weights(const GruWeights& weights) {
   if (s.before() && !weights.rb.empty())
     throw InputError("recurrent biases", "GruSequence", "none with reset_before");
   s.set(weights.w, {s.s.inputs, 3 * d}, s.w, "W");
-  s.set(weights.u, {d, 3 * d}, s.u, "U");
+  if (s.is_narrow()) {
+    s.expect(weights.u, {d, 3 * d}, "U");
+    s.narrow.set(weights.u);
+  } else {
+    s.set(weights.u, {d, 3 * d}, s.u, "U");
+  }
   s.set(weights.b, {3 * d}, s.b, "b");
   if (!weights.rb.empty())
     s.set(weights.rb, {3 * d}, s.rb, "rb");
@@ -218,6 +282,8 @@ void GruSequence::forward(const Buffer& x, const Buffer& h0) {
 
 void GruSequence::backward(const Buffer& d_states, double decay) {
   const State& s = *state_;
+  if (!s.s.backward)
+    throw InputError("backward of a sequence without memory for it", "GruSequence", "GruShape::backward");
   if (!s.x) throw InputError("backward before forward", "GruSequence", "forward first");
   s.expect(d_states, {s.s.steps, s.s.batch, s.s.hidden}, "gradient of states");
   s.s.storage == Storage::f64 ? s.backward<f64>(d_states, decay) : s.backward<f32>(d_states, decay);
@@ -230,15 +296,20 @@ GruSequence::Gradients GruSequence::gradients() const {
 Buffer GruSequence::d_x() const { return state_->dx; }
 Buffer GruSequence::d_h0() const { return state_->carried[0]; }
 
+const GruMemory& GruSequence::memory() const { return state_->memory; }
+
 std::vector<Kernel> GruSequence::kernels() const {
+  const State& g = *state_;
   const auto of = [&]<class T>(T) -> std::vector<Kernel> {
-    const State& g = *state_;
     if (g.before())
       return {g.bias_kernel<T>(), g.forward_kernel<T>(0), g.forward_kernel<T>(1), g.back_kernel<T>(0),
               g.back_kernel<T>(1)};
     return {g.bias_kernel<T>(), g.forward_kernel<T>(0), g.back_kernel<T>(0)};
   };
-  return state_->s.storage == Storage::f64 ? of(f64()) : of(f32());
+  std::vector<Kernel> all = g.s.storage == Storage::f64 ? of(f64()) : of(f32());
+  if (g.is_narrow())
+    for (const Kernel& kernel : g.narrow.kernels()) all.push_back(kernel);
+  return all;
 }
 
 }  // namespace lockstep::forecast

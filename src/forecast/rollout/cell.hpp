@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <type_traits>
 #include <vector>
 
+#include "forecast/rollout/element.hpp"
 #include "forecast/rollout/heads.hpp"
 
 namespace lockstep::forecast {
@@ -49,18 +49,6 @@ struct Gates {
 template <class T>
 using Products = std::function<std::vector<Val<T>>(int gate, int count)>;
 
-/// Elements of U as a kernel reads them: T, bf16, or u8 for e4m3 without its row's scale.
-template <class T, class W>
-Val<T> element(const Grid<W, 3>& u, const Val<i32>& block, const Val<i32>& k, const Val<i32>& place) {
-  if constexpr (std::is_same_v<W, uint8_t>) {
-    const Val<u32> bits = u(block, k, place), magnitude = bits & 0x7fu;
-    const Val<f32> normal = bitcast<f32>((magnitude << 20u) + (120u << 23u));
-    const Val<f32> value = select(magnitude < 8u, cast<f32>(magnitude) * 0x1p-9f, normal);
-    return bitcast<f32>(bitcast<u32>(value) | (bits & 0x80u) << 24u);
-  } else {
-    return Val<T>(u(block, k, place));
-  }
-}
 /// Rows of `bias`: b_z + rb_z, b_r + rb_r, b_h, rb_h, and of fp8 the scales of U_z, U_r, U_h.
 template <class W>
 inline constexpr int64_t kBiasRows = std::is_same_v<W, uint8_t> ? 7 : 4;
@@ -71,11 +59,6 @@ Val<T> scaled(const Val<T>& product, const Grid<T, 3>& bias, const Val<i32>& blo
   if constexpr (std::is_same_v<W, uint8_t>) return product * bias(block, 4 + gate, lane);
   return product;
 }
-template <class T, class W>
-std::string weight_word() {
-  return std::is_same_v<W, uint8_t> ? ".fp8" : std::is_same_v<W, T> ? "" : ".bf16";
-}
-
 template <class T, class Pre>
 Gates<T> gates_of(GruForm form, const Weights<T>& w, const Place<T>& at, const Pre& pre,
                   const Products<T>& products, const Val<T>& own) {
