@@ -20,7 +20,7 @@ LANES = {
     "software WebGPU": ["device_webgpu", "fuzz_webgpu"],
     "NVRTC": ["compile_cuda"],
     "golden data": ["urban_model", "solve_graphs"],
-    "ThreadSanitizer": ["threads", "threads_cuda"],
+    "ThreadSanitizer": ["threads", "threads_cuda", "threads_factors"],
     "command line": ["cli_.*"],
     "source tree": ["house_.*"],
     "wasm32": ["wasm"],
