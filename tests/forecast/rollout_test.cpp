@@ -133,6 +133,18 @@ TEST_P(RolloutOn, PathsAndSizesOfGroupsGiveTheSameBits) {
   }
 }
 
+TEST(RolloutPaths, TheCpuTakesOneLaunchWhereAMemberStaysInACore) {
+  const Device device = Device::open("cpu");
+  const auto path_of = [&](int64_t hidden, WeightType weights) {
+    const RolloutModel model =
+        random_rollout_model({.hidden = hidden, .members = 1, .features = 2, .states = 1});
+    return Rollout(device, model, {.steps = 1, .weights = weights}).path();
+  };
+  EXPECT_EQ(path_of(384, WeightType::f32), RolloutPath::one_launch);
+  EXPECT_EQ(path_of(420, WeightType::f32), RolloutPath::by_steps);  // U takes more than 2 MiB
+  EXPECT_EQ(path_of(420, WeightType::bf16), RolloutPath::one_launch);
+}
+
 TEST_P(RolloutOn, LogitsFarFromZeroDoNotOverflow) {
   for (const Storage storage : {Storage::f32, Storage::f64}) {
     RolloutModel model = lively_model(2, 1, 33, storage, false);
