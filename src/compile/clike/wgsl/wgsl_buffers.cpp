@@ -48,6 +48,13 @@ WgslBufferText::WgslBufferText(const ir::Function& function, uint32_t buffer, co
   // Floats that are added to atomically lie as bits: WGSL has atomic integers only.
   bits_ = atomic_ && param_.storage == Storage::f32;
   element_ = narrow() || bits_ ? "u32" : wgsl_type(value_type(param_.storage));
+  if (narrow()) {
+    part_.per_word = 4 / std::max(size_of(param_.storage), 1);
+    part_.bits = 32 / part_.per_word;
+    part_.mask = (1u << part_.bits) - 1;
+  }
+  if (param_.storage == Storage::f16) part_.unpack = "ls_f16_load({})", part_.pack = "ls_f16_store({})";
+  if (param_.storage == Storage::bf16) part_.unpack = "ls_bf16_load({})", part_.pack = "ls_bf16_store({})";
 }
 
 std::string WgslBufferText::declarations(std::vector<WgslBinding>& bindings) const {
@@ -103,78 +110,84 @@ std::string WgslBufferText::accessors(std::string_view body, const std::string& 
   const auto used = [&](std::string_view function) {
     return body.find(fmt::format("{}_{}(", name_, function)) != std::string_view::npos;
   };
-  const int per_word = 4 / std::max(size_of(param_.storage), 1), bits = 32 / std::max(per_word, 1);
-  const std::string_view value = wgsl_type(value_type(param_.storage));
-  const std::string element =
-      fmt::format("  let element = u32(index){};\n", base.empty() ? "" : " + " + base);
-  const std::string at =
-      narrow() ? element + fmt::format("  let at = element / {}u;\n  let shift = (element % {}u) * {}u;\n",
-                                       per_word, per_word, bits)
-               : fmt::format("  let at = u32(index){};\n", base.empty() ? "" : " + " + base);
-  std::string_view unpack = "{}", pack = "{}";
-  if (param_.storage == Storage::f16) unpack = "ls_f16_load({})", pack = "ls_f16_store({})";
-  if (param_.storage == Storage::bf16) unpack = "ls_bf16_load({})", pack = "ls_bf16_store({})";
-  const uint32_t mask = bits == 32 ? 0xffffffffu : (1u << bits) - 1;
-
+  const std::string from = base.empty() ? "" : " + " + base;
+  const std::string at = narrow() ? fmt::format(
+                                        "  let element = u32(index){};\n  let at = element / {}u;\n"
+                                        "  let shift = (element % {}u) * {}u;\n",
+                                        from, part_.per_word, part_.per_word, part_.bits)
+                                  : fmt::format("  let at = u32(index){};\n", from);
   std::string out;
-  if (used("load")) {
-    out += fmt::format("fn {}_load(index: i32) -> {} {{\n{}", name_, value, at);
-    if (narrow()) {
-      out += "  var word: u32;\n" +
-             over_windows([&](int w) { return fmt::format("word = {};", plain_load(w, "at")); });
-      out += fmt::format("  return {};\n",
-                         fmt::format(fmt::runtime(unpack), fmt::format("(word >> shift) & {}u", mask)));
-    } else if (how_.windows == 1) {
-      out += fmt::format("  return {};\n", plain_load(0, "at"));
-    } else {
-      out += fmt::format("  var value: {};\n", value) +
-             over_windows([&](int w) { return fmt::format("value = {};", plain_load(w, "at")); }) +
-             "  return value;\n";
-    }
-    out += "}\n";
-  }
-  if (used("store")) {
-    out += fmt::format("fn {}_store(index: i32, value: {}) {{\n{}", name_, value, at);
-    if (narrow()) {
-      out += fmt::format("  let bits = {} & {}u;\n", fmt::format(fmt::runtime(pack), "value"), mask);
-      out += over_windows([&](int w) {
-        return fmt::format("atomicAnd(&{0}, ~({1}u << shift)); atomicOr(&{0}, bits << shift);",
-                           place(w, "at"), mask);
-      });
-    } else {
-      out += over_windows([&](int w) {
-        return atomic_ ? fmt::format("atomicStore(&{}, {});", place(w, "at"),
-                                     bits_ ? "bitcast<u32>(value)" : "value")
-                       : fmt::format("{} = value;", place(w, "at"));
-      });
-    }
-    out += "}\n";
-  }
-  for (int o = 0; o <= int(ir::AtomicOp::exchange); ++o) {
-    const std::string_view function = wgsl_atomic_function(ir::AtomicOp(o));
-    if (!used(function)) continue;
-    out += fmt::format("fn {}_{}(index: i32, value: {}) -> {} {{\n{}  var old: {};\n", name_, function, value,
-                       value, at, value);
-    out += over_windows([&](int w) {
-      return bits_ ? wgsl_float_add("old", place(w, "at"), "value")
-                   : fmt::format("old = {}(&{}, value);", function, place(w, "at"));
-    });
-    out += "  return old;\n}\n";
-  }
-  const std::string_view exchange = wgsl_atomic_function(ir::AtomicOp::compare_exchange);
-  if (used(exchange)) {
-    // The weak form may fail without a cause.
-    out += fmt::format("fn {0}_{1}(index: i32, value: {2}, compare: {2}) -> {2} {{\n{3}", name_, exchange,
-                       value, at);
-    const auto attempt = [&](int w) {
-      return fmt::format(
-          "loop {{ let r = {}(&{}, compare, value); if (r.exchanged || r.old_value != compare) {{ old = "
-          "r.old_value; break; }} }}",
-          exchange, place(w, "at"));
-    };
-    out += fmt::format("  var old: {};\n", value) + over_windows(attempt) + "  return old;\n}\n";
-  }
+  if (used("load")) out += load_function(at);
+  if (used("store")) out += store_function(at);
+  for (int o = 0; o <= int(ir::AtomicOp::exchange); ++o)
+    if (const auto function = wgsl_atomic_function(ir::AtomicOp(o)); used(function))
+      out += atomic_function(function, at);
+  if (used(wgsl_atomic_function(ir::AtomicOp::compare_exchange))) out += compare_exchange_function(at);
   return out;
+}
+
+std::string WgslBufferText::load_function(const std::string& at) const {
+  const std::string_view value = wgsl_type(value_type(param_.storage));
+  std::string out = fmt::format("fn {}_load(index: i32) -> {} {{\n{}", name_, value, at);
+  const auto into = [&](const char* variable) {
+    return over_windows([&](int w) { return fmt::format("{} = {};", variable, plain_load(w, "at")); });
+  };
+  if (narrow()) {
+    const std::string bits = fmt::format("(word >> shift) & {}u", part_.mask);
+    out += "  var word: u32;\n" + into("word");
+    out += fmt::format("  return {};\n", fmt::format(fmt::runtime(part_.unpack), bits));
+  } else if (how_.windows == 1) {
+    out += fmt::format("  return {};\n", plain_load(0, "at"));
+  } else {
+    out += fmt::format("  var value: {};\n", value) + into("value") + "  return value;\n";
+  }
+  return out + "}\n";
+}
+
+std::string WgslBufferText::store_function(const std::string& at) const {
+  std::string out = fmt::format("fn {}_store(index: i32, value: {}) {{\n{}", name_,
+                                wgsl_type(value_type(param_.storage)), at);
+  if (narrow()) {
+    out +=
+        fmt::format("  let bits = {} & {}u;\n", fmt::format(fmt::runtime(part_.pack), "value"), part_.mask);
+    out += over_windows([&](int w) {
+      return fmt::format("atomicAnd(&{0}, ~({1}u << shift)); atomicOr(&{0}, bits << shift);", place(w, "at"),
+                         part_.mask);
+    });
+  } else {
+    out += over_windows([&](int w) {
+      return atomic_ ? fmt::format("atomicStore(&{}, {});", place(w, "at"),
+                                   bits_ ? "bitcast<u32>(value)" : "value")
+                     : fmt::format("{} = value;", place(w, "at"));
+    });
+  }
+  return out + "}\n";
+}
+
+std::string WgslBufferText::atomic_function(std::string_view function, const std::string& at) const {
+  const std::string_view value = wgsl_type(value_type(param_.storage));
+  std::string out = fmt::format("fn {}_{}(index: i32, value: {}) -> {} {{\n{}  var old: {};\n", name_,
+                                function, value, value, at, value);
+  out += over_windows([&](int w) {
+    return bits_ ? wgsl_float_add("old", place(w, "at"), "value")
+                 : fmt::format("old = {}(&{}, value);", function, place(w, "at"));
+  });
+  return out + "  return old;\n}\n";
+}
+
+std::string WgslBufferText::compare_exchange_function(const std::string& at) const {
+  const std::string_view value = wgsl_type(value_type(param_.storage));
+  const std::string_view exchange = wgsl_atomic_function(ir::AtomicOp::compare_exchange);
+  // The weak form may fail without a cause.
+  const auto attempt = [&](int w) {
+    return fmt::format(
+        "loop {{ let r = {}(&{}, compare, value); if (r.exchanged || r.old_value != compare) {{ old = "
+        "r.old_value; break; }} }}",
+        exchange, place(w, "at"));
+  };
+  return fmt::format("fn {0}_{1}(index: i32, value: {2}, compare: {2}) -> {2} {{\n{3}", name_, exchange,
+                     value, at) +
+         fmt::format("  var old: {};\n", value) + over_windows(attempt) + "  return old;\n}\n";
 }
 
 }  // namespace lockstep::clike

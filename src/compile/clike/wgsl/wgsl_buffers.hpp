@@ -31,6 +31,11 @@ class WgslBufferText {
   bool narrow() const { return size_of(param_.storage) < 4; }
 
  private:
+  /// The accessors, each a function; `at` is the text that finds the word.
+  std::string load_function(const std::string& at) const;
+  std::string store_function(const std::string& at) const;
+  std::string atomic_function(std::string_view function, const std::string& at) const;
+  std::string compare_exchange_function(const std::string& at) const;
   std::string place(int window, const std::string& index) const;
   std::string plain_load(int window, const std::string& index) const;
   /// `switch` over the windows; `statement` gives the text for window k at `index`.
@@ -43,6 +48,11 @@ class WgslBufferText {
   int64_t window_words_;
   bool written_, atomic_, simple_, bits_;
   std::string name_, element_;
+  struct {  // of a word, which an element narrower than it is
+    int per_word = 1, bits = 32;
+    uint32_t mask = 0xffffffffu;
+    std::string_view unpack = "{}", pack = "{}";
+  } part_;
 };
 
 /// `atomicAdd` …
