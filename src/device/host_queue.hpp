@@ -19,20 +19,25 @@ struct HostQueue final : Queue {
   std::shared_ptr<HostGraph> recording;  // null: work of this queue runs at once
 };
 
-inline std::shared_ptr<Queue> recording_queue() {
-  auto queue = std::make_shared<HostQueue>();
-  queue->recording = std::make_shared<HostGraph>();
-  return queue;
-}
-inline std::shared_ptr<RecordedGraph> recorded_by(Queue& queue) {
-  return std::exchange(static_cast<HostQueue&>(queue).recording, nullptr);
-}
-inline void set_scalars_of(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) {
-  std::copy(scalars.begin(), scalars.end(), static_cast<HostGraph&>(graph).scalars.at(dispatch).get());
-}
 /// The graph that a queue records into, or null.
 inline HostGraph* recorder(Queue* queue) {
   return queue ? static_cast<HostQueue*>(queue)->recording.get() : nullptr;
 }
+
+/// Recording, the same for all of them.
+class HostBackend : public Backend {
+ public:
+  std::shared_ptr<Queue> begin_record() override {
+    auto queue = std::make_shared<HostQueue>();
+    queue->recording = std::make_shared<HostGraph>();
+    return queue;
+  }
+  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override {
+    return std::exchange(static_cast<HostQueue&>(queue).recording, nullptr);
+  }
+  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
+    std::copy(scalars.begin(), scalars.end(), static_cast<HostGraph&>(graph).scalars.at(dispatch).get());
+  }
+};
 
 }  // namespace lockstep::device

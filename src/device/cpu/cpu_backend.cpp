@@ -93,7 +93,7 @@ DeviceInfo describe(int threads) {
   return info;
 }
 
-class CpuBackend : public Backend {
+class CpuBackend : public HostBackend {
  public:
   explicit CpuBackend(const DeviceOptions& options)
       : threads_(options.threads), info_(describe(threads_.count())) {}
@@ -202,11 +202,6 @@ class CpuBackend : public Backend {
         .count();
   }
 
-  std::shared_ptr<Queue> begin_record() override { return recording_queue(); }
-  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override { return recorded_by(queue); }
-  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
-    set_scalars_of(graph, dispatch, scalars);
-  }
   void replay(RecordedGraph& graph, Queue*) override {
     for (const auto& step : static_cast<HostGraph&>(graph).steps) step();
   }

@@ -43,7 +43,7 @@ DeviceInfo describe() {
   return info;
 }
 
-class InterpBackend final : public Backend {
+class InterpBackend final : public HostBackend {
  public:
   const DeviceInfo& info() const override { return info_; }
   void set_limits(const Limits& limits) override { info_.limits = limits; }
@@ -123,11 +123,6 @@ class InterpBackend final : public Backend {
         .count();
   }
 
-  std::shared_ptr<Queue> begin_record() override { return recording_queue(); }
-  std::shared_ptr<RecordedGraph> end_record(Queue& queue) override { return recorded_by(queue); }
-  void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
-    set_scalars_of(graph, dispatch, scalars);
-  }
   void replay(RecordedGraph& graph, Queue*) override {
     for (const auto& step : static_cast<HostGraph&>(graph).steps) {
       std::lock_guard lock(mutex_);
