@@ -217,6 +217,77 @@ void require_entries(size_t entries, int64_t wanted, const char* what) {
     throw InputError(fmt::format("{} {}", entries, what), "mesh picture", fmt::format("{}", wanted));
 }
 
+/// Twice a triangle's area along its normal.
+Vec doubled_normal(const TriangleMesh& mesh, const int32_t* f) {
+  return cross(position(mesh, f[1]) - position(mesh, f[0]), position(mesh, f[2]) - position(mesh, f[0]));
+}
+
+/// Colours of a mesh under its light: one of its own, its vertices' values, or the squares of a layout.
+class Surface {
+ public:
+  Surface(const TriangleMesh& mesh, const MeshPictureOptions& options, const Camera& camera,
+          const ColorRange& range)
+      : options_(options), camera_(camera), range_(range), world_up_(unit(options.up)) {
+    if (options.smooth) find_normals(mesh);
+    if (!options.uv.empty()) check_size_ = side_of_checks(options);
+  }
+
+  /// In a triangle with the corners `f` at the weights `w`, `edge` pixels from its nearest edge.
+  Vec shade(const int32_t* f, const Vec& facet, bool from_behind, const std::array<double, 3>& w,
+            double edge) const {
+    Vec normal = facet;
+    if (!normals_.empty())
+      normal =
+          unit(normals_[size_t(f[0])] * w[0] + normals_[size_t(f[1])] * w[1] + normals_[size_t(f[2])] * w[2]);
+    if (from_behind) normal = normal * -1.0;
+    Vec color = from_behind ? back_ : front_;
+    if (!options_.values.empty()) color = by_value(f, w, color);
+    if (!options_.uv.empty()) color = by_square(f, w);
+    const Vec shaded = color * light(normal, camera_, world_up_);
+    return options_.edges ? mix(shaded, ink_, 0.55 * std::clamp(1.0 - edge, 0.0, 1.0)) : shaded;
+  }
+
+ private:
+  void find_normals(const TriangleMesh& mesh) {
+    normals_.assign(size_t(mesh.vertex_count()), {0, 0, 0});
+    for (int64_t t = 0; t < mesh.face_count(); ++t) {
+      const int32_t* f = &mesh.faces[size_t(3 * t)];
+      const Vec doubled = doubled_normal(mesh, f);
+      for (int k = 0; k < 3; ++k) normals_[size_t(f[k])] = normals_[size_t(f[k])] + doubled;
+    }
+    for (Vec& n : normals_) n = unit(n);
+  }
+  static double side_of_checks(const MeshPictureOptions& options) {
+    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    for (size_t k = 0; k < options.uv.size(); ++k) {
+      low[k % 2] = std::min(low[k % 2], options.uv[k]);
+      high[k % 2] = std::max(high[k % 2], options.uv[k]);
+    }
+    return std::max({high[0] - low[0], high[1] - low[1], 1e-300}) / std::max(1, options.checks);
+  }
+  Vec by_value(const int32_t* f, const std::array<double, 3>& w, const Vec& otherwise) const {
+    const double value = options_.values[size_t(f[0])] * w[0] + options_.values[size_t(f[1])] * w[1] +
+                         options_.values[size_t(f[2])] * w[2];
+    return std::isfinite(value) ? linear(color(options_.map, range_.share(value))) : otherwise;
+  }
+  Vec by_square(const int32_t* f, const std::array<double, 3>& w) const {
+    double at[2] = {0, 0};
+    for (size_t k = 0; k < 3; ++k)
+      for (size_t i = 0; i < 2; ++i) at[i] += w[k] * options_.uv[2 * size_t(f[k]) + i];
+    const auto square = int64_t(std::floor(at[0] / check_size_)) + int64_t(std::floor(at[1] / check_size_));
+    return square % 2 == 0 ? bright_ : dark_;
+  }
+
+  const MeshPictureOptions& options_;
+  const Camera& camera_;
+  const ColorRange& range_;
+  const Vec world_up_;
+  const Vec front_ = linear(kFront), back_ = linear(kBack), dark_ = linear(kCheckDark),
+            bright_ = linear(kCheckLight), ink_ = linear(kInk);
+  std::vector<Vec> normals_;  // of vertices; empty: facets
+  double check_size_ = 1;
+};
+
 }  // namespace
 
 Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
@@ -226,66 +297,23 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
   if (!options.uv.empty())
     require_entries(options.uv.size(), 2 * mesh.vertex_count(), "numbers (u, v) of vertices");
   const Camera camera = camera_of(options);
-  const Vec world_up = unit(options.up);
   Canvas canvas(options.width, options.height);
   std::vector<ScreenCorner> corners = project(mesh, camera, options.perspective);
   const double room = options.title.empty() ? 0 : 30 * kSamples;
   fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
             kFrameShare * canvas.height() + room, (1 - kFrameShare) * canvas.height());
 
-  std::vector<Vec> normals;
-  if (options.smooth) {
-    normals.assign(corners.size(), {0, 0, 0});
-    for (int64_t t = 0; t < mesh.face_count(); ++t) {
-      const int32_t* f = &mesh.faces[size_t(3 * t)];
-      const Vec doubled =
-          cross(position(mesh, f[1]) - position(mesh, f[0]), position(mesh, f[2]) - position(mesh, f[0]));
-      for (int k = 0; k < 3; ++k) normals[size_t(f[k])] = normals[size_t(f[k])] + doubled;
-    }
-    for (Vec& n : normals) n = unit(n);
-  }
   const ColorRange range = color_range(options.values, options.map, options.minimum, options.maximum);
-  double check_size = 1;
-  if (!options.uv.empty()) {
-    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
-    for (size_t k = 0; k < options.uv.size(); ++k) {
-      low[k % 2] = std::min(low[k % 2], options.uv[k]);
-      high[k % 2] = std::max(high[k % 2], options.uv[k]);
-    }
-    check_size = std::max({high[0] - low[0], high[1] - low[1], 1e-300}) / std::max(1, options.checks);
-  }
-  const Vec front = linear(kFront), back = linear(kBack), dark = linear(kCheckDark),
-            bright = linear(kCheckLight), ink = linear(kInk);
+  const Surface surface(mesh, options, camera, range);
   for (int64_t t = 0; t < mesh.face_count(); ++t) {
     const int32_t* f = &mesh.faces[size_t(3 * t)];
     const std::array<ScreenCorner, 3> c{corners[size_t(f[0])], corners[size_t(f[1])], corners[size_t(f[2])]};
     // y points down on the screen: fronts run clockwise there.
     const double turn = (c[1].x - c[0].x) * (c[2].y - c[0].y) - (c[1].y - c[0].y) * (c[2].x - c[0].x);
     const bool from_behind = turn > 0;
-    const Vec facet =
-        unit(cross(position(mesh, f[1]) - position(mesh, f[0]), position(mesh, f[2]) - position(mesh, f[0])));
+    const Vec facet = unit(doubled_normal(mesh, f));
     canvas.triangle(c, [&](const std::array<double, 3>& w, double edge) {
-      Vec normal = facet;
-      if (!normals.empty())
-        normal =
-            unit(normals[size_t(f[0])] * w[0] + normals[size_t(f[1])] * w[1] + normals[size_t(f[2])] * w[2]);
-      if (from_behind) normal = normal * -1.0;
-      Vec surface = from_behind ? back : front;
-      if (!options.values.empty()) {
-        const double value = options.values[size_t(f[0])] * w[0] + options.values[size_t(f[1])] * w[1] +
-                             options.values[size_t(f[2])] * w[2];
-        if (std::isfinite(value)) surface = linear(color(options.map, range.share(value)));
-      }
-      if (!options.uv.empty()) {
-        double at[2] = {0, 0};
-        for (size_t k = 0; k < 3; ++k)
-          for (size_t i = 0; i < 2; ++i) at[i] += w[k] * options.uv[2 * size_t(f[k]) + i];
-        const auto square = int64_t(std::floor(at[0] / check_size)) + int64_t(std::floor(at[1] / check_size));
-        surface = square % 2 == 0 ? bright : dark;
-      }
-      Vec shaded = surface * light(normal, camera, world_up);
-      if (options.edges) shaded = mix(shaded, ink, 0.55 * std::clamp(1.0 - edge, 0.0, 1.0));
-      return shaded;
+      return surface.shade(f, facet, from_behind, w, edge);
     });
   }
   Image image = canvas.image();
