@@ -71,6 +71,97 @@ ContextOptions like(Context& context, const std::string& device) {
   return options;
 }
 
+/// One computation in several ways, each held against the first.
+class GateRun {
+ public:
+  GateRun(Context& context, const SeriesOptions& options)
+      : context_(context), options_(options), inputs_(read_series_inputs(options)) {
+    keep_some_steps(inputs_);
+    walls_ = walls_of_series(context, inputs_, options.walls);
+    whole_ = options.tiles;
+    whole_.on_progress = {};
+    whole_.side = 0;
+    whole_.workers = 1;
+    base_ = computed(context, whole_);
+  }
+
+  void parity() {
+    Context cpu(like(context_, "cpu"));
+    const ComputedSeries on_cpu = computed(cpu, whole_);
+    const bool webgpu = context_.device().info().kind == DeviceKind::webgpu;
+    if (!webgpu && context_.numerics() != Numerics::fast)
+      return add_equal("parity with the CPU", on_cpu, device());
+    const GridDifference difference = difference_of(base_.values, on_cpu.values);
+    add("parity with the CPU", difference.max_abs_diff, 0.1, "largest difference", device());
+    gates.back().difference = difference;
+  }
+
+  void tiles() {
+    const int64_t longer = std::max(inputs_.city.rows, inputs_.city.cols);
+    TileOptions tiled = options_.tiles;
+    tiled.on_progress = {};
+    tiled.side =
+        options_.tiles.side > 0 ? options_.tiles.side : std::max<int64_t>(32, (longer / 3 + 15) / 16 * 16);
+    tiled.workers = 1;
+    const ComputedSeries one_worker = computed(context_, tiled);
+    add_equal("tiled = untiled", one_worker,
+              fmt::format("{} tiles of {}", one_worker.plan.tiles.size(), tiled.side));
+    dispatches();
+    tiled.workers = options_.tiles.workers > 1 ? options_.tiles.workers : 2;
+    workers(tiled, one_worker.seconds);
+  }
+
+  std::vector<Gate> gates;
+
+ private:
+  std::string device() const { return context_.device().info().name; }
+  ComputedSeries computed(Context& on, const TileOptions& tiles) const {
+    return compute_series(on, inputs_, walls_, options_.outputs, tiles);
+  }
+  void add(const std::string& gate, double value, double limit, const char* unit, const std::string& note) {
+    gates.push_back({gate, value, limit, value <= limit, unit, note, {}});
+  }
+  void add_equal(const std::string& gate, const ComputedSeries& other, const std::string& note) {
+    add(gate, static_cast<double>(differing(base_.values, other.values)), 0, "differing values", note);
+    gates.back().difference = difference_of(base_.values, other.values);
+  }
+
+  void dispatches() {
+    ContextOptions limited = like(context_, device());
+    limited.lower_limits = [](Limits& limits) {
+      for (int64_t& groups : limits.groups) groups = std::min<int64_t>(groups, kFewGroups);
+    };
+    Context small(limited);
+    add_equal("more groups than a dispatch holds", computed(small, whole_),
+              fmt::format("at most {} groups an axis", kFewGroups));
+  }
+
+  void workers(TileOptions tiled, double one) {
+    const int in_flight = tiled.workers;
+    const ComputedSeries together = computed(context_, tiled);
+    const std::string note = fmt::format("{} workers", in_flight);
+    add("tiles in flight", together.in_flight, in_flight, "tiles", note);
+    add_equal("tiles in flight change nothing", together, note);
+    double several = together.seconds, spent = several + one;
+    for (int round = 1; round < kScalingRounds && spent < kScalingSeconds; ++round)
+      for (const bool alone : {true, false}) {
+        tiled.workers = alone ? 1 : in_flight;
+        const double seconds = computed(context_, tiled).seconds;
+        spent += seconds;
+        (alone ? one : several) = std::min(alone ? one : several, seconds);
+      }
+    add("worker scaling", several / one, kScalingLimit, "of the time of one worker",
+        fmt::format("{:.4f} s and {:.4f} s", several, one));
+  }
+
+  Context& context_;
+  const SeriesOptions& options_;
+  SeriesInputs inputs_;
+  Walls walls_;
+  TileOptions whole_;
+  ComputedSeries base_;
+};
+
 }  // namespace
 
 std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
@@ -81,73 +172,10 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
       given.city.dsm.empty() ? sample_series(given, scratch.path, {9, 12, 15, 18}, sample) : given;
   if (options.folder.empty()) options.folder = scratch.path / "out";
   options.pictures = options.video = false;
-  SeriesInputs inputs = read_series_inputs(options);
-  keep_some_steps(inputs);
-  const Walls walls = walls_of_series(context, inputs, options.walls);
-  const std::vector<SeriesOutput>& outputs = options.outputs;
-  const auto computed = [&](Context& on, const TileOptions& tiles) {
-    return compute_series(on, inputs, walls, outputs, tiles);
-  };
-  std::vector<Gate> gates;
-  const auto add = [&](const std::string& gate, double value, double limit, const char* unit,
-                       const std::string& note) {
-    gates.push_back({gate, value, limit, value <= limit, unit, note, {}});
-  };
-  const auto add_equal = [&](const std::string& gate, const ComputedSeries& a, const ComputedSeries& b,
-                             const std::string& note) {
-    add(gate, static_cast<double>(differing(a.values, b.values)), 0, "differing values", note);
-    gates.back().difference = difference_of(a.values, b.values);
-  };
-  const std::string device = context.device().info().name;
-  const int64_t longer = std::max(inputs.city.rows, inputs.city.cols);
-  TileOptions whole = options.tiles, tiled = options.tiles;
-  whole.on_progress = tiled.on_progress = {};
-  whole.side = 0;
-  whole.workers = 1;
-  const ComputedSeries base = computed(context, whole);
-
-  Context cpu(like(context, "cpu"));
-  const ComputedSeries on_cpu = computed(cpu, whole);
-  const bool webgpu = context.device().info().kind == DeviceKind::webgpu;
-  if (webgpu || context.numerics() == Numerics::fast) {
-    const GridDifference difference = difference_of(base.values, on_cpu.values);
-    add("parity with the CPU", difference.max_abs_diff, 0.1, "largest difference", device);
-    gates.back().difference = difference;
-  } else {
-    add_equal("parity with the CPU", base, on_cpu, device);
-  }
-
-  tiled.side =
-      options.tiles.side > 0 ? options.tiles.side : std::max<int64_t>(32, (longer / 3 + 15) / 16 * 16);
-  tiled.workers = 1;
-  const ComputedSeries one_worker = computed(context, tiled);
-  add_equal("tiled = untiled", base, one_worker,
-            fmt::format("{} tiles of {}", one_worker.plan.tiles.size(), tiled.side));
-
-  ContextOptions limited = like(context, device);
-  limited.lower_limits = [](Limits& limits) {
-    for (int64_t& groups : limits.groups) groups = std::min<int64_t>(groups, kFewGroups);
-  };
-  Context small(limited);
-  add_equal("more groups than a dispatch holds", base, computed(small, whole),
-            fmt::format("at most {} groups an axis", kFewGroups));
-
-  tiled.workers = options.tiles.workers > 1 ? options.tiles.workers : 2;
-  const ComputedSeries workers = computed(context, tiled);
-  add("tiles in flight", workers.in_flight, tiled.workers, "tiles", fmt::format("{} workers", tiled.workers));
-  add_equal("tiles in flight change nothing", base, workers, fmt::format("{} workers", tiled.workers));
-  double several = workers.seconds, one = one_worker.seconds, spent = several + one;
-  const int in_flight = tiled.workers;
-  for (int round = 1; round < kScalingRounds && spent < kScalingSeconds; ++round)
-    for (const bool alone : {true, false}) {
-      tiled.workers = alone ? 1 : in_flight;
-      const double seconds = computed(context, tiled).seconds;
-      spent += seconds;
-      (alone ? one : several) = std::min(alone ? one : several, seconds);
-    }
-  add("worker scaling", several / one, kScalingLimit, "of the time of one worker",
-      fmt::format("{:.4f} s and {:.4f} s", several, one));
-  return gates;
+  GateRun run(context, options);
+  run.parity();
+  run.tiles();
+  return std::move(run.gates);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Gate>& gates) {
