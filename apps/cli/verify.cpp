@@ -58,71 +58,101 @@ std::string default_against(const Device& device) {
   return device.info().kind == DeviceKind::cpu ? "interp" : "cpu";
 }
 
-int run(const CommonOptions& common, VerifyOptions options) {
-  const std::vector<const Case*> cases = select_cases(options.cases);
-  Session session(common);
-  const Device device = session.open_device();
-  if (options.against.empty()) options.against = default_against(device);
-  const Against against = options.against == "reference" ? Against::reference
-                          : options.against == "interp"  ? Against::interp
-                                                         : Against::cpu;
-  Device other;
-  if (against != Against::reference) {
-    DeviceOptions exact;
-    exact.threads = static_cast<int>(common.threads);
-    try {
-      other = Device::open(options.against, exact);
-    } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
-  }
-  int64_t total = 0;
-  for (const Case* c : cases)
-    total += static_cast<int64_t>(c->small.size() + (options.sizes == "full" ? c->full.size() : 0));
+struct Problems {
+  std::vector<const Case*> cases;
+  bool full = false;
 
-  Progress progress("verify", total, "problems");
+  std::vector<std::string> sizes(const Case& c) const {
+    std::vector<std::string> all = c.small;
+    if (full) all.insert(all.end(), c.full.begin(), c.full.end());
+    return all;
+  }
+  int64_t count() const {
+    int64_t total = 0;
+    for (const Case* c : cases) total += static_cast<int64_t>(sizes(*c).size());
+    return total;
+  }
+};
+
+Against against_of(const std::string& name) {
+  return name == "reference" ? Against::reference : name == "interp" ? Against::interp : Against::cpu;
+}
+
+/// None to be compared with the reference.
+Device open_other(const std::string& name, int64_t threads) {
+  if (against_of(name) == Against::reference) return {};
+  DeviceOptions exact;
+  exact.threads = static_cast<int>(threads);
+  try {
+    return Device::open(name, exact);
+  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+}
+
+struct Outcome {
   ordered_json rows = ordered_json::array(), skipped = ordered_json::array();
   std::string table =
       fmt::format("{:<4}  {:<34} {:>14} {:>5} {:>11} {:>10} {:>10} {:>9} {:>9} {:>9} {:>8} {:>7} {}\n", "",
                   "case", "size", "dtype", "elements", "diff.bits", "diff.elem", "max abs", "mean abs",
                   "rel L2", "max ULP", "% equal", "bound");
   int64_t passed = 0, failed = 0;
-  const auto start = std::chrono::steady_clock::now();
-  for (const Case* c : cases) {
-    std::vector<std::string> sizes = c->small;
-    if (options.sizes == "full") sizes.insert(sizes.end(), c->full.begin(), c->full.end());
-    std::string reason;
-    for (const std::string& size : sizes) {
-      const VerifyRow row =
-          verify_case(*c, size, device, against, other, static_cast<uint64_t>(options.seed));
-      progress.add();
-      if (!row.skipped.empty()) {
-        reason = row.skipped;
-        continue;
-      }
-      ++(row.pass ? passed : failed);
-      rows.push_back(to_json(row));
-      table += to_text(row);
-    }
-    if (!reason.empty()) {
-      skipped.push_back({{"case", c->name}, {"reason", reason}});
-      table += fmt::format("skip  {:<34} {}\n", c->name, reason);
-    }
+
+  void take(const VerifyRow& row) {
+    ++(row.pass ? passed : failed);
+    rows.push_back(to_json(row));
+    table += to_text(row);
   }
+  void skip(const std::string& name, const std::string& reason) {
+    skipped.push_back({{"case", name}, {"reason", reason}});
+    table += fmt::format("skip  {:<34} {}\n", name, reason);
+  }
+  std::string_view verdict() const {
+    return failed ? "FAILED" : passed ? "verified" : "FAILED: nothing was verified";
+  }
+};
+
+Outcome verify_all(const Problems& problems, const Device& device, Against against, const Device& other,
+                   int64_t seed) {
+  Progress progress("verify", problems.count(), "problems");
+  Outcome all;
+  for (const Case* c : problems.cases) {
+    std::string reason;
+    for (const std::string& size : problems.sizes(*c)) {
+      const VerifyRow row = verify_case(*c, size, device, against, other, static_cast<uint64_t>(seed));
+      progress.add();
+      if (row.skipped.empty())
+        all.take(row);
+      else
+        reason = row.skipped;
+    }
+    if (!reason.empty()) all.skip(c->name, reason);
+  }
+  return all;
+}
+
+int run(const CommonOptions& common, VerifyOptions options) {
+  const Problems problems{select_cases(options.cases), options.sizes == "full"};
+  Session session(common);
+  const Device device = session.open_device();
+  if (options.against.empty()) options.against = default_against(device);
+  const Device other = open_other(options.against, common.threads);
+
+  const auto start = std::chrono::steady_clock::now();
+  Outcome all = verify_all(problems, device, against_of(options.against), other, options.seed);
   const DeviceCounters counters = device.counters();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   session.note({"verify", device.info().name, seconds, counters.bytes_to_device, counters.bytes_from_device,
                 counters.launches, 0});
   session.note_device(device.info().name, counters.peak_bytes);
-  const std::string_view verdict = failed ? "FAILED" : passed ? "verified" : "FAILED: nothing was verified";
-  table += fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", verdict, device.info().name,
-                       options.against, passed, failed, skipped.size());
+  all.table += fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", all.verdict(),
+                           device.info().name, options.against, all.passed, all.failed, all.skipped.size());
   session.finish({{"device", device.info().name},
                   {"against", options.against},
-                  {"cases", rows},
-                  {"passed", passed},
-                  {"failed", failed},
-                  {"skipped", skipped}},
-                 table);
-  return failed || !passed ? 1 : 0;
+                  {"cases", all.rows},
+                  {"passed", all.passed},
+                  {"failed", all.failed},
+                  {"skipped", all.skipped}},
+                 all.table);
+  return all.failed || !all.passed ? 1 : 0;
 }
 
 }  // namespace
