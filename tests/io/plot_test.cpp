@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "lockstep/error.hpp"
@@ -106,6 +107,23 @@ TEST(Plot, ValuesThatHaveNoPlaceBreakTheLine) {
   EXPECT_NO_THROW(draw_plot({}, options));
   s.y.pop_back();
   EXPECT_THROW(draw_plot({&s, 1}, options), InternalError);
+}
+
+TEST(Plot, NumbersOfAnySizeEnd) {
+  constexpr double kMost = std::numeric_limits<double>::max(),
+                   kLeast = std::numeric_limits<double>::denorm_min();
+  const PlotSeries curves[] = {{"", {0, 1, 2, 3}, {1e17, 1e17 + 16, 1e17 + 32, 1e17 + 16}},
+                               {"", {-1e300, 0, 1e300}, {1, 2, 3}},
+                               {"", {-kMost, 0, 1, 2, kMost}, {1, 2, 1, 2, 3}},
+                               {"", {0, kLeast, 2 * kLeast}, {1, 2, 3}},
+                               {"", {1, 2, 3}, {1e300, 1e300, 1e300}}};
+  for (const PlotSeries& s : curves)
+    for (const bool logarithmic : {false, true}) {
+      PlotOptions options;
+      options.log_x = options.log_y = logarithmic;
+      const Image image = draw_plot({&s, 1}, options).image();
+      EXPECT_GT(image.width, 0) << s.y[0];
+    }
 }
 
 // All words lie in the picture, and none upon another.

@@ -32,7 +32,8 @@ class Axis {
  public:
   Axis(bool logarithmic, bool whole) : log_(logarithmic), whole_(whole) {}
 
-  bool holds(double v) const { return std::isfinite(v) && (!log_ || v > 0); }
+  /// Larger numbers have no place on a linear axis: the span of the largest is no number.
+  bool holds(double v) const { return log_ ? v > 0 && std::isfinite(v) : std::abs(v) <= 1e300; }
   void include(double v) {
     if (!holds(v)) return;
     low_ = std::min(low_, scaled(v));
@@ -40,8 +41,10 @@ class Axis {
   }
   void close() {
     if (low_ > high_) low_ = high_ = 0;
-    // A flat line stands in the middle; other curves keep off the frame.
-    const double room = high_ > low_ ? 0.03 * (high_ - low_) : std::max(0.5, 0.05 * std::abs(low_));
+    // A flat line stands in the middle, also one that is flat but for its last digits, which ticks could not
+    // count; other curves keep off the frame.
+    const double span = high_ - low_, largest = std::max(std::abs(low_), std::abs(high_));
+    const double room = span > 1e-12 * largest ? 0.03 * span : std::max(0.5, 0.05 * largest);
     low_ -= room;
     high_ += room;
   }
