@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "cluster_source.hpp"
+#include "common_source.hpp"
 #include "core/half.hpp"
 #include "forecast/rollout/native.hpp"
 
@@ -125,9 +126,10 @@ Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruFor
                                    {"GATE_REGISTERS", plan.gate_registers},
                                    {"SHARED_BYTES", plan.shared_bytes}};
   std::string source = native_definitions(model, form, more);
-  for (const char* part : {parts::k_layout, parts::k_functions, parts::k_exchange,
-                           plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma, parts::k_head,
-                           parts::k_gates, parts::k_kernel})
+  for (const char* part :
+       {parts::k_layout, common_source::k_fast, parts::k_functions, common_source::k_blocks,
+        parts::k_exchange, plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma, parts::k_head,
+        parts::k_gates, parts::k_kernel})
     source += part;
   entry->second = native_rollout(model, form, std::move(source), "rollout_cluster",
                                  {threads_of(plan), plan.shared_bytes, kClusterBlocks});

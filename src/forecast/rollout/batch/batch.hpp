@@ -19,6 +19,9 @@ struct BatchPlan {
   int64_t shared_bytes = 0;
   std::string refusal;  // why the kernel does not run this rollout; empty: it does
 };
+/// Why f16 does not hold the model's values; empty: it does. Reads all of U, so only a device that could run it is worth it.
+std::string no_batch_values(const RolloutModel& model);
+
 BatchPlan batch_plan(const Device& device, const RolloutModel& model, const RolloutOptions& options);
 
 /// Fast numerics choose the kernel for so many members times starting points, of which 2 or more are starting points.

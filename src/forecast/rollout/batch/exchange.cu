@@ -1,31 +1,11 @@
-FN u32 address(const void* p) { return u32(__cvta_generic_to_shared(p)); }
-FN u32 own_block() {
-  u32 block;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(block));
-  return block;
-}
-FN u32 of_block(const void* p, u32 block) {
-  u32 a;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(address(p)), "r"(block));
-  return a;
-}
+// common/blocks.cu by pointers.
 using Barrier = unsigned long long;
-FN void begin(Barrier* barrier, u32 count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(barrier)), "r"(count) : "memory");
-}
-FN void expect(Barrier* barrier, u32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(barrier)), "r"(bytes)
-               : "memory");
-}
+FN u32 of_block(const void* p, u32 block) { return of_block(address(p), block); }
+FN void begin(Barrier* barrier, u32 count) { begin(address(barrier), count); }
+FN void expect(Barrier* barrier, u32 bytes) { expect(address(barrier), bytes); }
+FN void wait(Barrier* barrier, u32 phase) { wait(address(barrier), phase); }
 FN void arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(barrier)) : "memory");
-}
-FN void wait(Barrier* barrier, u32 phase) {
-  asm volatile(
-      "{\n.reg .pred p;\nAGAIN_%=:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra "
-      "AGAIN_%=;\n}" ::"r"(address(barrier)),
-      "r"(phase)
-      : "memory");
 }
 // Of the same barrier in all blocks. Reads before it are done, nothing was written: no fence.
 FN void arrive_everywhere(Barrier* barrier, int lane) {

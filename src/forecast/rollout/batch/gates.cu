@@ -21,7 +21,8 @@ FN void reset_steps(const Arguments& a, Shared& s, const Lane& at, const Place& 
 #pragma unroll
     for (int q = 0; q < kEntries / 8; ++q) {
       const float4 x = at.with_loss(s, sum, q);
-      s.r.of[q][at.thread] = make_float4(sigmoid_(x.x), sigmoid_(x.y), sigmoid_(x.z), sigmoid_(x.w));
+      s.r.of[q][at.thread] =
+          make_float4(fast_sigmoid(x.x), fast_sigmoid(x.y), fast_sigmoid(x.z), fast_sigmoid(x.w));
     }
     pass(kGatesReady, kThreads);
 #else
@@ -29,8 +30,8 @@ FN void reset_steps(const Arguments& a, Shared& s, const Lane& at, const Place& 
 #pragma unroll
     for (int q = 0; q < kEntries / 8; ++q) {
       const float4 x = at.with_loss(s, sum, q), h = s.own.of[q][at.thread];
-      pairs[2 * q] = f16_pair(sigmoid_(x.x) * h.x, sigmoid_(x.y) * h.y);
-      pairs[2 * q + 1] = f16_pair(sigmoid_(x.z) * h.z, sigmoid_(x.w) * h.w);
+      pairs[2 * q] = f16_pair(fast_sigmoid(x.x) * h.x, fast_sigmoid(x.y) * h.y);
+      pairs[2 * q + 1] = f16_pair(fast_sigmoid(x.z) * h.z, fast_sigmoid(x.w) * h.w);
     }
     at.put(s.vectors[1][p.block], pairs);
     written_for_copies();
@@ -61,8 +62,8 @@ FN void update_steps(const Arguments& a, Shared& s, const Lane& at, const Place&
     if (!RESET_AFTER) arrive_everywhere(&s.free, at.lane);
 #pragma unroll
     for (int q = 0; q < kEntries / 8; ++q)
-      s.z.of[q][at.thread] = make_float4(sigmoid_(sum[4 * q]), sigmoid_(sum[4 * q + 1]),
-                                         sigmoid_(sum[4 * q + 2]), sigmoid_(sum[4 * q + 3]));
+      s.z.of[q][at.thread] = make_float4(fast_sigmoid(sum[4 * q]), fast_sigmoid(sum[4 * q + 1]),
+                                         fast_sigmoid(sum[4 * q + 2]), fast_sigmoid(sum[4 * q + 3]));
     pass(kGatesReady, RESET_AFTER ? kThreads : 2 * kGroup);
   }
 }
@@ -76,7 +77,7 @@ FN float4 candidate_of(const Shared& s, const Lane& at, const float (&sum)[kSums
   x = make_float4(__fmaf_rn(r.x, x.x, w.x), __fmaf_rn(r.y, x.y, w.y), __fmaf_rn(r.z, x.z, w.z),
                   __fmaf_rn(r.w, x.w, w.w));
 #endif
-  return make_float4(tanh_(x.x), tanh_(x.y), tanh_(x.z), tanh_(x.w));
+  return make_float4(fast_tanh(x.x), fast_tanh(x.y), fast_tanh(x.z), fast_tanh(x.w));
 }
 // The next h of a row: between h and the candidate n by z.
 FN float between(float h, float n, float z) {

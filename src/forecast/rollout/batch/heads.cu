@@ -8,7 +8,7 @@ FN void sum_heads(Shared& s, const Lane& at, u32 block) {
     const auto value = [&](int row) { return h[(row / 16 * 32 + row % 8 * 4) * 4 + row / 8 % 2 * 2]; };
     for (int k = way; k < s.state_rows; k += kWays) {
       const StateRow of = s.states[k];
-      const float v = value(of.row), e = exp_(v);
+      const float v = value(of.row), e = fast_exp(v);
       sum[1] = __fmaf_rn(of.weight, e, sum[1]), sum[2] = __fmaf_rn(of.count, e, sum[2]);
       sum[4] = __fmaf_rn(of.count * e, v, sum[4]);
     }
@@ -41,13 +41,13 @@ FN float loss_of(const Arguments& a, const Shared& s, int n, int member, int ent
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
     for (int k = 0; k < kParts; ++k) sum[k] += s.heads[b].of[k][n];
-  const float activation = sum[0] + sum[1] * inverse(sum[2]);
-  const float loss = fmaxf(exp_(fminf(fmaxf(activation, -10.0f), 10.0f)), 1e-6f);
+  const float activation = sum[0] + sum[1] * approximate_inverse(sum[2]);
+  const float loss = fmaxf(fast_exp(fminf(fmaxf(activation, -10.0f), 10.0f)), 1e-6f);
   if (n % kBlocks == int(block) && entry < a.p0) {
     float* out = a.b9 + (i64(member) * a.p0 + entry) * a.b9_s1 + t - 1;
     out[0] = loss;
     out[a.b9_s0] = __fsqrt_rn(sum[3]);
-    out[2 * i64(a.b9_s0)] = __logf(sum[2]) - sum[4] * inverse(sum[2]);
+    out[2 * i64(a.b9_s0)] = __logf(sum[2]) - sum[4] * approximate_inverse(sum[2]);
   }
   return loss;
 }

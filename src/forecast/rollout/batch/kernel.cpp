@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "batch_source.hpp"
+#include "common_source.hpp"
 #include "core/half.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/native.hpp"
@@ -55,8 +56,8 @@ Kernel batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm fo
       {"ENTRIES", plan.entries}, {"HELD", plan.held}, {"SHARED_BYTES", plan.shared_bytes}};
   std::string source =
       native_definitions(model, form, more) + parts::k_layout + product_functions(plan.entries);
-  for (const char* part :
-       {parts::k_exchange, parts::k_rows, parts::k_start, parts::k_heads, parts::k_gates, parts::k_kernel})
+  for (const char* part : {common_source::k_blocks, common_source::k_fast, parts::k_exchange, parts::k_rows,
+                           parts::k_start, parts::k_heads, parts::k_gates, parts::k_kernel})
     source += part;
   entry->second = native_rollout(model, form, std::move(source), "rollout_batch",
                                  {kBatchThreads, plan.shared_bytes, plan.blocks});

@@ -31,11 +31,8 @@ std::string batch_refusal(const Device& device, const RolloutModel& model, const
   if (hidden % kBatchRows != 0 || hidden > kBatchRows * kMostBatchBlocks)
     return fmt::format("{} hidden values: clusters take multiples of {} up to {}", hidden, kBatchRows,
                        kBatchRows * kMostBatchBlocks);
-  for (const Array& u : model.u)
-    if (!all_within(u, kMostWeight))
-      return fmt::format("a weight of U beyond {}, which f16 does not hold", kMostWeight);
-  if (!all_within(model.h0, kMostState)) return fmt::format("a value of h0 beyond {}", kMostState);
-  return no_native_device(device);
+  if (std::string why = no_native_device(device); !why.empty()) return why;
+  return no_batch_values(model);
 }
 
 /// Clusters of 1, 2 … 8 blocks that run at a time on an H200 or H100 (132 multiprocessors) when each fills one.
@@ -45,6 +42,14 @@ int64_t clusters_at_once(int64_t blocks, int64_t multiprocessors) {
 }
 
 }  // namespace
+
+std::string no_batch_values(const RolloutModel& model) {
+  for (const Array& u : model.u)
+    if (!all_within(u, kMostWeight))
+      return fmt::format("a weight of U beyond {}, which f16 does not hold", kMostWeight);
+  if (!all_within(model.h0, kMostState)) return fmt::format("a value of h0 beyond {}", kMostState);
+  return "";
+}
 
 BatchShare share_batch(int64_t members, int64_t batch, int64_t blocks, int64_t most,
                        int64_t multiprocessors) {

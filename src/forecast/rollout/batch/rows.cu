@@ -1,16 +1,3 @@
-FN float ex2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-FN float inverse(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-FN float exp_(float x) { return ex2(x * 1.4426950408889634f); }
-FN float sigmoid_(float x) { return inverse(1.0f + ex2(x * -1.4426950408889634f)); }
-FN float tanh_(float x) { return __fmaf_rn(-2.0f, inverse(1.0f + ex2(x * 2.8853900817779268f)), 1.0f); }
 FN u32 f16_pair(float low, float high) {
   u32 r;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));

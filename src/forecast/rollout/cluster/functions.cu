@@ -11,25 +11,13 @@ FN float max_(float a, float b) {
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
-FN float approximate_inverse(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 #if FAST
-FN float ex2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 FN float divide(float a, float b) { return a * approximate_inverse(b); }
 FN float inverse(float b) { return approximate_inverse(b); }
 FN float exp_below(float x, int bits) { return ex2(fma_(x, 1.4426950408889634f, bits)); }
-FN float exp_clipped(float x) { return ex2(x * 1.4426950408889634f); }
-FN float sigmoid_(float x) { return approximate_inverse(1.0f + ex2(x * -1.4426950408889634f)); }
-FN float tanh_(float x) {
-  return fma_(-2.0f, approximate_inverse(1.0f + ex2(x * 2.8853900817779268f)), 1.0f);
-}
+FN float exp_clipped(float x) { return fast_exp(x); }
+FN float sigmoid_(float x) { return fast_sigmoid(x); }
+FN float tanh_(float x) { return fast_tanh(x); }
 FN float log_(float x) { return __logf(x); }
 #else
 // Correctly rounded for b from 2^-20 to 2^100 and a that is 0 or not tiny: the steps of the division without

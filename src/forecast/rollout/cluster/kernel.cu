@@ -37,8 +37,7 @@ FN void first_state(const Arguments& a, Shared& s, int member) {
 FN void begin_cluster(Shared& s) {
   const u32 arrived = address(s.arrived);
   if (threadIdx.x == 0) {
-    for (int k = 0; k < 3; ++k)
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived + 8 * k) : "memory");
+    for (int k = 0; k < 3; ++k) begin(arrived + 8 * k, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     for (int k = 0; k < 3; ++k) expect(arrived + 8 * k, kVectorBytes);
   }
