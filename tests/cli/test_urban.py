@@ -1,4 +1,5 @@
 """urban: files in, files out, and everything that can be wrong with them."""
+import filecmp
 import fcntl
 import json
 import math
@@ -166,6 +167,33 @@ class Urban(ProgramTest):
             if limit:
                 self.assertGreater(tiles["tiles"], 1)
                 self.assertLessEqual(tiles["peak_host_bytes"], 1.05 * limit * 2**20)
+
+    def test_a_city_that_memory_does_not_hold(self):
+        """It is read by windows: the same files, memory within 5 % of what was foreseen."""
+        self.json_of("urban", "sample", "--size", "4096", "--format", "npy", "--no-pictures", "--out", self.path("c"))
+        shadows = ["urban", "shadows", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--device", "cpu", "--format", "npy"]
+        grids = ["shadow_buildings.npy", "shadow_vegetation.npy", "shadow_vegetation_before_buildings.npy"]
+        little = ["--memory", "400M"]
+        for sun in (["--azimuth", "200", "--altitude", "30"], ["--at", "2015-12-21T22:00Z", "--latitude", "57.7", "--longitude", "11.97"]):
+            whole = run(*shadows, *sun, "--no-pictures", "--out", self.path("whole"))
+            self.assertEqual(whole.returncode, 0, whole.stderr)
+            self.assertNotIn("by windows", whole.stderr)
+            done = run(*shadows, *sun, *little, "--no-pictures", "--json", "--out", self.path("o"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("it is read by windows", done.stderr)
+            for name in grids:
+                self.assertTrue(filecmp.cmp(self.path("whole", name), self.path("o", name), shallow=False), name)
+            if "--at" in sun:
+                continue
+            tiles = json.loads(done.stdout)["tiles"]
+            self.assertGreater(tiles["tiles"], 1)
+            self.assertAlmostEqual(tiles["peak_host_bytes"] / tiles["predicted_host_bytes"], 1, delta=0.05, msg=str(tiles))
+            self.assertLessEqual(tiles["peak_host_bytes"], 1.05 * 400 * 2**20)
+        pictures = run(*shadows, "--azimuth", "200", "--altitude", "30", *little, "--quiet", "--out", self.path("o"))
+        self.assertEqual(pictures.returncode, 0, pictures.stderr)
+        self.assertIn("no pictures are drawn", pictures.stderr)
+        self.assertFalse([name for name in os.listdir(self.path("o")) if name.endswith(".png")])
+        self.refuses(*shadows, "--azimuth", "200", "--altitude", "30", *little, "--walls", "--quiet", "--out", self.path("o"), saying="[--walls]")
 
     def test_all_fifteen_grids_tiled_as_untiled(self):
         whole = self.json_of("urban", "svf", *self.base, "--save-patches", "--out", self.path("whole"))

@@ -43,8 +43,8 @@ TileJob numbering(std::atomic<int>& computed) {
   job.cost = {8, 8, 4, 8};
   job.planes = 1;
   job.parts = 2;
-  job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
-                    const Advance& advance) {
+  job.compute = [&](const Device& device, const Stream& stream, const City&, const Tile& tile,
+                    const TileResult& result, const Advance& advance) {
     const Buffer out = device.allocate<f32>({tile.rows, tile.cols});
     device.launch_on(stream, number_pixels(), {tile.rows, tile.cols}, out, tile.row, tile.col);
     advance(1);
@@ -128,7 +128,8 @@ TEST(RunTiles, LargeTilesAreKeptWhereThatIsSoonerThanComputingThem) {
     job.stage = "test.tiles";
     job.cost = {0, 0, 0, 4};
     job.planes = 1;
-    job.compute = [&](const Device&, const Stream&, const Tile&, const TileResult&, const Advance&) {
+    job.compute = [&](const Device&, const Stream&, const City&, const Tile&, const TileResult&,
+                      const Advance&) {
       if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
     };
     run_tiles(context, city, job, options, [](const Tile&, const TileResult&) {});
@@ -141,10 +142,10 @@ TEST(RunTiles, OneTileThatFailsStopsAll) {
   std::atomic<int> computed{0};
   TileJob job = numbering(computed);
   const auto compute = job.compute;
-  job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
-                    const Advance& advance) {
+  job.compute = [&](const Device& device, const Stream& stream, const City& city, const Tile& tile,
+                    const TileResult& result, const Advance& advance) {
     if (tile.row == 64 && tile.col == 64) throw std::runtime_error("planned");
-    compute(device, stream, tile, result, advance);
+    compute(device, stream, city, tile, result, advance);
   };
   EXPECT_THROW(run(context, job, {}), std::runtime_error);
   EXPECT_LT(computed, 12);

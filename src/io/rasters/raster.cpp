@@ -33,6 +33,7 @@ class NpyReader : public RasterReader {
       throw InputError(fmt::format("band {}", *options.band), where_,
                        "band 1, the only one of an .npy raster");
     if (!find_rows(path)) {
+      require_file_memory(path);
       values_ = read_npy(path);
       if (values_.rank() != 2 || values_.empty()) {
         throw InputError(fmt::format("an array of shape {}", to_string(values_.shape())), where_,
@@ -69,7 +70,22 @@ class NpyReader : public RasterReader {
       });
   }
 
+  bool holds_all() const override { return descriptor_ < 0; }
+
  private:
+  void require_file_memory(const fs::path& path) const {
+    std::error_code error;
+    const auto bytes = fs::file_size(path, error);
+    const auto available = static_cast<uint64_t>(platform::system_memory().total_bytes);
+    if (!error && bytes > available)
+      throw InputError(
+          fmt::format("{:.1f} GiB that must be held in memory, for they are not f32 in C order",
+                      static_cast<double>(bytes) / (1 << 30)),
+          where_,
+          fmt::format("f32 in C order and native byte order, which is read by parts, or a file that fits "
+                      "into this machine's {:.1f} GiB",
+                      static_cast<double>(available) / (1 << 30)));
+  }
   /// Opens a file whose rows can be read in place; false for any other, whole or not.
   bool find_rows(const fs::path& path) {
     std::error_code error;

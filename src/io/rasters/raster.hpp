@@ -57,6 +57,8 @@ class RasterReader {
   const RasterGrid& grid() const { return grid_; }
   /// Cells of the window, row by row, into `out` (rows·cols values). The window must lie inside the raster.
   virtual void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) = 0;
+  /// The file cannot be read in parts: all its values are held.
+  virtual bool holds_all() const { return false; }
 
  protected:
   RasterGrid grid_;

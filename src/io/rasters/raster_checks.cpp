@@ -8,6 +8,7 @@
 
 #include "core/platform/parallel.hpp"
 #include "io/rasters/crs.hpp"
+#include "io/rasters/height_check.hpp"
 #include "io/rasters/raster.hpp"
 #include "lockstep/error.hpp"
 
@@ -23,15 +24,14 @@ constexpr float kTallPlant = 60, kTallestPlant = 130;
 // Values that programs write where they know nothing.
 constexpr float kUsualNodata[] = {-9999.0f, -99999.0f, -32768.0f, -32767.0f};
 
-std::string cell_text(const Array& values, size_t position) {
-  const auto cols = static_cast<size_t>(values.size(1));
-  return fmt::format("{:g} at row {}, column {}", values.as<float>()[position], position / cols,
-                     position % cols);
-}
-
 bool is_no_height(float v) {
   return v < kLowest || v > kHighest ||
          std::find(std::begin(kUsualNodata), std::end(kUsualNodata), v) != std::end(kUsualNodata);
+}
+
+std::string nodata_hint(float value) {
+  return fmt::format("if that marks missing cells, the file must say so: gdal_edit.py -a_nodata {:g} FILE",
+                     value);
 }
 
 /// Places of the first lowest and highest height, and of the first number that is none; the size where there is none.
@@ -141,32 +141,45 @@ void require_same_grid(const RasterGrid& grid, const std::string& where, const R
   }
 }
 
-std::string check_heights(const Array& values, HeightKind kind, const std::string& where) {
-  const auto heights = values.as<float>();
-  const auto nodata_hint = [](float value) {
-    return fmt::format("if that marks missing cells, the file must say so: gdal_edit.py -a_nodata {:g} FILE",
-                       value);
-  };
+std::string HeightCheck::text(const Place& place) const {
+  return fmt::format("{:g} at row {}, column {}", place.value, place.position / cols_,
+                     place.position % cols_);
+}
+
+void HeightCheck::take(std::span<const float> heights) {
   const auto [low, high, bad] = extremes_of(heights);
+  const auto place = [&](size_t at) { return Place{heights[at], taken_ + static_cast<int64_t>(at)}; };
   if (bad < heights.size())
-    throw InputError(cell_text(values, bad), where, "heights in metres").with_hint(nodata_hint(heights[bad]));
-  if (low == heights.size()) return "";
-  if (kind == HeightKind::absolute) {
-    if (heights[high] - heights[low] > kHighest) {
-      throw InputError(fmt::format("{} and {}", cell_text(values, low), cell_text(values, high)), where,
-                       "a relief below 9 km")
-          .with_hint(
-              nodata_hint(std::abs(heights[low]) > std::abs(heights[high]) ? heights[low] : heights[high]));
+    throw InputError(text(place(bad)), where_, "heights in metres").with_hint(nodata_hint(heights[bad]));
+  if (low < heights.size()) {
+    if (low_.position < 0 || heights[low] < low_.value) low_ = place(low);
+    if (high_.position < 0 || heights[high] > high_.value) high_ = place(high);
+  }
+  taken_ += static_cast<int64_t>(heights.size());
+}
+
+std::string HeightCheck::finish() const {
+  if (low_.position < 0) return "";
+  if (kind_ == HeightKind::absolute) {
+    if (high_.value - low_.value > kHighest) {
+      throw InputError(fmt::format("{} and {}", text(low_), text(high_)), where_, "a relief below 9 km")
+          .with_hint(nodata_hint(std::abs(low_.value) > std::abs(high_.value) ? low_.value : high_.value));
     }
     return "";
   }
-  if (heights[high] > kTallestPlant) {
-    throw InputError(cell_text(values, high), where, "heights of plants above the ground, at most 130 m")
+  if (high_.value > kTallestPlant) {
+    throw InputError(text(high_), where_, "heights of plants above the ground, at most 130 m")
         .with_hint("heights above sea level need --canopy absolute");
   }
-  if (heights[high] <= kTallPlant) return "";
-  return fmt::format("{}: a plant of {}; if these are heights above sea level, give --canopy absolute", where,
-                     cell_text(values, high));
+  if (high_.value <= kTallPlant) return "";
+  return fmt::format("{}: a plant of {}; if these are heights above sea level, give --canopy absolute",
+                     where_, text(high_));
+}
+
+std::string check_heights(const Array& values, HeightKind kind, const std::string& where) {
+  HeightCheck check(kind, values.size(1), where);
+  check.take(values.as<float>());
+  return check.finish();
 }
 
 }  // namespace lockstep::io

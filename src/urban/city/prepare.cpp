@@ -106,8 +106,8 @@ float highest_of(std::span<const float> values) {
   });
 }
 
-/// Absolute heights from plants given above ground or absolute; 0 where there is none.
-void add_vegetation(CityInput& input, City& city) {
+/// Absolute heights from plants given above ground or absolute; 0 where there is none. False where none is anywhere.
+bool add_vegetation(CityInput& input, City& city) {
   const bool absolute = input.canopy_heights == CanopyHeights::absolute;
   const bool trunks_given = !input.tdsm.empty();
   city.canopy = std::move(input.cdsm.values);
@@ -141,22 +141,17 @@ void add_vegetation(CityInput& input, City& city) {
     for (size_t p = first; p < last; ++p) here |= plant(p);
     if (here) any = true;
   });
-  if (!any) city.canopy = city.trunk = {};
+  return any;
 }
 
-}  // namespace
-
-City prepare_city(CityInput input) {
-  check(input);
-  make_absolute(input);
+/// The grids of checked, absolute heights whose lowest is `lowest`.
+City raise(CityInput input, float lowest, float shift, bool keep_canopy) {
   City city;
   city.rows = input.dsm.rows();
   city.cols = input.dsm.cols();
   city.pixel_size_m = input.pixel_size_m;
   city.dsm = std::move(input.dsm.values);
-  const float lowest = lowest_of(city.dsm.as<float>());
-  if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");
-  city.shift = lowest < 0 ? -lowest : 0.0f;
+  city.shift = shift;
   const std::span<float> heights = city.dsm.mutate<float>();
   std::atomic<int64_t> missing{0};
   for_pixels(heights.size(), [&](size_t first, size_t last) {
@@ -172,12 +167,29 @@ City prepare_city(CityInput input) {
   city.dem = std::move(input.dem.values);
   for (float& height : city.dem.mutate<float>())
     height = is_missing(input.dem, height) ? kNoHeight : height + city.shift;
-  if (!input.cdsm.empty()) add_vegetation(input, city);
+  if (!input.cdsm.empty() && !add_vegetation(input, city) && !keep_canopy) city.canopy = city.trunk = {};
   city.lowest = lowest + city.shift;
-  city.highest = city.lowest;
+  city.highest = kNoHeight;
   for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk})
     city.highest = std::max(city.highest, highest_of(grid->as<float>()));
   return city;
+}
+
+}  // namespace
+
+City prepare_city(CityInput input) {
+  check(input);
+  make_absolute(input);
+  const float lowest = lowest_of(std::as_const(input.dsm).pixels());
+  if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");
+  return raise(std::move(input), lowest, lowest < 0 ? -lowest : 0.0f, false);
+}
+
+City prepare_part(CityInput input, float shift) {
+  check(input);
+  make_absolute(input);
+  const float lowest = lowest_of(std::as_const(input.dsm).pixels());
+  return raise(std::move(input), lowest, shift, true);
 }
 
 std::vector<uint8_t> ground_mask(const City& city) {

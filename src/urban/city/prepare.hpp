@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "lockstep/urban.hpp"
@@ -11,6 +13,20 @@ namespace lockstep::urban {
 /// Height of a pixel that casts no shadow: missing ones and those outside the raster. Finite, as WGSL
 /// demands.
 inline constexpr float kNoHeight = -1e30f;
+
+struct City;
+
+/// Parts of a city whose grids are not held in memory.
+class CityWindows {
+ public:
+  virtual ~CityWindows() = default;
+  /// The prepared grids of a window with the datum, the lowest and the highest of the whole city, as they would be cut
+  /// out of it. May be called from any thread.
+  virtual City read(int64_t row, int64_t col, int64_t rows, int64_t cols) const = 0;
+  virtual bool has_vegetation() const = 0;
+  /// Hashes of the whole grids, for keys.
+  virtual const std::string& hashes() const = 0;
+};
 
 /// Grids, f32 (rows, cols), in one vertical datum without negative heights.
 struct City {
@@ -25,8 +41,10 @@ struct City {
   float highest = 0;    ///< highest of DSM, canopy and trunk
   float shift = 0;      ///< what was added to absolute heights so that none is negative
   int64_t missing = 0;  ///< missing pixels
+  /// Where the grids are not held: all of them are empty then, and read from here.
+  std::shared_ptr<const CityWindows> windows = {};
 
-  bool has_vegetation() const { return !canopy.empty(); }
+  bool has_vegetation() const { return windows ? windows->has_vegetation() : !canopy.empty(); }
   int64_t pixels() const { return rows * cols; }
   bool is_missing(int64_t pixel) const { return dsm.as<float>()[static_cast<size_t>(pixel)] == kNoHeight; }
   /// A plant without trunk zone, higher than 1 m absolute: stands in the sun's way on its own pixel.
@@ -40,6 +58,10 @@ struct City {
 /// Turns the grids into those of a city in place: moved in, they need no further memory. Throws InputError
 /// where shapes differ, the pixel size is not positive, or no pixel holds a height.
 City prepare_city(CityInput input);
+/// A part of a city whose heights are raised by `shift`, as prepare_city() makes it; canopy and trunk are there where
+/// they were given, be there a plant or not, and so may be all pixels without a height. Lowest, highest and missing are
+/// the part's: lowest is infinite where no pixel has a height.
+City prepare_part(CityInput input, float shift);
 
 /// 1 on ground, 0 on buildings (2 m or more above the DEM). Needs a DEM.
 std::vector<uint8_t> ground_mask(const City& city);

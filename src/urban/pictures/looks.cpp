@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/log.hpp"
+
 namespace lockstep::urban {
 namespace {
 
@@ -72,6 +74,13 @@ void begin(RunResult& result, const LoadedCity& city) {
   result.cols = city.grid.cols;
   result.pixel_size_m = city.grid.pixel_size();
   result.projection_scale = city.scale;
+}
+
+OutputOptions pictured(OutputOptions options, const LoadedCity& city) {
+  if (!city.by_windows || !options.pictures) return options;
+  options.pictures = false;
+  logging::line("[lockstep] warning: no pictures are drawn of a city that memory does not hold");
+  return options;
 }
 
 std::vector<float> relief_of(const Raster& dsm, const io::RasterGrid& grid, const OutputOptions& options) {

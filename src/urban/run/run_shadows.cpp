@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/host_stage.hpp"
 #include "core/log.hpp"
@@ -81,10 +82,13 @@ void shade_all(const City& city, const Walls* walls, Outputs& outputs) {
     tile.rows = std::min(step, city.rows - row);
     tile.cols = city.cols;
     const TileResult result(tile, walls ? 5 : 3, 0);
+    std::optional<City> read;
+    if (city.windows) read = city.windows->read(row, 0, tile.rows, tile.cols);
+    const City& part = read ? *read : city;
+    const int64_t first = read ? 0 : row * city.cols;
     for (int64_t k = 0; k < tile.core_pixels(); ++k) {
-      const int64_t p = row * city.cols + k;
-      const bool hole = city.is_missing(p);
-      const float wall = walls ? walls->height.pixels()[static_cast<size_t>(p)] : 0.0f;
+      const bool hole = part.is_missing(first + k);
+      const float wall = walls ? walls->height.pixels()[static_cast<size_t>(first + k)] : 0.0f;
       const float values[] = {0, 1, 1, 0, std::isfinite(wall) ? wall : 0.0f};
       for (size_t plane = 0; plane < result.planes(); ++plane)
         result.plane(plane)[k] = hole ? missing : values[plane];
@@ -127,15 +131,19 @@ void draw_shade(const Outputs& outputs, const std::vector<float>& relief, double
 
 ShadowRunResult run_opening(OpeningContext opening, const ShadowRunOptions& options) {
   ShadowRunResult result;
-  LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
+  LoadedCity loaded =
+      host_stage(result.host_stages, "read", [&] { return read_city(options.city, options.tiles); });
   begin(result, loaded);
   find_sun(options, loaded, result);
   const bool with_walls = options.find_walls || !options.wall_height.empty();
-  Outputs outputs(options.output, loaded.grid, shadow_looks(with_walls));
+  if (with_walls && loaded.by_windows)
+    throw InputError("a city that its memory does not hold", options.find_walls ? "--walls" : "--wall-height",
+                     "a larger --memory, a smaller raster, or shadows on the ground alone");
+  Outputs outputs(pictured(options.output, loaded), loaded.grid, shadow_looks(with_walls));
   outputs.set_moment(moment_of(options), {result.sun.azimuth_deg, result.sun.altitude_deg});
   const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   {
-    const City city = prepare_city(std::move(loaded.input));
+    const City city = take_city(loaded);
     Context& context = opening.wait();
     const std::optional<Walls> walls = find_walls(context, options, loaded, city);
     const Walls* const given = walls ? &*walls : nullptr;

@@ -46,9 +46,10 @@ SkyRunResult run_opening(OpeningContext opening, const SkyRunOptions& options) {
   SkyRunResult result;
   result.patches = patch_count(options.sky.patches);
   result.zenith = options.sky.zenith;
-  LoadedCity loaded = host_stage(result.host_stages, "read", [&] { return read_city(options.city); });
+  LoadedCity loaded =
+      host_stage(result.host_stages, "read", [&] { return read_city(options.city, options.tiles); });
   begin(result, loaded);
-  Outputs outputs(options.output, loaded.grid, sky_looks());
+  Outputs outputs(pictured(options.output, loaded), loaded.grid, sky_looks());
   const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   std::optional<StateFile> states;
   const std::filesystem::path states_file = outputs.folder() / "sky_states.npz";
@@ -57,7 +58,7 @@ SkyRunResult run_opening(OpeningContext opening, const SkyRunOptions& options) {
   const std::filesystem::path unfinished = outputs.folder() / ".tiles";
   tiles.resume_folder = options.resume ? unfinished : std::filesystem::path();
   {
-    const City city = prepare_city(std::move(loaded.input));
+    const City city = take_city(loaded);
     result.tiles =
         stream_sky(opening.wait(), city, options.sky, tiles, [&](const Tile& tile, const TileResult& grids) {
           outputs.take(tile, grids);

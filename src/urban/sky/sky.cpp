@@ -96,9 +96,9 @@ TileReport stream_sky(Context& context, const City& city, const SkyOptions& opti
   job.options = fmt::format("{} patches, zenith {}, annuli {}, reach {} m, states {}",
                             patch_count(options.patches), static_cast<int>(options.zenith),
                             static_cast<int>(options.edges), options.rays.max_reach_m, options.keep_states);
-  job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
-                    const Advance& advance) {
-    compute_sky_tile(device, stream, city, plan, tile, result, advance);
+  job.compute = [&](const Device& device, const Stream& stream, const City& part, const Tile& tile,
+                    const TileResult& result, const Advance& advance) {
+    compute_sky_tile(device, stream, part, plan, tile, result, advance);
   };
   return run_tiles(context, city, job, tiles, sink);
 }

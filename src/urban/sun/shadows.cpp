@@ -110,6 +110,8 @@ std::string key_of(const Walls& walls) {
 
 TileReport stream_shadows(Context& context, const City& city, const Walls* walls, const Direction& sun,
                           const RayOptions& rays, const TileOptions& tiles, const TileSink& sink) {
+  if (walls && city.windows)
+    throw InputError("walls of a city that is read by windows", "walls", "a city that is held whole");
   if (walls) check(city, *walls);
   const Ray ray = plan_ray(city, sun, rays);
   const bool plants = city.has_vegetation();
@@ -126,8 +128,9 @@ TileReport stream_shadows(Context& context, const City& city, const Walls* walls
   if (walls) job.taken_over = {8, 4, 0, 0};  // of the stage that found them: heights, walls and directions
   job.options = fmt::format("azimuth {}, altitude {}, reach {} m, walls{}", sun.azimuth_deg, sun.altitude_deg,
                             rays.max_reach_m, walls && !tiles.resume_folder.empty() ? key_of(*walls) : "");
-  job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
-                    const Advance&) { compute_tile(device, stream, city, ray, tile, walls, result); };
+  job.compute = [&](const Device& device, const Stream& stream, const City& part, const Tile& tile,
+                    const TileResult& result,
+                    const Advance&) { compute_tile(device, stream, part, ray, tile, walls, result); };
   return run_tiles(context, city, job, tiles, sink);
 }
 

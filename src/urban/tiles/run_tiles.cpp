@@ -10,6 +10,7 @@
 #include <new>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "core/fields.hpp"
 #include "core/log.hpp"
@@ -64,6 +65,7 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   constexpr uint64_t index_limit = uint64_t{1} << 33;  // kernels index padded windows of f32 with i32
   TileBudget budget;
   budget.cost = job.cost;
+  if (city.windows) budget.cost.host_window_bytes = 4 * (city.has_vegetation() ? 3 : 1);
   budget.device_is_host = !is_gpu(device.info().kind);
   budget.device_bytes = static_cast<uint64_t>(std::max<int64_t>(0, device.memory().free_bytes));
   const uint64_t host = free_host_bytes(options);
@@ -96,12 +98,37 @@ void mask_missing(const City& city, const Tile& tile, const TileResult& result) 
     }
 }
 
+/// The tile within its window.
+Tile within_window(Tile tile) {
+  tile.row -= std::exchange(tile.window_row, 0);
+  tile.col -= std::exchange(tile.window_col, 0);
+  return tile;
+}
+
+/// Calls `work` with the city and the tile in it: of a city that is not held with the tile's window.
+template <class Work>
+TileResult with_window(const City& city, const Tile& tile, const Work& work) {
+  if (!city.windows) return work(city, tile);
+  return work(city.windows->read(tile.window_row, tile.window_col, tile.window_rows, tile.window_cols),
+              within_window(tile));
+}
+
+/// One attempt at a tile on a device.
+TileResult compute_on(const Device& device, const City& city, const TileJob& job, const Tile& tile,
+                      bool own_stream, const Advance& advance) {
+  TileResult core(tile, job.planes, job.words);
+  const Stream stream = own_stream ? device.stream() : Stream{};
+  job.compute(device, stream, city, tile, core, advance);
+  mask_missing(city, tile, core);
+  return core;
+}
+
 double mean(const std::vector<double>& values) {
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-void record(const Context& context, const TileJob& job, const TileReport& report) {
+void record(const Context& context, const City& city, const TileJob& job, const TileReport& report) {
   Telemetry& telemetry = Telemetry::global();
   if (!telemetry.enabled()) return;
   StageRecord stage;
@@ -121,6 +148,7 @@ void record(const Context& context, const TileJob& job, const TileReport& report
                    {"tile_side", report.side},
                    {"tiles", report.tiles},
                    {"tiles_resumed", report.resumed},
+                   {"read_by_windows", city.windows != nullptr},
                    {"predicted_bytes", report.predicted_bytes},
                    {"predicted_host_bytes", report.predicted_host_bytes},
                    {"peak_host_bytes", report.peak_host_bytes},
@@ -166,6 +194,7 @@ std::string tile_key(const Context& context, const City& city, const TileJob& jo
                                  job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
                                  context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
                                  city.cols, city.pixel_size_m, job.options);
+  if (city.windows) return text + city.windows->hashes();
   for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk})
     text += " " + to_hex(hash_in_parts(grid->raw()));
   return text;
@@ -270,18 +299,17 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
     const Tile& tile = plan.tiles[number];
     const auto begin = Clock::now();
     int64_t counted = 0;
-    const TileResult result = context.stage(job.stage, [&](const Device& device) {
-      advance(-counted);  // a fallback starts the tile again
-      counted = 0;
-      TileResult core(tile, job.planes, job.words);
-      const Stream stream = plan.workers > 1 ? device.stream() : Stream{};
-      job.compute(device, stream, tile, core, [&](int parts) {
-        counted += parts;
-        advance(parts);
+    const auto compute = [&](const City& part, const Tile& within) {
+      return context.stage(job.stage, [&](const Device& device) {
+        advance(-counted);  // a fallback starts the tile again
+        counted = 0;
+        return compute_on(device, part, job, within, plan.workers > 1, [&](int parts) {
+          counted += parts;
+          advance(parts);
+        });
       });
-      mask_missing(city, tile, core);
-      return core;
-    });
+    };
+    const TileResult result = with_window(city, tile, compute);
     const double seconds = seconds_since(begin);
     if (worth_keeping(seconds, result.bytes().size())) store.save(tile, result.bytes());
     deliver(tile, result);
@@ -292,7 +320,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
   });
   report.seconds = seconds_since(start);
   report.peak_host_bytes = platform::peak_resident_bytes();
-  record(context, job, report);
+  record(context, city, job, report);
   return report;
 }
 

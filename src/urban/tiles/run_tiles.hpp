@@ -60,8 +60,10 @@ struct TileJob {
   int patches = 0;            ///< patches of the sky in a tile, for telemetry
   std::string options;  ///< names every option and input beside the city: part of the key of stored tiles
   /// Fills in the planes of a tile; those of missing pixels are masked afterwards. The stream is the tile's own
-  /// where several are in flight.
-  std::function<void(const Device&, const Stream&, const Tile&, const TileResult&, const Advance&)> compute;
+  /// where several are in flight. Of a city that is not held the tile is cut out of the window that was read of it.
+  std::function<void(const Device&, const Stream&, const City&, const Tile&, const TileResult&,
+                     const Advance&)>
+      compute;
 };
 
 /// The tiles of a raster and how many may be in flight.

@@ -26,6 +26,18 @@ static_assert(sizeof(TileHead) == TileStore::kDataOffset);
 
 bool is_tile(const fs::path& path) { return path.extension() == ".tile"; }
 
+constexpr size_t kPart = size_t{1} << 20;
+
+/// Of each part, by all threads.
+std::vector<Hash128> hashes_of(std::span<const std::byte> data) {
+  std::vector<Hash128> parts(data.size() / kPart);
+  platform::ThreadArena().for_parts(static_cast<int64_t>(parts.size()), [&](int64_t first, int64_t last) {
+    for (size_t k = static_cast<size_t>(first); k < static_cast<size_t>(last); ++k)
+      parts[k] = hash128(data.subspan(k * kPart, kPart));
+  });
+  return parts;
+}
+
 fs::path made(fs::path folder) {
   if (folder.empty()) return folder;
   std::error_code error;
@@ -39,13 +51,29 @@ fs::path made(fs::path folder) {
 }  // namespace
 
 Hash128 hash_in_parts(std::span<const std::byte> data) {
-  constexpr size_t kPart = size_t{1} << 20;
-  std::vector<Hash128> parts((data.size() + kPart - 1) / kPart);
-  platform::ThreadArena().for_parts(static_cast<int64_t>(parts.size()), [&](int64_t first, int64_t last) {
-    for (size_t k = static_cast<size_t>(first); k < static_cast<size_t>(last); ++k)
-      parts[k] = hash128(data.subspan(k * kPart, std::min(kPart, data.size() - k * kPart)));
-  });
-  return hash128(std::as_bytes(std::span(parts)));
+  HashInParts hash;
+  hash.add(data);
+  return hash.finish();
+}
+
+void HashInParts::add(std::span<const std::byte> data) {
+  if (!begun_.empty()) {
+    const auto rest = data.first(std::min(data.size(), kPart - begun_.size()));
+    begun_.insert(begun_.end(), rest.begin(), rest.end());
+    data = data.subspan(rest.size());
+    if (begun_.size() < kPart) return;
+    parts_.push_back(hash128(begun_));
+    begun_.clear();
+  }
+  const std::span<const std::byte> whole = data.first(data.size() / kPart * kPart);
+  const std::vector<Hash128> parts = hashes_of(whole);
+  parts_.insert(parts_.end(), parts.begin(), parts.end());
+  begun_.assign(data.begin() + static_cast<ptrdiff_t>(whole.size()), data.end());
+}
+
+Hash128 HashInParts::finish() {
+  if (!begun_.empty()) parts_.push_back(hash128(begun_));
+  return hash128(std::as_bytes(std::span(parts_)));
 }
 
 TileStore::TileStore(fs::path folder, std::string_view key)

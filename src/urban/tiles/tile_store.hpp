@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
@@ -15,6 +16,17 @@ namespace lockstep::urban {
 
 /// Hash of the hashes of parts of a mebibyte, by all threads.
 Hash128 hash_in_parts(std::span<const std::byte> data);
+
+/// The same of data that come one piece after the other.
+class HashInParts {
+ public:
+  void add(std::span<const std::byte> data);
+  Hash128 finish();
+
+ private:
+  std::vector<std::byte> begun_;  // of the part that is not whole yet
+  std::vector<Hash128> parts_;
+};
 
 /// A folder with a manifest and one file a finished tile. Each file appears whole or not at all, and carries
 /// the key of its computation and a checksum: one that is short, damaged or of another key counts as absent.

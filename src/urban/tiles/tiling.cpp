@@ -72,7 +72,8 @@ uint64_t tile_host_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& 
   // A grid is put together for its upload and let go before the first page of a result is written; the allocator may
   // keep its memory. What a CPU device rounds its buffers up by is never touched.
   const uint64_t grid = e.window() * kWindowValue, result = e.core() * budget.cost.host_core_bytes;
-  const uint64_t own = std::max(grid, result + std::min(grid, kKeptByAllocator));
+  const uint64_t part = e.window() * budget.cost.host_window_bytes;
+  const uint64_t own = part + std::max(grid, result + std::min(grid, kKeptByAllocator));
   return own + (budget.device_is_host ? tile_device_bytes(side, rows, cols, reach, budget) : 0);
 }
 

@@ -27,6 +27,7 @@ struct TileCost {
   uint64_t core_bytes = 0;         ///< on the device, a core pixel
   uint64_t widest_core_bytes = 0;  ///< of the widest device buffer, a core pixel
   uint64_t host_core_bytes = 0;    ///< on the host, a core pixel: the result
+  uint64_t host_window_bytes = 0;  ///< on the host, a window pixel: the part of a city that is not held
 };
 
 /// The numbers that decide on a tile's size.

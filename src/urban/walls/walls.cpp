@@ -103,6 +103,8 @@ TileReport stream_walls(Context& context, const City& city, const WallOptions& o
   if (!(options.minimum_height_m > 0))
     throw InputError(fmt::format("smallest wall of {} m", options.minimum_height_m), "walls",
                      "a positive height");
+  if (city.windows)  // its kernels know the raster's edge by places in the whole of it
+    throw InputError("a city that is read by windows", "walls", "a city that is held whole");
   const WallTemplates templates = wall_templates(wall_template_side(city.pixel_size_m, options.filter));
   TileJob job;
   job.stage = kWallStage;
@@ -112,8 +114,8 @@ TileReport stream_walls(Context& context, const City& city, const WallOptions& o
   job.planes = 2;
   job.options = fmt::format("{} m, lines of {}, {} angle", options.minimum_height_m, templates.side,
                             options.ties == WallTies::middle ? "middle" : "first");
-  job.compute = [&](const Device& device, const Stream& stream, const Tile& tile, const TileResult& result,
-                    const Advance&) {
+  job.compute = [&](const Device& device, const Stream& stream, const City&, const Tile& tile,
+                    const TileResult& result, const Advance&) {
     const WallScene scene = upload_walls(device, stream, city, tile, templates);
     find_wall_heights(device, stream, city, scene, options.minimum_height_m);
     find_wall_aspects(device, stream, city, scene, options.ties);
