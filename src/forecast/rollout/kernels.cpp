@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -69,24 +70,28 @@ Vectors<T> buffer_vectors(const InOut<T, 3>& work, const Val<i32>& group) {
 }
 
 template <class T, class W>
-Kernel trace_one_launch(GruForm form, const HeadShape& shape, int lanes, int capacity) {
+Kernel trace_one_launch(GruForm form, const HeadShape& shape, int p, int capacity) {
   const std::string what = fmt::format("one-launch{}{}{}.{}x{}", form_word(form), head_word(shape),
-                                       weight_word<T, W>(), lanes, capacity);
+                                       weight_word<T, W>(), p, capacity);
+  const int lanes = std::max(p, kChains);  // those beyond P work in the head alone
   return kernel(
       rollout_name<T>(what),
       [&](Group<1> g, Grid<W, 3> zr, Grid<W, 3> n, Grid<T, 3> input, Grid<T, 3> bias, Grid<T, 1> head,
           Grid<T, 2> features, Grid<T, 2> h0, InOut<T, 3> pre, InOut<T, 3> work, Out<T, 3> out,
           Param<i32> batch, Param<i32> steps, Param<i32> hidden, Param<i32> states, Param<u32> key) {
         const Val<i32> lane = g.lane(), group = g.id(), member = group / batch, rows = work.size(2);
-        const Val<i32> blocks = rows / lanes, entry = group % batch;
+        const Val<i32> blocks = rows / p, entry = group % batch;
         const Vectors<T> v = capacity > 0 ? shared_vectors(SharedArray<T>(3 * capacity), capacity)
                                           : buffer_vectors(work, group);
         const Weights<T> w{input, bias};
         Var<T> loss = features(entry, 0);
         const auto each_row = [&](const std::function<void(const Place<T>&, const Val<i32>&)>& body) {
-          for_(0, blocks, [&](Val<i32> q) {
-            body({member * blocks + q, group * blocks + q, lane, lanes, loss}, q * lanes + lane);
-          });
+          const auto rows_of_lane = [&] {
+            for_(0, blocks, [&](Val<i32> q) {
+              body({member * blocks + q, group * blocks + q, lane, p, loss}, q * p + lane);
+            });
+          };
+          p < lanes ? if_(lane < p, rows_of_lane) : rows_of_lane();
         };
         each_row([&](const Place<T>& at, const Val<i32>& row) {
           input_products<T>(w, at, features, entry, pre);
@@ -189,12 +194,12 @@ int64_t shared_bytes(const HeadShape& head, int capacity) {
 }
 
 template <class T, class W>
-Kernel one_launch_kernel(GruForm form, const HeadShape& head, int lanes, int capacity) {
+Kernel one_launch_kernel(GruForm form, const HeadShape& head, int p, int capacity) {
   static std::mutex mutex;
   static std::map<std::tuple<GruForm, HeadShape, int, int>, Kernel> made;
   const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({form, head, lanes, capacity});
-  if (first) entry->second = trace_one_launch<T, W>(form, head, lanes, capacity);
+  const auto [entry, first] = made.try_emplace({form, head, p, capacity});
+  if (first) entry->second = trace_one_launch<T, W>(form, head, p, capacity);
   return entry->second;
 }
 

@@ -38,9 +38,9 @@ struct HeadShape {
 };
 HeadShape head_shape(const RolloutModel& model, Heads heads);
 
-/// W: type of the elements of U: T, or with f32 bf16 and uint8_t (e4m3). One launch for all steps; `lanes` = P. `capacity`: rows that shared memory holds; 0: h stands in `work`.
+/// W: type of the elements of U: T, or with f32 bf16 and uint8_t (e4m3). One launch for all steps, by groups of P lanes and no fewer than 32. `capacity`: rows that shared memory holds; 0: h stands in `work`.
 template <class T, class W = T>
-Kernel one_launch_kernel(GruForm form, const HeadShape& head, int lanes, int capacity);
+Kernel one_launch_kernel(GruForm form, const HeadShape& head, int p, int capacity);
 template <class T>
 int64_t shared_bytes(const HeadShape& head, int capacity);
 

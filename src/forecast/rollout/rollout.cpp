@@ -24,8 +24,8 @@ constexpr int64_t kCachedBytes = 12 << 20;
 /// and by_rows alone takes longer for more.
 constexpr int64_t kFewGroups = 16;
 
-/// Rows of a group of one_launch on the CPU. Fewer lie closer together; with 256 a thread takes 1.5 times as long.
-constexpr int64_t kCpuRows = 32;
+/// P of one_launch on the CPU: the rows that a vector of f32 computes lie together. 32 take 1.2 times as long, 256 1.5 times.
+constexpr int64_t kCpuRows = 16;
 /// On the CPU one_launch is chosen for members whose U takes no more: it stays in a core's second cache for all steps.
 constexpr int64_t kCoreBytes = 2 << 20;
 
@@ -41,7 +41,9 @@ int64_t vector_lanes(const Device& device, const Kernel& kernel, Storage storage
   return std::clamp<int64_t>(lanes, 4, 64);
 }
 
-RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options, int64_t p) {
+/// `filled`: no rows beyond the blocks of p.
+RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options, int64_t p,
+                        bool filled = false) {
   RolloutLayout l;
   l.members = model.members(), l.batch = model.batch(), l.hidden = model.hidden(), l.inputs = model.inputs();
   l.states = model.head.empty() ? 0 : model.head.size(0) - l.hidden;
@@ -49,7 +51,7 @@ RolloutLayout layout_of(const RolloutModel& model, const RolloutOptions& options
   l.weights = options.weights;
   if (l.weights == WeightType::fp8) l.bias_rows = 7;
   l.p = p;
-  l.blocks = (l.hidden + p - 1) / p;
+  l.blocks = round_up(l.hidden, filled ? std::max<int64_t>(p, kChains) : p) / p;
   l.rows = round_up(l.blocks * p, kChains);
   l.columns = round_up(l.hidden, kChains);
   l.head = l.rows + l.states;
@@ -171,9 +173,10 @@ struct Rollout::State {
         return;
       }
       const Limits& limits = device.info().limits;
-      const int64_t most = device.info().kind == DeviceKind::cpu ? kCpuRows : 1024;
-      layout =
-          layout_of(model, options, lanes_of(model.hidden(), std::min<int64_t>(limits.group_lanes, most)));
+      const bool cpu = device.info().kind == DeviceKind::cpu;
+      const int64_t p =
+          cpu ? kCpuRows : lanes_of(model.hidden(), std::min<int64_t>(limits.group_lanes, 1024));
+      layout = layout_of(model, options, p, true);
       const int64_t bytes = shared_bytes<T>(shape, int(layout.rows));
       capacity = bytes <= limits.shared_bytes ? int(layout.rows) : 0;
       memory.shared_per_group = shared_bytes<T>(shape, capacity);
