@@ -130,7 +130,7 @@ TEST(Transport, SlabsChangeNoBit) {
 TEST(Transport, FusedIsTheSameBitsForEveryTile) {
   for (const Device& device : devices())
     for (const char* b : {"periodic", "x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip", "node_mirror",
-                          "x=one_sided1,y=ghost:1,z=clamp"})
+                          "x=one_sided1,y=ghost:1,z=clamp", "x-=clamp,x+=dirichlet_face:0.5,y=reflect_odd"})
       for (bool masked : {false, true}) {
         if (masked && b != std::string("periodic")) continue;
         const Mesh mesh = mesh_of({21, 13, 15}, b);

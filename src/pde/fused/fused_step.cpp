@@ -271,7 +271,8 @@ void FusedStep::row_gradients(int row, const Below& below) {
   std::vector<const Target*> targets;
   for (const FusedSweep::Pending& p : s_.pending_)
     if (p.row == row) targets.push_back(p.target);
-  const std::map<const Term*, AnyVal> known = edges_.own_differences(tracer, targets, own(c, plane), load);
+  const std::map<const Term*, Tracer::Change> known =
+      edges_.own_differences(tracer, targets, own(c, plane), load);
   const auto own_plane = [&](const FusedSweep::Pending& p, const AnyVal& sum) {
     return tracer.add_own_plane(*p.target, sum, p.point ? AnyVal(*p.point) : AnyVal(),
                                 [&](const Term& t) { return known.at(&t); });

@@ -70,7 +70,8 @@ void HalfSweep::compute(const Index& z, const Index& slot, bool edges) const {
     std::vector<const Target*> targets;
     for (const FieldLevel& o : outputs_)
       for (const Target* t : targets_of(plan_, o)) targets.push_back(t);
-    const std::map<const Term*, AnyVal> known = at_edges.own_differences(tracer, targets, own, load, edges);
+    const std::map<const Term*, Tracer::Change> known =
+        at_edges.own_differences(tracer, targets, own, load, edges);
     Values results;
     for (const Target* t : targets)
       results.push_back(tracer.gradient(*t, [&](const Term& term) { return known.at(&term); }));

@@ -11,6 +11,20 @@ Val<bool> Edges::at_end(const Cell& own, int axis, const End& end) const {
   return end.high ? n - end.width <= at : at < end.width;
 }
 
+std::optional<OddEnds> Edges::without_branch(const AxisOperator& op, bool transposed) const {
+  if (ends_ != Ends::together) return {};
+  return transposed ? OddEnds::of(op.rows_t, op.taps_t) : OddEnds::of(op.rows, op.taps);
+}
+
+Tracer::OddFactors Edges::factors(const Cell& own, int axis, const OddEnds& ends, const AnyVal& scale) const {
+  const AnyVal one = AnyVal::number(type_, 1);
+  const Val<bool> high = own[size_t(axis)] == cells_[size_t(axis)] - 1;
+  Tracer::OddFactors f{AnyVal::number(type_, -1), scale};
+  if (ends.low) f.back = select(own[size_t(axis)] == 0, one, f.back);
+  if (ends.high) f = {select(high, one, f.back), select(high, -scale, scale)};
+  return f;
+}
+
 /// Variables that hold `inner` and, in branches that only lanes at an edge take, what `edged` makes of it there.
 /// Each has a tracer of its own, since nothing that a branch computes may be used after it.
 Edges::Values Edges::unless_at_edge(const Cell& own, int axis, const EdgeWidth& width,
@@ -55,6 +69,11 @@ void Edges::differences(Tracer& tracer, std::span<const Value> values, const Cel
       EdgeWidth one;
       one.widen(op.rows, op.taps);
       if (!one) continue;
+      if (const auto ends = without_branch(op, false)) {
+        tracer.set_difference(
+            leaf, tracer.difference_by(factors(own, axis, *ends, tracer.scale(a.stencil, axis)), a));
+        continue;
+      }
       width.widen(op.rows, op.taps);
       leaves.push_back(leaf);
       inner.push_back(tracer.difference(a, {0, 0, 0}, false));
@@ -69,10 +88,11 @@ void Edges::differences(Tracer& tracer, std::span<const Value> values, const Cel
   }
 }
 
-std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<const Target* const> targets,
-                                                     const Cell& own, const Tracer::Load& load,
-                                                     bool edged) const {
-  std::map<const Term*, AnyVal> all;
+std::map<const Term*, Tracer::Change> Edges::own_differences(Tracer& tracer,
+                                                             std::span<const Target* const> targets,
+                                                             const Cell& own, const Tracer::Load& load,
+                                                             bool edged) const {
+  std::map<const Term*, Tracer::Change> all;
   for (int axis = 0; axis < 2; ++axis) {
     std::vector<std::pair<const Target*, const Term*>> changed;
     Values inner;
@@ -81,10 +101,18 @@ std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<c
       for (const Term& term : target->terms) {
         if (term.axis != axis) continue;
         const AxisOperator& op = d_.of(target->field_index, target->component, term.stencil, axis);
-        const AnyVal value = all[&term] = tracer.own_difference(*target, term, false);
         EdgeWidth one;
         one.widen(op.rows_t, op.taps_t);
-        if (!one || !edged) continue;
+        const bool changes = one && edged;
+        const auto ends = changes ? without_branch(op, true) : std::nullopt;
+        if (ends) {
+          all[&term] = tracer.own_difference_by(factors(own, axis, *ends, tracer.scale(term.stencil, axis)),
+                                                *target, term);
+          continue;
+        }
+        const AnyVal value = tracer.own_difference(*target, term, false);
+        all[&term] = {value, {}};
+        if (!changes) continue;
         width.widen(op.rows_t, op.taps_t);
         changed.push_back({target, &term});
         inner.push_back(value);
@@ -96,7 +124,7 @@ std::map<const Term*, AnyVal> Edges::own_differences(Tracer& tracer, std::span<c
                                            return end ? t.own_difference_at(*end, *target, *term, value)
                                                       : t.own_difference(*target, *term, true);
                                          });
-    for (size_t k = 0; k < changed.size(); ++k) all[changed[k].second] = chosen[k];
+    for (size_t k = 0; k < changed.size(); ++k) all[changed[k].second] = {chosen[k], {}};
   }
   return all;
 }

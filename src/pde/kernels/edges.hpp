@@ -18,6 +18,8 @@ class Edges {
   using Branch = std::function<void(const std::function<void()>&)>;
 
   /// Both ends of an axis in one branch, or in one each: shorter for wide rows, longer where rows are short.
+  /// `together` takes OddEnds by factors instead: every group of a wide tile has warps at an end of x, and the others
+  /// would wait for their branch.
   enum class Ends : uint8_t { together, apart };
 
   Edges(const Discretisation& d, Type type, const Tracer::Scalars& scalars, const Cell& cells, Ends ends,
@@ -27,13 +29,16 @@ class Edges {
   void differences(Tracer& tracer, std::span<const Value> values, const Cell& own,
                    const Tracer::Load& load) const;
   /// Differences along x and y that gradients of `targets` take, edges included where `edged`.
-  std::map<const Term*, AnyVal> own_differences(Tracer& tracer, std::span<const Target* const> targets,
-                                                const Cell& own, const Tracer::Load& load,
-                                                bool edged = true) const;
+  std::map<const Term*, Tracer::Change> own_differences(Tracer& tracer,
+                                                        std::span<const Target* const> targets,
+                                                        const Cell& own, const Tracer::Load& load,
+                                                        bool edged = true) const;
 
  private:
   /// Gives value k at an end, or at any where none is named.
   using Edged = std::function<AnyVal(Tracer&, size_t, const End*, const AnyVal&)>;
+  std::optional<OddEnds> without_branch(const AxisOperator& op, bool transposed) const;
+  Tracer::OddFactors factors(const Cell& own, int axis, const OddEnds& ends, const AnyVal& scale) const;
   Val<bool> at_end(const Cell& own, int axis, const End& end) const;
   Values unless_at_edge(const Cell& own, int axis, const EdgeWidth& width, const Tracer::Load& load,
                         const Values& inner, const Edged& edged) const;

@@ -114,8 +114,12 @@ AnyVal Tracer::edge_row(const Row& row, const std::function<AnyVal(int)>& get,
                         const std::function<AnyVal(size_t)>& side_value) {
   const bool affine = bool(side_value);
   AnyVal value;
-  for (const Tap& t : row.taps) value = accumulate(value, t.weight, get(t.offset));
-  if (affine && row.constant != 0) value = add(value, AnyVal::number(type_, row.constant));
+  // Where two cells have the weight -1, the negative of their sum: so OddEnds give the same bits.
+  const bool negative = row.taps.size() == 2 && row.taps[0].weight == -1 && row.taps[1].weight == -1;
+  for (const Tap& t : row.taps) value = accumulate(value, negative ? 1 : t.weight, get(t.offset));
+  if (affine && row.constant != 0)
+    value = add(value, AnyVal::number(type_, negative ? -row.constant : row.constant));
+  if (negative) value = -value;
   for (size_t end = 0; end < 2 && affine; ++end)
     if (row.of_side[end] != 0) value = accumulate(value, row.of_side[end], side_value(end));
   return value.empty() ? AnyVal::number(type_, 0) : value;
@@ -148,6 +152,21 @@ void EdgeWidth::widen(const std::vector<Row>& rows, const std::vector<Tap>& taps
   }
 }
 
+std::optional<OddEnds> OddEnds::of(const std::vector<Row>& rows, const std::vector<Tap>& taps) {
+  const double ahead = weight_at(taps, 1);
+  if (taps.size() != 2 || std::abs(ahead) != 1 || weight_at(taps, -1) != -ahead) return {};
+  OddEnds ends;
+  for (const Row& row : rows) {
+    if (clamping_gives(row, taps)) continue;
+    const double weight = row.high ? -ahead : ahead;
+    if (row.affine() || row.at != 0 || row.taps.size() != 2 || weight_at(row.taps, 0) != weight ||
+        weight_at(row.taps, row.high ? -1 : 1) != weight)
+      return {};
+    (row.high ? ends.high : ends.low) = true;
+  }
+  return ends;
+}
+
 Tracer::Taken Tracer::taken(const Access& a, const Offset& at) {
   const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
   Taken t{op.taps, op.rows, {}, {}};
@@ -159,18 +178,28 @@ Tracer::Taken Tracer::taken(const Access& a, const Offset& at) {
   if (a.kind == Access::field) t.side_value = [this, a, at](size_t end) { return side_value(a, end, at); };
   return t;
 }
-AnyVal Tracer::scale(const Access& a) const {
-  return scalars_.scales[size_t(d_.scale_index(a.stencil, a.axis))];
-}
 
 AnyVal Tracer::difference(const Access& a, const Offset& at, bool edges) {
   const Taken t = taken(a, at);
   const AnyVal inner = combine(t.taps, t.get);
-  return rounded_product(scale(a), edges ? with_edges(inner, t, a.axis, at) : inner);
+  return rounded_product(scale(a.stencil, a.axis), edges ? with_edges(inner, t, a.axis, at) : inner);
 }
 
 AnyVal Tracer::difference_at(const End& end, const Access& a, const AnyVal& inner) {
-  return at_end(inner, taken(a, {0, 0, 0}), a.axis, end, scale(a));
+  return at_end(inner, taken(a, {0, 0, 0}), a.axis, end, scale(a.stencil, a.axis));
+}
+
+AnyVal Tracer::difference_by(const OddFactors& factors, const Access& a) {
+  const Taken t = taken(a, {0, 0, 0});
+  const AnyVal above = t.get(1), pair = fma(factors.back, t.get(-1), above),
+               value = weight_at(t.taps, 1) < 0 ? -pair : pair;
+  return rounded_product(factors.scale, value);
+}
+
+Tracer::Change Tracer::own_difference_by(const OddFactors& factors, const Target& target, const Term& term) {
+  const Taken t = taken(target, term);
+  const AnyVal above = t.get(1), pair = fma(factors.back, t.get(-1), above);
+  return {weight_at(t.taps, 1) < 0 ? -pair : pair, factors.scale};
 }
 
 AnyVal Tracer::access(const Access& a, const Offset& at) {
@@ -253,13 +282,13 @@ AnyVal Tracer::own_difference_at(const End& end, const Target& target, const Ter
 }
 
 AnyVal Tracer::add_own_plane(const Target& target, const AnyVal& before, const AnyVal& point,
-                             const std::function<AnyVal(const Term&)>& difference) {
+                             const std::function<Change(const Term&)>& difference) {
   AnyVal sum = before;
   if (target.point) sum = add(sum, !point.empty() ? point : value(*target.point));
   for (const Term& t : target.terms) {
     if (t.axis == 2) continue;
-    const AnyVal change = difference ? difference(t) : own_difference(target, t, true);
-    sum = accumulate(sum, scalars_.scales[size_t(d_.scale_index(t.stencil, t.axis))], change);
+    const Change change = difference ? difference(t) : Change{own_difference(target, t, true), {}};
+    sum = accumulate(sum, change.scale.empty() ? scale(t.stencil, t.axis) : change.scale, change.value);
   }
   return add_to_plane(target, 0, sum);
 }
@@ -274,7 +303,7 @@ AnyVal Tracer::add_to_plane(const Target& target, int to, const AnyVal& before) 
   return sum;
 }
 
-AnyVal Tracer::gradient(const Target& target, const std::function<AnyVal(const Term&)>& difference) {
+AnyVal Tracer::gradient(const Target& target, const std::function<Change(const Term&)>& difference) {
   const int reach = d_.reach[2];
   // From 0 where z takes part: planes outside the grid then change no bit by their weight of 0.
   AnyVal sum = starts_at_zero(target) ? AnyVal::number(type_, 0) : AnyVal();

@@ -40,8 +40,23 @@ struct End {
   int width;
 };
 
+/// An axis of differences f[1] - f[-1] (or their negatives) whose changed rows see beyond an end minus the own
+/// cell. With clamped coordinates they are the inner row up to a sign of f[-1] and of the whole.
+struct OddEnds {
+  bool low = false, high = false;
+  static std::optional<OddEnds> of(const std::vector<Row>& rows, const std::vector<Tap>& taps);
+};
+
 class Tracer {
  public:
+  /// Of a cell, by its place: the factor of f[-1], and of the whole with the axis' scale.
+  struct OddFactors {
+    AnyVal back, scale;
+  };
+  /// A difference to be scaled: by the axis' scale where `scale` is empty.
+  struct Change {
+    AnyVal value, scale;
+  };
   using Load = std::function<AnyVal(const Datum&)>;
   /// Numbers common to all kernels: the scales (scale0 …), the plan's parameters (parameter0 …) and profiles
   /// (profile0 …, rank 2).
@@ -65,7 +80,7 @@ class Tracer {
   AnyVal value(const Value& v, const Offset& at = {0, 0, 0});
   /// Gradient of a target, summed in the canonical order: planes below, the own plane, planes above.
   /// `difference` gives differences along x and y where they are known already.
-  AnyVal gradient(const Target& target, const std::function<AnyVal(const Term&)>& difference = {});
+  AnyVal gradient(const Target& target, const std::function<Change(const Term&)>& difference = {});
   /// From now on for inner cells only: no rows that boundaries change.
   void without_edges() { edges_ = false; }
 
@@ -73,7 +88,7 @@ class Tracer {
   /// yet), and what this plane adds to the plane `to` above (positive) or below. `point` and `difference`
   /// give the target's pointwise part and its differences along x and y where they are known already.
   AnyVal add_own_plane(const Target& target, const AnyVal& sum, const AnyVal& point = {},
-                       const std::function<AnyVal(const Term&)>& difference = {});
+                       const std::function<Change(const Term&)>& difference = {});
   AnyVal add_to_plane(const Target& target, int to, const AnyVal& sum);
   /// A difference in a target's own plane, not scaled; without `edges` only what inner cells need.
   AnyVal own_difference(const Target& target, const Term& term, bool edges);
@@ -82,6 +97,12 @@ class Tracer {
   /// Both at a cell near an end of their axis, from what an inner cell has: that end's rows take its place.
   AnyVal difference_at(const End& end, const Access& a, const AnyVal& inner);
   AnyVal own_difference_at(const End& end, const Target& target, const Term& term, const AnyVal& inner);
+  /// Both for any cell of an axis with OddEnds, without a branch.
+  AnyVal difference_by(const OddFactors& factors, const Access& a);
+  Change own_difference_by(const OddFactors& factors, const Target& target, const Term& term);
+  AnyVal scale(Stencil stencil, int axis) const {
+    return scalars_.scales[size_t(d_.scale_index(stencil, axis))];
+  }
   /// From now on the leaf's value at the own cell is `value`.
   void set_difference(uint32_t leaf, const AnyVal& value) { known_[leaf] = value; }
   /// Whether sums of the target begin with 0 instead of their first part.
@@ -107,7 +128,6 @@ class Tracer {
                   const std::function<AnyVal(size_t)>& side_value);
   AnyVal with_edges(const AnyVal& inner, const Taken& t, int axis, const Offset& at);
   AnyVal at_end(const AnyVal& inner, const Taken& t, int axis, const End& end, const AnyVal& scale);
-  AnyVal scale(const Access& a) const;
   AnyVal side_value(const Access& a, size_t end, const Offset& at);
   Val<bool> row_condition(const Row& row, int axis, int offset);
   /// Weight of plane z + k in the transposed operator's row of plane z, times the scale.
