@@ -102,11 +102,18 @@ struct GateWarp {
     send_next(t);
     keep(a, s, j, group, t);
   }
-  // In the shadow of an exchange: what the head gave after the step before.
+  // The results of the step before, in the shadow of an exchange. All gate warps wait for the last, so two of them share
+  // the work.
   FN void keep(const Arguments& a, Shared& s, const HeadSums& j, int group, int t) const {
-    if (t == 0 || block != 0 || head.warp != kGateWarps - 1) return;
-    record(j, head, s, loss, t - 1);
-    if ((t & 31) == 0 || t == a.p1) write_kept(a, s, group, t - 1);
+    if (t == 0 || block != 0 || head.warp < kGateWarps - 2) return;
+    const bool whole = (t & 31) == 0 || t == a.p1;
+    if (head.warp == kGateWarps - 1) {
+      record_loss(j, head, s, loss, t - 1);
+      if (whole) write_losses(a, s, group, t - 1);
+    } else {
+      record_norm(j, head, s, t - 1);
+      if (whole) write_norms(a, s, group, t - 1);
+    }
   }
   FN void send_next(int t) const {
     const u32 next = u32(t + 1) & 1;

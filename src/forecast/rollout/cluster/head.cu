@@ -1,9 +1,8 @@
-// The loss head, by every gate warp for itself. Lane j adds the chains j % 8 + {0, 8, 16, 24} of the sums
-// over states: two levels of their tree. Where all of h stays within 2 (BOUNDED), softmax needs no maximum
-// (softmax_shift of heads.hpp); where bits are free as well, a lane has every 32nd state, and lanes are added as integers
-// by one instruction.
+// The loss head, by every gate warp for itself; lane j has chain j of the sums over states, every 32nd of them. Where
+// all of h stays within 2 (BOUNDED), softmax needs no maximum (softmax_shift of heads.hpp); where bits are free as well,
+// lanes are added as integers by one instruction.
 constexpr bool kIntegers = BOUNDED && FAST;
-constexpr int kStates = (STATES + 31) / 32, kStateChains = kIntegers ? 1 : 4;
+constexpr int kStates = (STATES + 31) / 32;
 #if TENSOR
 constexpr int kHeadColumns = HIDDEN / 32 / kGateWarps;  // of a lane: a quarter of h a warp
 #else
@@ -17,11 +16,15 @@ FN float warp_max(float v) {
 FN float bf16_low(u32 word) { return __uint_as_float(word << 16); }
 FN float bf16_high(u32 word) { return __uint_as_float(word & 0xffff0000u); }
 
-FN float warp_sum(float v, int from) {
-#pragma unroll
-  for (int half = 16; half > 0; half /= 2)
-    if (half <= from) v += __shfl_xor_sync(~0u, v, half);
-  return v;
+// Two levels of a tree over lanes at once: those `far` apart first.
+FN float two_levels(float v, int far, int near) {
+  const float a = __shfl_xor_sync(~0u, v, far), b = __shfl_xor_sync(~0u, v, near),
+              c = __shfl_xor_sync(~0u, v, far + near);
+  return (v + a) + (b + c);
+}
+FN float warp_sum(float v) {
+  v = two_levels(two_levels(v, 16, 8), 4, 2);
+  return v + __shfl_xor_sync(~0u, v, 1);
 }
 // Of v within 2^30 / 32.
 FN float fixed_sum(float v) { return float(__reduce_add_sync(~0u, __float2int_rn(v))); }
@@ -32,12 +35,12 @@ FN float scale_below(float limit, float v) {
 }
 
 struct Head {
-  float weight[kHeadColumns], state_weight[kStateChains][kStates];
+  float weight[kHeadColumns], state_weight[kStates];
   float dot_unit, state_unit;  // the meaning of 1 in the integers
   int lane, warp;
-  u32 logit_at[kStateChains][kStates];  // bytes from the start of a vector
+  u32 logit_at[kStates];  // bytes from the start of a vector
 
-  FN int state(int chain, int k) const { return kIntegers ? lane + 32 * k : (lane & 7) + 8 * chain + 32 * k; }
+  FN int state(int k) const { return lane + 32 * k; }
   // Row of column c.
   FN int row(int c) const {
 #if TENSOR
@@ -52,14 +55,11 @@ struct Head {
 #pragma unroll
     for (int c = 0; c < kHeadColumns; ++c) weight[c] = __ldg(a.b4 + row(c));
 #pragma unroll
-    for (int chain = 0; chain < kStateChains; ++chain)
-#pragma unroll
-      for (int k = 0; k < kStates; ++k) {
-        const int i = state(chain, k), from = min(i, STATES - 1) * HIDDEN / STATES;
-        state_weight[chain][k] = i < STATES ? __ldg(a.b4 + HIDDEN + i) : 0.0f;
-        logit_at[chain][k] =
-            TENSOR ? (from / 64 * 32 + from % 32) * 4 + from / 32 % 2 * 2 : place_of(from) * 4;
-      }
+    for (int k = 0; k < kStates; ++k) {
+      const int i = state(k), from = min(i, STATES - 1) * HIDDEN / STATES;
+      state_weight[k] = i < STATES ? __ldg(a.b4 + HIDDEN + i) : 0.0f;
+      logit_at[k] = TENSOR ? (from / 64 * 32 + from % 32) * 4 + from / 32 % 2 * 2 : place_of(from) * 4;
+    }
     if (kIntegers) scale();
   }
   FN void scale() {
@@ -67,14 +67,14 @@ struct Head {
 #pragma unroll
     for (int c = 0; c < kHeadColumns; ++c) sum += fabsf(weight[c]);
 #pragma unroll
-    for (int k = 0; k < kStates; ++k) top = max_(top, fabsf(state_weight[0][k]));
-    const float dot_scale = scale_below(0x1p30f, 2.0f * warp_sum(sum, 16)),
+    for (int k = 0; k < kStates; ++k) top = max_(top, fabsf(state_weight[k]));
+    const float dot_scale = scale_below(0x1p30f, 2.0f * warp_sum(sum)),
                 state_scale = scale_below(1.0f, warp_max(top));
     dot_unit = 1.0f / dot_scale, state_unit = 1.0f / state_scale;
 #pragma unroll
     for (int c = 0; c < kHeadColumns; ++c) weight[c] *= dot_scale;
 #pragma unroll
-    for (int k = 0; k < kStates; ++k) state_weight[0][k] *= state_scale;
+    for (int k = 0; k < kStates; ++k) state_weight[k] *= state_scale;
   }
   FN float element(const Vector& h, u32 at) const {
 #if TENSOR
@@ -107,13 +107,9 @@ struct Head {
 
 // Read off h by the head: of a lane, and the sums over lanes.
 struct HeadSums {
-  float x[kHeadColumns], below[kStateChains][kStates], e[kStateChains][kStates];
+  float x[kHeadColumns], below[kStates], e[kStates];
   float dot, e_sum, e_weighted;
 };
-// Sums of a lane over chains: two levels of the tree.
-FN float lane_sum(const float (&v)[kStateChains]) {
-  return kIntegers ? v[0] : (v[0] + v[2 % kStateChains]) + (v[1 % kStateChains] + v[3 % kStateChains]);
-}
 // e of all states; for integers times kUnit, so that 32 lanes do not overflow.
 constexpr int kUnitBits = kIntegers ? 22 - (kStates > 1) - (kStates > 2) - (kStates > 4) - (kStates > 8) : 0;
 constexpr float kUnit = 1 << kUnitBits;
@@ -121,48 +117,43 @@ static_assert(!kIntegers || kStates <= 16, "32 lanes' integers do not overflow")
 FN float exp_of_logit(float below) {
   return BOUNDED && !FAST ? exp_clipped(below) : exp_below(below, kUnitBits);
 }
-// Of the products with h; two levels of their tree at once, which run beside the exponentials.
+// Of the products with h; two levels of their tree run beside the exponentials.
 FN void lane_dot(HeadSums& j, const Head& head) {
   j.dot = 0.0f;
 #pragma unroll
   for (int c = 0; c < kHeadColumns; ++c) j.dot = fma_(j.x[c], head.weight[c], j.dot);
-  if (kIntegers) return;
-  j.dot += __shfl_xor_sync(~0u, j.dot, 16);
-  j.dot += __shfl_xor_sync(~0u, j.dot, 8);
+  if (!kIntegers) j.dot = two_levels(j.dot, 16, 8);
 }
 FN void lane_sums(HeadSums& j, const Head& head, const Vector& h) {
-  float logit[kStateChains][kStates], top = 0.0f, sum[kStateChains], weighted[kStateChains];
+  float logit[kStates], top = 0.0f;
 #pragma unroll
-  for (int chain = 0; chain < kStateChains; ++chain)
-#pragma unroll
-    for (int k = 0; k < kStates; ++k) {
-      logit[chain][k] = head.element(h, head.logit_at[chain][k]);
-      top = chain + k == 0 ? logit[0][0] : fmaxf(top, logit[chain][k]);
-    }
+  for (int k = 0; k < kStates; ++k) {
+    logit[k] = head.element(h, head.logit_at[k]);
+    top = k == 0 ? logit[0] : fmaxf(top, logit[k]);
+  }
   head.columns(j.x, h);
   lane_dot(j, head);
   if (!BOUNDED) top = warp_max(top);
   if (BOUNDED || fabsf(top) <= 8.0f) top = 0.0f;
+  j.e_sum = j.e_weighted = 0.0f;
 #pragma unroll
-  for (int chain = 0; chain < kStateChains; ++chain) {
-    sum[chain] = weighted[chain] = 0.0f;
-#pragma unroll
-    for (int k = 0; k < kStates; ++k) {
-      j.below[chain][k] = logit[chain][k] - top;
-      j.e[chain][k] = head.state(chain, k) < STATES ? exp_of_logit(j.below[chain][k]) : 0.0f;
-      sum[chain] += j.e[chain][k];
-      weighted[chain] = fma_(j.e[chain][k], head.state_weight[chain][k], weighted[chain]);
-    }
+  for (int k = 0; k < kStates; ++k) {
+    j.below[k] = logit[k] - top;
+    j.e[k] = head.state(k) < STATES ? exp_of_logit(j.below[k]) : 0.0f;
+    j.e_sum += j.e[k];
+    j.e_weighted = fma_(j.e[k], head.state_weight[k], j.e_weighted);
   }
-  j.e_sum = lane_sum(sum), j.e_weighted = lane_sum(weighted);
+  if (!kIntegers) j.e_sum = two_levels(j.e_sum, 16, 8), j.e_weighted = two_levels(j.e_weighted, 16, 8);
+}
+FN float lane_square(const HeadSums& j) {
+  float square = 0.0f;
+#pragma unroll
+  for (int c = 0; c < kHeadColumns; ++c) square = fma_(j.x[c], j.x[c], square);
+  return square;
 }
 // On tensor cores the warps have a quarter of the products each.
 FN void add_quarters(HeadSums& j, const Head& head, Shared& s, int step, bool recorder) {
-  float square = 0.0f;
-  if (recorder) {
-    for (int c = 0; c < kHeadColumns; ++c) square = fma_(j.x[c], j.x[c], square);
-    square = warp_sum(square, 16);
-  }
+  const float square = recorder ? warp_sum(lane_square(j)) : 0.0f;
   float2* quarter = s.quarter[step & 1];
   if (head.lane == 0) quarter[head.warp] = make_float2(j.dot, square);
   gate_warps_meet();
@@ -189,39 +180,38 @@ FN float loss_of(const HeadSums& j) {
   return exp_clipped(max_(min_(fma_(j.e_weighted, inverse(j.e_sum), j.dot), 10.0f), -10.0f));
 }
 
-// Keeps what the head gave after step t, for the results; in block 0.
-FN void record(const HeadSums& j, const Head& head, Shared& s, float loss, int t) {
+// Of step t block 0 keeps for the results: all but the norm, and the norm.
+FN void record_loss(const HeadSums& j, const Head& head, Shared& s, float loss, int t) {
+  float logs = 0.0f;
+#pragma unroll
+  for (int k = 0; k < kStates; ++k) logs = fma_(j.e[k], j.below[k], logs);
+  logs = warp_sum(logs);
+  if (head.lane == 0)
+    s.kept[0][t & 31] = loss, s.kept[1][t & 31] = j.e_sum / kUnit, s.kept[2][t & 31] = logs / kUnit;
+}
+FN void record_norm(const HeadSums& j, const Head& head, Shared& s, int t) {
 #if TENSOR
   const float2* quarter = s.quarter[(t + 1) & 1];
   const float square = (quarter[0].y + quarter[1].y) + (quarter[2].y + quarter[3].y);
 #else
-  float square = 0.0f;
-#pragma unroll
-  for (int c = 0; c < kHeadColumns; ++c) square = fma_(j.x[c], j.x[c], square);
-  square = warp_sum(square, 16);
+  const float square = warp_sum(lane_square(j));
 #endif
-  float logs[kStateChains];
-#pragma unroll
-  for (int chain = 0; chain < kStateChains; ++chain) {
-    logs[chain] = 0.0f;
-#pragma unroll
-    for (int k = 0; k < kStates; ++k) logs[chain] = fma_(j.e[chain][k], j.below[chain][k], logs[chain]);
-  }
-  const float e_logs = warp_sum(lane_sum(logs), kIntegers ? 16 : 4);
-  if (head.lane == 0) {
-    s.kept[0][t & 31] = loss, s.kept[1][t & 31] = j.e_sum / kUnit;
-    s.kept[2][t & 31] = e_logs / kUnit, s.kept[3][t & 31] = square;
-  }
+  if (head.lane == 0) s.kept[3][t & 31] = square;
 }
-// Up to 32 steps to the results, the last of them t.
-FN void write_kept(const Arguments& a, const Shared& s, int group, int t) {
+// Up to 32 steps to the results, the last of them t; by the warp that kept them.
+FN void write_losses(const Arguments& a, const Shared& s, int group, int t) {
   const int lane = int(threadIdx.x) & 31;
   __syncwarp();
   if (lane <= (t & 31)) {
     float* out = a.b9 + i64(group) * a.b9_s1 + (t & ~31) + lane;
     out[0] = s.kept[0][lane];
-    out[a.b9_s0] = __fsqrt_rn(s.kept[3][lane]);
     out[2 * i64(a.b9_s0)] = log_(s.kept[1][lane]) - divide(s.kept[2][lane], s.kept[1][lane]);
   }
+  __syncwarp();
+}
+FN void write_norms(const Arguments& a, const Shared& s, int group, int t) {
+  const int lane = int(threadIdx.x) & 31;
+  __syncwarp();
+  if (lane <= (t & 31)) a.b9[a.b9_s0 + i64(group) * a.b9_s1 + (t & ~31) + lane] = __fsqrt_rn(s.kept[3][lane]);
   __syncwarp();
 }

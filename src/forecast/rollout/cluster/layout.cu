@@ -3,11 +3,11 @@
 // warps compute r and r h is under way, then the candidate. Gate warps read the loss off h meanwhile, each
 // for itself, compute the gates and send r h and h to all blocks.
 //
-// Set before: HIDDEN, STATES, RESET_AFTER, FAST, BOUNDED, TENSOR (bf16 weights on tensor cores), ROW_WARPS, SHARED_R,
+// Set before: HIDDEN, STATES, RESET_AFTER, FAST, BOUNDED, TENSOR (bf16 weights on tensor cores), ROW_WARPS, GATE_WARPS, SHARED_R,
 // SHARED_Z, SHARED_N (16-byte pieces of a lane that stand in shared memory), ROW_REGISTERS, GATE_REGISTERS
 // (0: no change), SHARED_BYTES.
 #define FN __device__ __forceinline__
-constexpr int kBlocks = 16, kRows = HIDDEN / kBlocks, kRowWarps = ROW_WARPS, kGateWarps = 4;
+constexpr int kBlocks = 16, kRows = HIDDEN / kBlocks, kRowWarps = ROW_WARPS, kGateWarps = GATE_WARPS;
 constexpr int kThreads = 32 * (kRowWarps + kGateWarps);
 constexpr int kOwn = kRows > 32 ? kRows / 32 : 1;            // rows of a gate lane
 constexpr int kTargetsAtOnce = kRows < 32 ? 32 / kRows : 1;  // blocks that one store of a warp reaches
