@@ -1,7 +1,10 @@
 // Neighbouring elements at places of each lane's own: records, rows of records, fetching ahead of groups.
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <string>
 
+#include "compile/llvm/emit.hpp"
 #include "device/cpu/support.hpp"
 
 namespace lockstep {
@@ -182,6 +185,88 @@ TEST(Records, GroupsFetchAheadWithinTheirTable) {
       EXPECT_EQ(differing(device.download<float>(out), y), 0) << lanes << " lanes, " << groups << " groups";
     }
   }
+}
+
+/// How a component of `sum` takes those of two records.
+enum class Taking { adds, signs, parts };
+
+/// Lane k: for row in [first[k], last[k]) by `step`, `width` components of the records at entry[row] and beside it.
+template <class T>
+Kernel sums_kernel(int width, int stride, int step, Taking taking) {
+  return kernel("test.records.sums", [=](At<1> at, Grid<i32, 1> first, Grid<i32, 1> last, Grid<i32, 1> entry,
+                                         Grid<T, 1> x, Out<T, 2> out) {
+    for (int c = 0; c < width; ++c) out(Val<i32>(c), at.x) = T(-1);
+    if_(first[at] != 7, [&] {
+      std::deque<Var<T>> sums;
+      for (int c = 0; c < width; ++c) sums.emplace_back(T(c) / 4);
+      for_(first[at], last[at], step, [&](Val<i32> row) {
+        const Val<i32> e = entry[row];
+        const Val<bool> minus = (e & 1) != 0;
+        for (int c = 0; c < width; ++c) {
+          const Val<T> v = x(e * stride + c);
+          sums[size_t(c)] += taking == Taking::signs ? select(minus, -v, v) : v;
+        }
+        for (int c = 0; c < width; ++c) {
+          const Val<T> v = x((e + 1) * stride + c), sum = sums[size_t(c)];
+          sums[size_t(c)] = taking == Taking::parts && c == 1 ? sum + v : sum - v;
+        }
+      });
+      for (int c = 0; c < width; ++c) out(Val<i32>(c), at.x) = Val<T>(sums[size_t(c)]);
+    });
+  });
+}
+
+template <class T>
+void check_sums(int width, int stride, int step, Taking taking) {
+  constexpr int kRecords = 50;
+  const Kernel k = sums_kernel<T>(width, stride, step, taking);
+  const bool one_by_one =
+      compile::emit_llvm(k.function(), Numerics::exact, false, "x86-64-v4").find("lane_body") !=
+      std::string::npos;
+  EXPECT_EQ(one_by_one, taking != Taking::parts && width > 1);
+  const Device device = cpu();
+  for (int n : kSizes) {
+    SCOPED_TRACE(testing::Message() << name(detail::kType<T>) << " width " << width << " step " << step
+                                    << " n " << n);
+    const auto entry = random_numbers<int32_t>(200, 0, kRecords - 2, unsigned(n));
+    auto first = random_numbers<int32_t>(size_t(n), 0, 180, 2),
+         last = random_numbers<int32_t>(size_t(n), -4, 19, 3);
+    for (int l = 0; l < n; ++l) {
+      last[size_t(l)] += first[size_t(l)];
+      if (step < 0) std::swap(first[size_t(l)], last[size_t(l)]);
+      if (step < 0) first[size_t(l)] = std::max(first[size_t(l)], 0);
+    }
+    const auto x = random_numbers<T>(size_t(kRecords * stride), T(-9), T(9));
+    const Buffer out = device.allocate<T>({width, n});
+    device.launch(k, {n}, device.upload<int32_t>(first), device.upload<int32_t>(last),
+                  device.upload<int32_t>(entry), device.upload<T>(x), out);
+    std::vector<T> wanted;
+    for (int c = 0; c < width; ++c)
+      for (int l = 0; l < n; ++l) {
+        const int from = first[size_t(l)], to = last[size_t(l)];
+        T sum = T(c) / 4;
+        for (int row = from; step > 0 ? row < to : row > to; row += step) {
+          const int e = entry[size_t(row)];
+          const T v = x[size_t(e * stride + c)], w = x[size_t((e + 1) * stride + c)];
+          sum += taking == Taking::signs && e % 2 != 0 ? -v : v;
+          sum = taking == Taking::parts && c == 1 ? sum + w : sum - w;
+        }
+        wanted.push_back(from == 7 ? T(-1) : sum);
+      }
+    EXPECT_EQ(differing(device.download<T>(out), wanted), 0);
+  }
+}
+
+TEST(Records, SumsOverRangesOfTheLanes) {
+  for (int width = 1; width <= 4; ++width)
+    for (int step : {1, 3, -1}) {
+      check_sums<f32>(width, 4, step, Taking::adds);
+      check_sums<f64>(width, 4, step, Taking::signs);
+    }
+  check_sums<f32>(3, 3, 1, Taking::signs);
+  check_sums<f64>(3, 5, 1, Taking::adds);
+  // Components that are not treated alike.
+  check_sums<f32>(3, 4, 1, Taking::parts);
 }
 
 }  // namespace

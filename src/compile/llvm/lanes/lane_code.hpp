@@ -158,6 +158,11 @@ class LaneCode {
   void store_rows(const MemoryPlace& place, llvm::Value* first, const Records& values, int count,
                   bool streaming);
   llvm::Value* spread_mask(int count, int part);
+  Records transposed(const std::vector<llvm::Value*>& lanes, int size, bool words);
+  // lane_records.cpp
+  class OneLane;
+  class LaneLoops;
+  bool sum_records(ir::Id loop);
   Slot local_load(ir::Id id);
   void local_store(ir::Id id);
   struct AtomicAccess {

@@ -41,7 +41,7 @@ bool LaneCode::statement(Id id, BasicBlock* end) {
   switch (i.op) {
     case Op::if_: return branch(id, end);
     case Op::for_:
-    case Op::loop: return loop(id, end);
+    case Op::loop: return sum_records(id) || loop(id, end);
     case Op::break_:
     case Op::continue_:
     case Op::return_: return jump(id, end);

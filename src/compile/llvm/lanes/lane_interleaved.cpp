@@ -141,6 +141,12 @@ LaneCode::Records LaneCode::gather_records(const MemoryPlace& place, Value* inde
     annotate(one, place);
     lanes.push_back(one);
   });
+  return transposed(lanes, size, size_of(place.storage) == 4);
+}
+
+/// One vector of lanes per element, out of one record of `size` elements per lane.
+LaneCode::Records LaneCode::transposed(const std::vector<Value*>& lanes, int size, bool words) {
+  Records records{};
   // Vector j holds the records of lanes j, j + size, j + 2 size …
   std::array<Value*, 4> parts{};
   for (int j = 0; j < size; ++j) {
@@ -164,7 +170,6 @@ LaneCode::Records LaneCode::gather_records(const MemoryPlace& place, Value* inde
     return records;
   }
   // Shuffles within 128 bits: words 0 1 and 2 3 come together, of longs 0 2 and 1 3.
-  const bool words = size_of(place.storage) == 4;
   for (int k = 0; k < 2; ++k) {
     const auto pick = words ? in_turn(width_, 4, 2 * k, 1) : in_turn(width_, 4, k, 2);
     Value *low = b_.CreateShuffleVector(parts[0], parts[1], pick),

@@ -130,7 +130,6 @@ class BlockSums {
  public:
   BlockSums(const TermDerivatives& term, const ElementTypes& types, const Variant& v, Parameters& p)
       : variant_(v),
-        slots_(int(term.widths().size())),
         stored_(int(term.classes()[0].slots.size())),
         type_(types.compute),
         write_(p.read<i32, 1>("write")),
@@ -141,21 +140,10 @@ class BlockSums {
                             : p.read_write("target", storage(types), 1)),
         // The last entry, stored * kLanes, stays 0.
         derivatives_(storage_of(types.compute), v.range.count, int64_t(stored_) * kLanes + 1, v.records) {
-    if (v.records) word_rows_.emplace(p.read<i32, 1>("word_rows"));
     for (const TermDerivatives::Alias& alias : term.aliases())
       negative_ = negative_ || (alias.sign < 0 && v.what != Assembled::diagonal);
   }
 
-  /// Words of the group in the order in which they stand, which the processor foresees.
-  void load_words(const Grid<i32, 2>& table, const Val<i32>& group, const Val<i32>& lane) {
-    if (!variant_.records) return;
-    first_row_.emplace(uniform(table(group, 2)));
-    first_word_.emplace(uniform(table(group, 3)));
-    group_words_.emplace(int64_t(kLanes) * (slots_ + 1) / 2);
-    const Val<i32> count = uniform(table(group + 1, 3)) - *first_word_;
-    for (int k = 0; k < kLanes * (slots_ + 1) / 2; k += kLanes)
-      if_(lane + k < count, [&] { (*group_words_)[lane + k] = words_[*first_word_ + lane + k]; });
-  }
   void clear_last(const Val<i32>& lane) const {
     if_(lane == 0, [&] {
       for (int c = 0; c < variant_.range.count; ++c)
@@ -178,15 +166,10 @@ class BlockSums {
       for (int rank = 0; rank < stored_; ++rank) put(c, rank);
   }
   /// Adds the derivatives to one block and writes the sums.
-  void sum(const Val<i32>& block, const Val<i32>& lane) const {
+  void sum(const Val<i32>& block) const {
     std::vector<AnyVar> sums;
     for (int c = 0; c < variant_.range.count; ++c) sums.emplace_back(AnyVal::number(type_, 0));
-    if (variant_.records)
-      for_(Val<i32>(0), word_first_[block], [&](Val<i32> row) {
-        add_word(sums, (*group_words_)[(*word_rows_)[*first_row_ + row] - *first_word_ + lane]);
-      });
-    else
-      for_(word_first_[block], word_first_[block + 1], [&](Val<i32> at) { add_word(sums, words_[at]); });
+    for_(word_first_[block], word_first_[block + 1], [&](Val<i32> at) { add_word(sums, words_[at]); });
     const Val<i32> to = write_[block];
     if_(
         to >= 0, [&] { write_target(sums, to); },
@@ -227,16 +210,13 @@ class BlockSums {
   }
 
   Variant variant_;
-  int slots_, stored_;
+  int stored_;
   Type type_;
   bool negative_ = false;
   Grid<i32, 1> write_, word_first_;
   Grid<u32, 1> words_;
   AnyGrid partial_, target_;
   SharedEntries derivatives_;
-  std::optional<Grid<i32, 1>> word_rows_;
-  std::optional<Val<i32>> first_row_, first_word_;
-  std::optional<SharedArray<u32>> group_words_;
 };
 
 /// An instance's numbers, its blocks from shared memory.
@@ -304,10 +284,7 @@ void trace_assembly(const TermDerivatives& term, const ElementTypes& types, cons
     x.fill(own, lane);
     if (moved) moved->fill(own, lane);
   });
-  if (sums) {
-    sums->load_words(table, group, lane);
-    sums->clear_last(lane);
-  }
+  if (sums) sums->clear_last(lane);
   barrier();
 
   AnyVar own_cost = AnyVal::number(types.compute, 0);
@@ -327,7 +304,7 @@ void trace_assembly(const TermDerivatives& term, const ElementTypes& types, cons
   }
   if (!sums) return;
   barrier();
-  if_(own < last, [&] { sums->sum(own, lane); });
+  if_(own < last, [&] { sums->sum(own); });
 }
 
 Kernel assembly_kernel(const std::shared_ptr<const TermDerivatives>& term, const ElementTypes& types,
@@ -347,32 +324,6 @@ Kernel assembly_kernel(const std::shared_ptr<const TermDerivatives>& term, const
         fmt::format("solve.{}.assembly.{}", term->name(), variant),
         [&](Group<1> g, Parameters& p) { trace_assembly(*term, types, v, g, p); }, options);
   });
-}
-
-/// The plan's words row by row: row k of a group has the k-th word of every block that has so many, which are
-/// the group's first blocks.
-struct WordRows {
-  std::vector<int32_t> counts, starts;         // by local block; by row: its first word
-  std::vector<int32_t> first_row, first_word;  // by group
-  std::vector<uint32_t> words;
-};
-WordRows word_rows(const AssemblyPlan& plan) {
-  WordRows rows;
-  for (size_t k = 0; k + 1 < plan.word_first.size(); ++k)
-    rows.counts.push_back(plan.word_first[k + 1] - plan.word_first[k]);
-  for (int64_t g = 0; g < plan.group_count(); ++g) {
-    const auto first = size_t(plan.groups[size_t(2 * g)]), last = size_t(plan.groups[size_t(2 * g + 2)]);
-    rows.first_row.push_back(int32_t(rows.starts.size()));
-    rows.first_word.push_back(int32_t(rows.words.size()));
-    for (int32_t row = 0; first < last && row < rows.counts[first]; ++row) {
-      rows.starts.push_back(int32_t(rows.words.size()));
-      for (size_t k = first; k < last && row < rows.counts[k]; ++k)
-        rows.words.push_back(plan.words[size_t(plan.word_first[k] + row)]);
-    }
-  }
-  rows.first_row.push_back(int32_t(rows.starts.size()));
-  rows.first_word.push_back(int32_t(rows.words.size()));
-  return rows;
 }
 
 Buffer upload_or_none(const Device& device, const std::vector<int32_t>& v) {
@@ -419,21 +370,9 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const TermDerivatives> 
   tangent_ = same ? ambient_ : device.upload(tangent);
   write_tangent_ = device.upload(write_tangent);
   write_diagonal_ = device.upload(write_diagonal);
-  if (records_) {
-    const WordRows rows = word_rows(plan);
-    std::vector<int32_t> table;
-    for (size_t g = 0; g < rows.first_row.size(); ++g)
-      table.insert(table.end(),
-                   {plan.groups[2 * g], plan.groups[2 * g + 1], rows.first_row[g], rows.first_word[g]});
-    table_ = device.upload(std::span<const int32_t>(table), {groups_ + 1, 4});
-    word_first_ = device.upload(rows.counts);
-    word_rows_ = device.upload(rows.starts);
-    words_ = device.upload(rows.words);
-  } else {
-    table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 2});
-    word_first_ = device.upload(plan.word_first);
-    words_ = device.upload(plan.words);
-  }
+  table_ = device.upload(std::span<const int32_t>(plan.groups), {groups_ + 1, 2});
+  word_first_ = device.upload(plan.word_first);
+  words_ = device.upload(plan.words);
   ids_ = device.upload(std::span<const uint32_t>(plan.ids), {(plan.slots + 1) / 2, places});
   if (const int columns = term_->data_columns(); columns > 0) {
     std::vector<double> padded(size_t(columns * places), 0.0);
@@ -503,7 +442,6 @@ void Assembly::run(Assembled what, const Buffer& state, const Buffer& p, const B
         .set("words", words_)
         .set("partial", partial)
         .set("target", target);
-    if (records_) arguments.set("word_rows", word_rows_);
   }
   for (const Range& range : ranges_of(*term_, what, types.compute))
     device_.launch(assembly_kernel(term_, types, {what, range, overwrite, records_}), {groups_}, arguments);

@@ -34,8 +34,8 @@ class Assembly {
            const ElementTypes& derivatives, AssemblyPlan plan, const std::vector<double>& data, int64_t n,
            std::vector<double> uniforms, const Offsets& offsets);
 
-  /// Whether a device's kernels keep the components of a block side by side and a group's words by row: a CPU
-  /// fetches records with one load a lane and rows with one load a vector.
+  /// Whether a device's kernels keep the components of a block side by side: a CPU fetches and adds up records
+  /// with one load a lane.
   static bool by_records(const Device& device) { return device.info().kind == DeviceKind::cpu; }
   /// The kernels of a pass, to be traced when they are called.
   static std::vector<std::function<Kernel()>> kernels(const std::shared_ptr<const TermDerivatives>& term,
@@ -60,8 +60,7 @@ class Assembly {
   int64_t groups_ = 0, partial_rows_ = 0;
   bool covers_all_ = false, records_ = false;
   std::vector<double> uniforms_;
-  Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, word_first_, words_, word_rows_, ids_,
-      data_;
+  Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, word_first_, words_, ids_, data_;
   Buffer few_tangent_, many_tangent_, few_diagonal_, many_diagonal_;
   std::unique_ptr<Gather> shared_;
   mutable Buffer partial_;
