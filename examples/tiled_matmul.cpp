@@ -78,7 +78,7 @@ static Case matmul_case() {
       const Buffer left = device.upload(std::span<const f32>(a), {n[0], n[2]}),
                    right = device.upload(std::span<const f32>(b), {n[2], n[1]}),
                    to = device.allocate<f32>({n[0], n[1]});
-      const Extent groups{(n[0] + kTile - 1) / kTile, (n[1] + kTile - 1) / kTile};
+      const Shape groups{(n[0] + kTile - 1) / kTile, (n[1] + kTile - 1) / kTile};
       return CaseRun{[=] { device.launch(matmul, groups, left, right, to); },
                      [=] { return std::vector{device.download(to)}; }};
     };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of src/math and writes src/math/coefficients.hpp.
+"""Fits the polynomials of src/math and writes src/math/bodies/coefficients.hpp.
 
 Each polynomial is the weighted minimax fit of a function on an interval (Remez exchange on a grid of Chebyshev density).
 Coefficients are rounded to the target type one after the other, from the constant term up; after each rounding the

@@ -25,15 +25,15 @@ unit() {  # LEVEL NAME SOURCE...
   for source; do echo "#include \"$root/$source\""; done >"$file.cpp"
   echo "$level -c $file.cpp -o $file.o" >"$file.args"
 }
-unit -O0 base src/core/*.cpp src/core/platform/web/*.cpp src/ir/*.cpp src/math/{expand,reference}.cpp
-unit -O0 compile src/compile/*.cpp src/compile/passes/*.cpp
+unit -O0 base src/core/*.cpp src/core/{numbers,reports}/*.cpp src/core/platform/web/*.cpp src/ir/*.cpp src/math/{expand,reference}.cpp
+unit -O0 compile src/compile/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
 unit -O0 autodiff src/autodiff/*.cpp
-unit -O0 device src/device/*.cpp
+unit -O0 device src/device/*.cpp src/device/{launch,stages}/*.cpp
 unit -O1 interp src/device/interp/*.cpp
-unit -O0 primitives $(ls src/primitives/*.cpp | grep -v matmul)
-unit -O0 fft src/primitives/fft/*.cpp src/primitives/matmul.cpp
+unit -O0 primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
+unit -O0 fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
 unit -O0 solve src/solve/model/*.cpp
-unit -O0 verify src/verify/{compare,engine_cases,language_cases,registry,run,word_cases}.cpp tests/web/*.cpp
+unit -O0 verify src/verify/{compare,registry,run}.cpp src/verify/cases/{engine,language,word}_cases.cpp tests/web/*.cpp
 
 flags=(--target=wasm32-wasi -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY
   -DLOCKSTEP_HAS_INTERP -I"$root/include" -I"$root/src" -isystem "$out/include" -isystem "$out/include/eigen3")

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/summary.hpp"
+#include "core/reports/summary.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {

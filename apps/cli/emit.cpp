@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/atomic_file.hpp"
-#include "core/progress.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/reports/progress.hpp"
 #include "registry.hpp"
 #include "session.hpp"
 

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "commands.hpp"
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "program.hpp"
 #include "session.hpp"

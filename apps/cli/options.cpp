@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "core/output_files.hpp"
+#include "core/files/output_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

@@ -8,10 +8,10 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "core/log.hpp"
-#include "core/progress.hpp"
-#include "core/telemetry.hpp"
-#include "core/trace.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/progress.hpp"
+#include "core/reports/telemetry.hpp"
+#include "core/reports/trace.hpp"
 #include "subprocess.hpp"
 #include "version.hpp"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/summary.hpp"
+#include "core/reports/summary.hpp"
 #include "lockstep/context.hpp"
 #include "options.hpp"
 

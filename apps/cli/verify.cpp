@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/log.hpp"
-#include "core/progress.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/progress.hpp"
 #include "registry.hpp"
 #include "session.hpp"
 

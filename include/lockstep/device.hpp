@@ -231,9 +231,6 @@ class Arguments {
   std::vector<std::pair<std::string, Argument>> list_;
 };
 
-/// Extent of a domain, slowest axis first as in Shape. Points of a points kernel, groups of a groups kernel.
-using Extent = Shape;
-
 /// A sequence of work in order; work of two streams may overlap. The CPU runs it at once.
 class Stream {
  public:
@@ -331,27 +328,27 @@ class Device {
   Support supports(const Kernel& kernel) const;
   /// Compiles ahead of the first launch.
   void prepare(const Kernel& kernel) const;
-  /// Runs a kernel over a domain: points of a points kernel, groups of a groups kernel. Checks the arguments,
+  /// Runs a kernel over a domain, slowest axis first: points of a points kernel, groups of a groups kernel. Checks the arguments,
   /// in the order of the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
   /// A buffer that the kernel writes may share no element with its other buffers.
   template <class... A>
-  void launch(const LaunchedKernel& kernel, const Extent& extent, const A&... arguments) const {
+  void launch(const LaunchedKernel& kernel, const Shape& extent, const A&... arguments) const {
     launch_on({}, kernel, extent, arguments...);
   }
   template <class... A>
-  void launch_on(const Stream& stream, const LaunchedKernel& kernel, const Extent& extent,
+  void launch_on(const Stream& stream, const LaunchedKernel& kernel, const Shape& extent,
                  const A&... arguments) const {
     const Argument list[] = {to_argument(arguments)..., Argument(false)};
     launch_with(kernel.kernel, extent, std::span<const Argument>(list, sizeof...(A)), stream, kernel.where);
   }
-  void launch_with(const Kernel& kernel, const Extent& extent, std::span<const Argument> arguments,
+  void launch_with(const Kernel& kernel, const Shape& extent, std::span<const Argument> arguments,
                    const Stream& stream,
                    const std::source_location& where = std::source_location::current()) const;
   /// By the names of the kernel's parameters.
-  void launch(const LaunchedKernel& kernel, const Extent& extent, const Arguments& arguments) const {
+  void launch(const LaunchedKernel& kernel, const Shape& extent, const Arguments& arguments) const {
     launch_on({}, kernel, extent, arguments);
   }
-  void launch_on(const Stream& stream, const LaunchedKernel& kernel, const Extent& extent,
+  void launch_on(const Stream& stream, const LaunchedKernel& kernel, const Shape& extent,
                  const Arguments& arguments) const {
     launch_with(kernel.kernel, extent, arguments.bind(kernel.kernel, kernel.where), stream, kernel.where);
   }

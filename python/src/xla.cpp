@@ -2,9 +2,9 @@
 // https://openxla.org/xla/custom_call): compiled JAX programs call the engine without Python, on their own memory.
 #include <algorithm>
 
+#include "applications/loss_call.hpp"
 #include "cuda_number.hpp"
 #include "keywords.hpp"
-#include "loss_call.hpp"
 
 namespace lockstep::python {
 namespace {

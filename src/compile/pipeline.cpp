@@ -5,16 +5,16 @@
 #include <cstdlib>
 
 #include "compile/lower.hpp"
-#include "compile/passes/contract_fma.hpp"
-#include "compile/passes/cse.hpp"
-#include "compile/passes/dead_code.hpp"
-#include "compile/passes/expand_math.hpp"
-#include "compile/passes/inline_calls.hpp"
-#include "compile/passes/licm.hpp"
-#include "compile/passes/promote.hpp"
+#include "compile/passes/expressions/contract_fma.hpp"
+#include "compile/passes/expressions/cse.hpp"
+#include "compile/passes/expressions/expand_math.hpp"
+#include "compile/passes/expressions/simplify.hpp"
 #include "compile/passes/rewrite.hpp"
-#include "compile/passes/simplify.hpp"
-#include "core/atomic_file.hpp"
+#include "compile/passes/structure/dead_code.hpp"
+#include "compile/passes/structure/inline_calls.hpp"
+#include "compile/passes/structure/licm.hpp"
+#include "compile/passes/structure/promote.hpp"
+#include "core/files/atomic_file.hpp"
 
 namespace lockstep::compile {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {

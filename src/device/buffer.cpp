@@ -1,7 +1,7 @@
 // Buffers and their windows; host and device copies.
 #include <fmt/format.h>
 
-#include "device/fault.hpp"
+#include "device/stages/fault.hpp"
 #include "device/state.hpp"
 
 namespace lockstep {

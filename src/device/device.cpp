@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "core/trace.hpp"
-#include "device/fault.hpp"
+#include "core/reports/trace.hpp"
+#include "device/stages/fault.hpp"
 #include "device/state.hpp"
 
 namespace lockstep {

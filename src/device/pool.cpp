@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "device/stage_scope.hpp"
+#include "device/stages/stage_scope.hpp"
 
 namespace lockstep::device {
 

@@ -8,9 +8,9 @@
 
 #include "core/platform/threads.hpp"
 #include "device/backend.hpp"
-#include "device/graph_numbers.hpp"
+#include "device/launch/graph_numbers.hpp"
 #include "device/pool.hpp"
-#include "device/stage_scope.hpp"
+#include "device/stages/stage_scope.hpp"
 
 namespace lockstep::device {
 

@@ -1,7 +1,7 @@
 // Random numbers of modes.
 #pragma once
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 
 namespace lockstep::flow {
 

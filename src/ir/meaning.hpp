@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::ir::meaning {

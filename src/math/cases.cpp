@@ -154,7 +154,7 @@ Case function_case(ir::Op op, bool edges) {
     };
     p.bind = [=](const Device& device) {
       const Buffer a = device.upload(x->a), b = device.upload(x->b), r = device.allocate<T>(Shape{count});
-      return CaseRun{[=] { device.launch(function, Extent{count}, a, b, r); },
+      return CaseRun{[=] { device.launch(function, Shape{count}, a, b, r); },
                      [=] {
                        Array result = device.download(r);
                        if constexpr (sizeof(T) == 4) {

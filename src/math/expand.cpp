@@ -1,6 +1,6 @@
 #include "math/expand.hpp"
 
-#include "math/bodies.hpp"
+#include "math/bodies/bodies.hpp"
 
 namespace lockstep::math {
 

@@ -1,6 +1,6 @@
 #include "math/reference.hpp"
 
-#include "math/bodies.hpp"
+#include "math/bodies/bodies.hpp"
 
 namespace lockstep::math {
 

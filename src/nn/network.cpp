@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
 #include "nn/layers/layer.hpp"

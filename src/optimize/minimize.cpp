@@ -8,7 +8,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
-#include "optimize/lbfgs_memory.hpp"
+#include "optimize/lbfgs/memory.hpp"
 #include "optimize/vectors.hpp"
 
 namespace lockstep::optimize {

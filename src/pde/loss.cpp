@@ -138,7 +138,7 @@ Shape residual_shape(const Discretisation& d, const Checked& checked) {
   return {int64_t(d.plan->residuals.size()), checked.members() * d.mesh.cells[2], d.mesh.cells[1],
           d.mesh.cells[0]};
 }
-Extent whole_extent(const Shape& residuals) { return {residuals[1], residuals[2], residuals[3]}; }
+Shape whole_extent(const Shape& residuals) { return {residuals[1], residuals[2], residuals[3]}; }
 KernelForm whole_form(const Checked& checked) {
   KernelForm form = checked.form();
   form.mask = false;

@@ -8,7 +8,7 @@
 #include "lockstep/primitives.hpp"
 #include "lockstep/verify.hpp"
 #include "primitives/kernels.hpp"
-#include "primitives/product_cases.hpp"
+#include "primitives/products/cases.hpp"
 #include "primitives/reference.hpp"
 #include "verify/inputs.hpp"
 

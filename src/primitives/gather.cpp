@@ -8,7 +8,7 @@
 #include "lockstep/primitives.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
-#include "primitives/tree.hpp"
+#include "primitives/sums/tree.hpp"
 
 namespace lockstep::primitives {
 
@@ -160,9 +160,9 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   const Buffer from = x.reshape({x.shape()[0], width}), to = y.reshape({count, width});
   if (y.elements() == 0) return;
   const int components = gather_components(width);
-  const Extent extent = components > kMaxComponents
-                            ? Extent{count, width}
-                            : Extent{divide_up(width, components), divide_up(count, kLanes)};
+  const Shape extent = components > kMaxComponents
+                           ? Shape{count, width}
+                           : Shape{divide_up(width, components), divide_up(count, kLanes)};
   // A CPU fetches a record with one load a lane.
   const bool records = device.info().kind == DeviceKind::cpu && components > 1 && components == width;
   with_element(x.storage(), where, [&]<class T>(T) {

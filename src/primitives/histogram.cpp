@@ -77,7 +77,7 @@ Kernel make_bins_kernel(int variant) {
       kOptions);
 }
 
-Extent groups_of(const Shape& shape, int variant) {
+Shape groups_of(const Shape& shape, int variant) {
   return {shape[0], divide_up(shape[1], kVariants[variant].chunk)};
 }
 

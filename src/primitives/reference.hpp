@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "primitives/tree.hpp"
+#include "primitives/sums/tree.hpp"
 
 namespace lockstep::primitives::reference {
 

@@ -5,7 +5,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
-#include "optimize/lbfgs_memory.hpp"
+#include "optimize/lbfgs/memory.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/kind_cases.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "lockstep/verify.hpp"
 
 namespace lockstep {

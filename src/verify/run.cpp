@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "core/statistics.hpp"
+#include "core/numbers/statistics.hpp"
 #include "verify/case_results.hpp"
 
 namespace lockstep {

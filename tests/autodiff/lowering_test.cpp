@@ -37,7 +37,7 @@ std::vector<T> lowered(const Tape& graph, const Value& f, const Points<T>& p, co
   const Device device = Device::open(where);
   const Buffer a = device.upload(p.a), b = device.upload(p.b),
                r = device.allocate<T>(Shape{int64_t(p.a.size())});
-  device.launch(k, Extent{int64_t(p.a.size())}, a, b, r);
+  device.launch(k, Shape{int64_t(p.a.size())}, a, b, r);
   return device.download<T>(r);
 }
 

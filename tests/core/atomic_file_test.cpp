@@ -1,4 +1,4 @@
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/output_files.hpp"
+#include "core/files/output_files.hpp"
 #include "core/temporary_folder.hpp"
 #include "lockstep/error.hpp"
 

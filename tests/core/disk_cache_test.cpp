@@ -1,4 +1,4 @@
-#include "core/disk_cache.hpp"
+#include "core/files/disk_cache.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <functional>
 #include <random>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "core/temporary_folder.hpp"
 
 namespace {

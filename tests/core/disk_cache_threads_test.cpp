@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/disk_cache.hpp"
+#include "core/files/disk_cache.hpp"
 #include "core/temporary_folder.hpp"
 
 namespace lockstep {

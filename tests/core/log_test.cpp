@@ -1,11 +1,11 @@
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-#include "core/progress.hpp"
+#include "core/reports/progress.hpp"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <thread>
 
-#include "core/summary.hpp"
-#include "core/telemetry.hpp"
+#include "core/reports/summary.hpp"
+#include "core/reports/telemetry.hpp"
+#include "core/reports/trace.hpp"
 #include "core/temporary_folder.hpp"
-#include "core/trace.hpp"
 #include "lockstep/error.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "core/statistics.hpp"
+#include "core/numbers/statistics.hpp"
 
 #include <gtest/gtest.h>
 

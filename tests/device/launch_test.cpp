@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "device/devices.hpp"
-#include "device/fault.hpp"
+#include "device/stages/fault.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/kernel/dynamic.hpp"
 

@@ -1,5 +1,5 @@
 // Overlap of windows against counting their elements.
-#include "device/overlap.hpp"
+#include "device/launch/overlap.hpp"
 
 #include <gtest/gtest.h>
 

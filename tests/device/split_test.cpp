@@ -1,4 +1,4 @@
-#include "device/split.hpp"
+#include "device/launch/split.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <numbers>
 
 #include "io/checks.hpp"
-#include "io/series/training_log.hpp"
+#include "io/series/logs/training_log.hpp"
 #include "lockstep/forecast/sweep.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "device/devices.hpp"
 #include "forecast/encoder/reference.hpp"
 #include "io/checks.hpp"
-#include "io/series/training_log.hpp"
+#include "io/series/logs/training_log.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <iostream>
 #include <limits>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "device/devices.hpp"
 #include "forecast/gru/reference.hpp"
 #include "io/arrays/npy.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "io/checks.hpp"
-#include "io/series/training_log.hpp"
+#include "io/series/logs/training_log.hpp"
 
 namespace {
 

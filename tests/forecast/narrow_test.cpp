@@ -1,5 +1,5 @@
 // Recurrent weights in bf16 and fp8: the numbers themselves, and rollouts of them.
-#include "forecast/rollout/narrow.hpp"
+#include "forecast/rollout/weights/narrow.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,11 +11,11 @@
 #include <fstream>
 
 #include "compile/clike/nvrtc.hpp"
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "device/cuda/module.hpp"
 #include "device/devices.hpp"
 #include "forecast/rollout/batch/batch.hpp"
-#include "forecast/rollout/cluster.hpp"
+#include "forecast/rollout/cluster/cluster.hpp"
 #include "forecast/rollout/reference.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"

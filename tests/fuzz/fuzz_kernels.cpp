@@ -17,7 +17,7 @@
 
 #include "compile/clike/cuda/cuda_points.hpp"
 #include "compile/lower.hpp"
-#include "compile/passes/columns.hpp"
+#include "compile/passes/forms/columns.hpp"
 #include "lockstep/error.hpp"
 #include "minimise.hpp"
 #include "runner.hpp"

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "compile/passes/dead_code.hpp"
 #include "compile/passes/rewrite.hpp"
+#include "compile/passes/structure/dead_code.hpp"
 
 namespace lockstep::fuzz {
 

@@ -23,7 +23,7 @@ def run(check, files):
 class CheckHouse(unittest.TestCase):
     def test_includes_that_point_down_pass(self):
         code, text = run("include-direction", {
-            "src/device/a.cpp": '#include "device/a.hpp"\n#include "core/log.hpp"\n#include "lockstep/device.hpp"\n',
+            "src/device/a.cpp": '#include "device/a.hpp"\n#include "core/reports/log.hpp"\n#include "lockstep/device.hpp"\n',
             "src/urban/a.cpp": '#include "io/raster.hpp"\n#include "lockstep/urban.hpp"\n',
             "include/lockstep/a.hpp": '#include "lockstep/b.hpp"\n#include <vector>\n',
             "apps/cli/a.cpp": '#include "urban/a.hpp"\n',
@@ -35,8 +35,8 @@ class CheckHouse(unittest.TestCase):
     def test_includes_that_point_up_or_sideways_are_found(self):
         for name, include in (("src/core/a.cpp", "device/a.hpp"), ("src/urban/a.cpp", "pde/a.hpp"),
                               ("src/primitives/a.cpp", "io/npy.hpp"), ("src/device/a.cpp", "lockstep/urban.hpp"),
-                              ("include/lockstep/a.hpp", "core/log.hpp"), ("examples/a.cpp", "device/a.hpp"),
-                              ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "verify/inputs.hpp"), ("src/mystery/a.cpp", "core/log.hpp")):
+                              ("include/lockstep/a.hpp", "core/reports/log.hpp"), ("examples/a.cpp", "device/a.hpp"),
+                              ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "verify/inputs.hpp"), ("src/mystery/a.cpp", "core/reports/log.hpp")):
             code, text = run("include-direction", {name: f'#include "{include}"\n'})
             self.assertEqual(code, 1, (name, include, text))
             self.assertIn(name, text)

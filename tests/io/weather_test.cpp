@@ -1,5 +1,5 @@
 // Weather tables: EPW, UMEP's columns, CSV; gaps; what is refused, and how.
-#include "io/series/weather.hpp"
+#include "io/series/weather/weather.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -22,7 +22,7 @@ void check_sincos(const Device& device) {
   });
   const Buffer a = device.upload(angles), s = device.allocate<T>(Shape{count}),
                c = device.allocate<T>(Shape{count});
-  device.launch(k, Extent{count}, a, s, c);
+  device.launch(k, Shape{count}, a, s, c);
   const std::vector<T> sines = device.download<T>(s), cosines = device.download<T>(c);
   const auto same = [](T x, T y) {
     return (x == y && std::signbit(x) == std::signbit(y)) || (x != x && y != y);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-#include "math/bodies.hpp"
+#include "math/bodies/bodies.hpp"
 #include "math/oracle.hpp"
 #include "math/reference.hpp"
 

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "lockstep/primitives.hpp"
-#include "primitives/chunked_sum.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/reference.hpp"
+#include "primitives/sums/chunked_sum.hpp"
 
 namespace lockstep {
 namespace {

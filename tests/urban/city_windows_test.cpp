@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/rasters/raster.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
 #include "rasters.hpp"
 #include "urban/city/random_city.hpp"
-#include "urban/run/city_files.hpp"
+#include "urban/run/files/city_files.hpp"
 #include "urban/sky/sky.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/tiles/run_tiles.hpp"

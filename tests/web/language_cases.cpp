@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lockstep/verify.hpp"
-#include "verify/engine_cases.hpp"
+#include "verify/cases/engine_cases.hpp"
 
 namespace {
 

@@ -13,11 +13,11 @@
 #include <set>
 
 #include "commands.hpp"
-#include "core/atomic_file.hpp"
 #include "core/dynamic_library.hpp"
-#include "core/log.hpp"
-#include "core/progress.hpp"
-#include "core/statistics.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/numbers/statistics.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/progress.hpp"
 #include "io/text/file.hpp"
 #include "registry.hpp"
 #include "session.hpp"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
-#include "core/atomic_file.hpp"
-#include "core/log.hpp"
-#include "core/progress.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/progress.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"

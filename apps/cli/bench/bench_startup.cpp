@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
-#include "core/atomic_file.hpp"
-#include "core/statistics.hpp"
-#include "core/trace.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/numbers/statistics.hpp"
+#include "core/reports/trace.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "session.hpp"
 #include "subprocess.hpp"
@@ -56,7 +56,7 @@ int probe(const CommonOptions& common) {
   });
   const std::vector<float> x(4096, 1.0f);
   const Buffer in = device.upload(x), out = device.allocate<f32>({4096});
-  device.launch(first, Extent{4096}, in, out, 3.0f);
+  device.launch(first, Shape{4096}, in, out, 3.0f);
   const std::vector<float> y = device.download<float>(out);
   if (y.front() != y.back())
     throw InternalError("the first kernel is wrong", device.info().name, "equal elements");

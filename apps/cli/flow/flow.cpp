@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/log.hpp"
-#include "core/output_files.hpp"
-#include "core/progress.hpp"
+#include "core/files/output_files.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/progress.hpp"
 #include "flow_codec.hpp"
 #include "flow_options.hpp"
 #include "flow_surrogate.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "flow_options.hpp"
 #include "flow_surrogate.hpp"
 #include "lockstep/error.hpp"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/progress.hpp"
+#include "core/reports/progress.hpp"
 #include "forecast_commands.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/train.hpp"

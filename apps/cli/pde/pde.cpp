@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "pde/run/files.hpp"
 #include "pde_options.hpp"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/log.hpp"
-#include "core/progress.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/progress.hpp"
 #include "lockstep/pde/examples.hpp"
 #include "session.hpp"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "core/progress.hpp"
+#include "core/reports/progress.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/study.hpp"
 #include "session.hpp"

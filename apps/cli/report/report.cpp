@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "commands.hpp"
-#include "core/atomic_file.hpp"
-#include "core/log.hpp"
-#include "core/summary.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/summary.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"

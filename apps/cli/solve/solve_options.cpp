@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "solve/minimize/report.hpp"
 

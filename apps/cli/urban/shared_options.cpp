@@ -7,7 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "core/progress.hpp"
+#include "core/reports/progress.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {

@@ -8,7 +8,7 @@
 #include "lockstep/error.hpp"
 #include "session.hpp"
 #include "shared_options.hpp"
-#include "urban/run/umep_exchange.hpp"
+#include "urban/run/files/umep_exchange.hpp"
 
 namespace lockstep::cli {
 namespace {

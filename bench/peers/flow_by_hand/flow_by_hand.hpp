@@ -19,7 +19,7 @@ Kernel flow_by_hand(const FusedShape& shape);
 struct FlowByHand {
   Device device;
   Kernel kernel;
-  Extent extent;
+  Shape extent;
   std::vector<Argument> arguments;
   std::vector<Buffer> gradients;  // of u at levels -1, 0, +1, of p
   Buffer partial;                 // sums of squared cotangents: (2, groups)

@@ -14,7 +14,7 @@
 #include "compile/llvm/emit.hpp"
 #include "compile/llvm/machine.hpp"
 #include "compile/lower.hpp"
-#include "core/disk_cache.hpp"
+#include "core/files/disk_cache.hpp"
 #include "generator_hash.hpp"
 #include "lockstep/error.hpp"
 

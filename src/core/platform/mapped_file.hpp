@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 
 namespace lockstep::platform {
 

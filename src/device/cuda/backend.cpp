@@ -11,9 +11,9 @@
 #include "compile/clike/nvrtc.hpp"
 #include "device/cuda/copy_kernel.hpp"
 #include "device/cuda/core.hpp"
-#include "device/cuda/cublas.hpp"
+#include "device/cuda/libraries/cublas.hpp"
+#include "device/cuda/libraries/nvtx.hpp"
 #include "device/cuda/module.hpp"
-#include "device/cuda/nvtx.hpp"
 #include "device/cuda/staging.hpp"
 #include "lockstep/error.hpp"
 

@@ -1,6 +1,6 @@
 #include "device/cuda/copy_kernel.hpp"
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::device::cuda {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "device/backend.hpp"
-#include "device/cuda/driver.hpp"
 #include "device/cuda/graph_node.hpp"
+#include "device/cuda/libraries/driver.hpp"
 
 namespace lockstep::device::cuda {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compile/clike/cuda/cuda.hpp"
-#include "device/cuda/driver.hpp"
+#include "device/cuda/libraries/driver.hpp"
 
 namespace lockstep::device::cuda {
 

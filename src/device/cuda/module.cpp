@@ -8,8 +8,8 @@
 
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
-#include "core/disk_cache.hpp"
-#include "core/trace.hpp"
+#include "core/files/disk_cache.hpp"
+#include "core/reports/trace.hpp"
 #include "device/cuda/testing.hpp"
 #include "lockstep/error.hpp"
 

@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "compile/lower.hpp"
-#include "compile/passes/columns.hpp"
-#include "compile/passes/inline_calls.hpp"
+#include "compile/passes/forms/columns.hpp"
+#include "compile/passes/structure/inline_calls.hpp"
 #include "core/platform/system.hpp"
 #include "core/platform/threads.hpp"
 #include "device/host_queue.hpp"

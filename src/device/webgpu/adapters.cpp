@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/platform/system.hpp"
-#include "device/webgpu/vulkan_memory.hpp"
+#include "device/webgpu/memory/vulkan_memory.hpp"
 
 namespace lockstep::device::webgpu {
 

@@ -6,7 +6,7 @@
 
 #include "compile/lower.hpp"
 #include "device/webgpu/adapters.hpp"
-#include "device/webgpu/windows.hpp"
+#include "device/webgpu/memory/windows.hpp"
 
 namespace lockstep::device {
 

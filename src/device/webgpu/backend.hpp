@@ -5,8 +5,8 @@
 
 #include "device/backend.hpp"
 #include "device/webgpu/events.hpp"
+#include "device/webgpu/memory/transfer.hpp"
 #include "device/webgpu/modules.hpp"
-#include "device/webgpu/transfer.hpp"
 
 namespace lockstep::device::webgpu {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "device/webgpu/windows.hpp"
+#include "device/webgpu/memory/windows.hpp"
 
 namespace lockstep::device::webgpu {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "core/dynamic_library.hpp"
-#include "device/webgpu/vulkan_memory.hpp"
+#include "device/webgpu/memory/vulkan_memory.hpp"
 
 namespace lockstep::device::webgpu {
 

@@ -157,12 +157,12 @@ void Evaluation::make_dynamic() {
   });
 }
 
-void Evaluation::launch(const Kernel& kernel, const Extent& domain, Arguments arguments) const {
+void Evaluation::launch(const Kernel& kernel, const Shape& domain, Arguments arguments) const {
   device_.launch_with(kernel, domain, arguments.bind_known(kernel), {});
 }
 
-Extent Evaluation::update_domain() const {
-  return fused_ ? Extent{members_, 1, fused_->shape.column_groups()} : mode_domain();
+Shape Evaluation::update_domain() const {
+  return fused_ ? Shape{members_, 1, fused_->shape.column_groups()} : mode_domain();
 }
 Launch Evaluation::update(const Kernel& kernel, Arguments arguments) const {
   arguments.set("fields", fields_).set("products", products_);
@@ -190,7 +190,7 @@ Launch Evaluation::right_hand_side(const Arguments& arguments) const {
 
 void Evaluation::run_dynamic(const Buffer& w) const {
   const Dynamic& d = *dynamic_;
-  const Extent at_points{members_, modes_.points_y, modes_.points_x};
+  const Shape at_points{members_, modes_.points_y, modes_.points_x};
   const int64_t count = modes_.points_x * modes_.points_y;
   Arguments a = numbers_;
   launch(d.products, at_points, a.set("fields", whole_->fields).set("germano", d.germano));

@@ -13,7 +13,7 @@ namespace lockstep::flow {
 /// A kernel with its domain and arguments.
 struct Launch {
   Kernel kernel;
-  Extent domain;
+  Shape domain;
   std::vector<Argument> arguments;
   void run(const Device& device) const { device.launch_with(kernel, domain, arguments, {}); }
 };
@@ -49,7 +49,7 @@ class Evaluation {
 
   /// Largest |u| and |v|: (members, parts, 2).
   const Buffer& speeds() const { return speeds_; }
-  Extent mode_domain() const { return {members_, modes_.rows(), modes_.columns()}; }
+  Shape mode_domain() const { return {members_, modes_.rows(), modes_.columns()}; }
   const Arguments& numbers() const { return numbers_; }
   const KernelForm& form() const { return form_; }
   std::vector<Kernel> kernels() const;
@@ -78,10 +78,10 @@ class Evaluation {
   void make_dynamic();
   void run_whole(const Buffer& w, bool measuring, bool measuring_alone) const;
   void run_dynamic(const Buffer& w) const;
-  void launch(const Kernel& kernel, const Extent& domain, Arguments arguments) const;
+  void launch(const Kernel& kernel, const Shape& domain, Arguments arguments) const;
   Launch update(const Kernel& kernel, Arguments arguments) const;
   /// Domain of the kernels over modes.
-  Extent update_domain() const;
+  Shape update_domain() const;
   Fft plan(FftKind kind, int64_t fields) const;
   Buffer spectra(int64_t fields) const;
   Buffer points(int64_t fields) const;

@@ -98,7 +98,7 @@ Buffer Solver::State::rows_first(const Buffer& spectrum) const {
   return rows_first();
 }
 
-Launch Solver::State::bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const {
+Launch Solver::State::bound(const Kernel& kernel, const Shape& domain, const Arguments& arguments) const {
   return {kernel, domain, arguments.bind_known(kernel)};
 }
 

@@ -42,7 +42,7 @@ struct Solver::State {
   Buffer rows_first(const Buffer& spectrum) const;
   Buffer rows_first() const { return y.reshape({members, modes.rows(), modes.columns(), 2}); }
   void turn(const Buffer& from, const Buffer& to) const;
-  Launch bound(const Kernel& kernel, const Extent& domain, const Arguments& arguments) const;
+  Launch bound(const Kernel& kernel, const Shape& domain, const Arguments& arguments) const;
   void make_launches();
   void make_weights();
   /// `looking`: measures the speed first, as every adaptive step does.

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "core/platform/threads.hpp"
-#include "device/stage_scope.hpp"
+#include "device/stages/stage_scope.hpp"
 #include "lockstep/flow/pipeline.hpp"
 
 namespace lockstep::flow {

@@ -9,8 +9,8 @@
 #include <future>
 #include <memory>
 
-#include "core/log.hpp"
-#include "device/stage_scope.hpp"
+#include "core/reports/log.hpp"
+#include "device/stages/stage_scope.hpp"
 #include "flow/codec/kernels/residual.hpp"
 #include "flow/codec/layout.hpp"
 #include "flow/pipeline/compare_fields.hpp"

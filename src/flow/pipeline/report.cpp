@@ -7,7 +7,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "flow/pipeline/scores_json.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"

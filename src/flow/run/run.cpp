@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "flow/run/checkpoint.hpp"
 #include "flow/run/pictures.hpp"
 #include "io/pictures/video.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "flow/modes.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/error.hpp"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "forecast/curve/advice.hpp"
-#include "forecast/curve/ensemble.hpp"
+#include "forecast/curve/fit/ensemble.hpp"
 #include "forecast/curve/rolling.hpp"
 #include "lockstep/error.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "forecast/curve/ensemble.hpp"
+#include "forecast/curve/fit/ensemble.hpp"
 
 namespace lockstep::forecast {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "forecast/curve/ensemble.hpp"
+#include "forecast/curve/fit/ensemble.hpp"
 #include "forecast/curve/rolling.hpp"
 #include "lockstep/error.hpp"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <memory>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "forecast/gru/reference.hpp"
 
 namespace lockstep::forecast {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "forecast/rollout/element.hpp"
-#include "forecast/rollout/narrow.hpp"
+#include "forecast/rollout/weights/narrow.hpp"
 #include "lockstep/error.hpp"
-#include "primitives/column_product.hpp"
+#include "primitives/products/column_product.hpp"
 
 namespace lockstep::forecast {
 
@@ -108,7 +108,7 @@ void NarrowRecurrent::multiply(const Buffer& x, const Buffer& u, const Buffer& s
                                bool back) const {
   const int64_t b = to.shape()[0], rows = b > 1 ? primitives::kMatmulRows : 1;
   const Kernel& k = product_kernel<W>(b > 1, back);
-  const Extent extent{(b + rows - 1) / rows, to.shape()[1]};
+  const Shape extent{(b + rows - 1) / rows, to.shape()[1]};
   if constexpr (std::is_same_v<W, uint8_t>)
     device_.launch(k, extent, x, u, scales, to);
   else

@@ -122,7 +122,7 @@ struct GruSequence::State {
 
   template <class T>
   void forward() const {
-    const Extent extent{s.batch, s.hidden};
+    const Shape extent{s.batch, s.hidden};
     primitives::matmul(device, x.reshape({rows(), s.inputs}), w, xw);
     device.launch(bias_kernel<T>(), xw.shape(), xw, b);
     for (int64_t t = 0; t < s.steps; ++t) {
@@ -142,7 +142,7 @@ struct GruSequence::State {
 
   template <class T>
   void backward(const Buffer& incoming, double decay) const {
-    const Extent extent{s.batch, s.hidden};
+    const Shape extent{s.batch, s.hidden};
     const int64_t d = s.hidden;
     if (!is_narrow()) primitives::transpose(device, u, u_t);
     for (int64_t t = s.steps - 1; t >= 0; --t) {

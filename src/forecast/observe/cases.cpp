@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "forecast/observe/reference.hpp"
 
 namespace lockstep::forecast {

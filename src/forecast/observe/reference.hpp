@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "forecast/gru/reference.hpp"
 #include "forecast/observe/two_hot.hpp"
 #include "lockstep/forecast/observe.hpp"

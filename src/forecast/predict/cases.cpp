@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "forecast/predict/jump/jump_kernels.hpp"
 #include "forecast/predict/jump/network.hpp"
 #include "forecast/predict/reference.hpp"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "lockstep/kernel/vec.hpp"
 

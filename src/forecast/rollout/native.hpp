@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "forecast/rollout/packing.hpp"
+#include "forecast/rollout/weights/packing.hpp"
 
 namespace lockstep::forecast {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
 namespace lockstep::forecast::reference {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "forecast/rollout/batch/batch.hpp"
-#include "forecast/rollout/cluster.hpp"
+#include "forecast/rollout/cluster/cluster.hpp"
 #include "forecast/rollout/kernels.hpp"
-#include "forecast/rollout/packing.hpp"
+#include "forecast/rollout/weights/packing.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::forecast {
@@ -271,7 +271,7 @@ struct Rollout::State {
       const Buffer p = pre.rows(g0 * l.blocks, groups * l.blocks), h = work.rows(g0, groups),
                    loss = last.rows(g0, groups);
       const Buffer results = out.window({0, g0, 0}, {l.values, groups, l.steps});
-      const Extent extent{groups, l.blocks, l.p};
+      const Shape extent{groups, l.blocks, l.p};
       device.launch(k.begin, extent, w, b, features, h0.rows(first, m), p, h, loss, l.batch);
       for (int64_t t = 0; t < l.steps; ++t) {
         const int64_t from = before ? 0 : t % 2, to = before ? 0 : 1 - from;

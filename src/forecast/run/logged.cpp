@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/host_stage.hpp"
+#include "core/reports/host_stage.hpp"
 #include "io/arrays/npy.hpp"
-#include "io/series/training_log.hpp"
+#include "io/series/logs/training_log.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::forecast {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/pictures/plot.hpp"
 
 namespace lockstep::forecast {

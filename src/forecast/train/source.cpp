@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::forecast {

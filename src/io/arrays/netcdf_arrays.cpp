@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 

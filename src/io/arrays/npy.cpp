@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 

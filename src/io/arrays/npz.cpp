@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/arrays/zip.hpp"
 #include "io/text/file.hpp"

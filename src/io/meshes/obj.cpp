@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/meshes/mesh.hpp"
 #include "io/meshes/mesh_fans.hpp"
 #include "io/text/text_scanner.hpp"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/meshes/mesh.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 
 namespace lockstep::io {
 namespace {

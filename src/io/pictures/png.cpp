@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 

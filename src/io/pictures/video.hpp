@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/pictures/png.hpp"
 
 namespace lockstep::io {

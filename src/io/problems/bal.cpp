@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "io/text/unpack.hpp"

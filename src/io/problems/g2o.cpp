@@ -9,7 +9,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "io/text/unpack.hpp"

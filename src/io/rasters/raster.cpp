@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "core/platform/parallel.hpp"
 #include "core/platform/system.hpp"
 #include "io/arrays/npy.hpp"

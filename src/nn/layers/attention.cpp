@@ -190,7 +190,7 @@ class AttentionLayer final : public Layer {
 
  private:
   template <class... A>
-  void launch(const Pass& pass, AttentionStep step, const Extent& extent, const A&... arguments) const {
+  void launch(const Pass& pass, AttentionStep step, const Shape& extent, const A&... arguments) const {
     pass.device.launch(kernels_[size_t(step)], extent, arguments...);
   }
 

@@ -107,7 +107,7 @@ class ConvLayer final : public Layer {
   Buffer backward(const Pass& pass, const Buffer& dy, bool input_gradient) override {
     const Buffer d = dense_->backward(pass, dy, input_gradient);
     if (!input_gradient) return {};
-    const Extent pixels{pass.examples * w_.height * w_.width, w_.channels};
+    const Shape pixels{pass.examples * w_.height * w_.width, w_.channels};
     const Buffer dx = input_gradients_.get(pass.device, storage_, pixels);
     pass.device.launch(adjoint_, pixels, d, dx);
     return dx;

@@ -48,7 +48,7 @@ class DenseLayer final : public Layer {
     if (gelu_) derivative_ = slopes_.get(pass.device, storage_, {n, spec_.units});
     const Buffer& product = gelu_ ? derivative_ : y_;
     multiply(pass.device, x_, parameters_[0].reshape({in_, spec_.units}), product);
-    const Extent extent{n, spec_.units};
+    const Shape extent{n, spec_.units};
     if (gelu_ && spec_.bias)
       pass.device.launch(activate_, extent, product, parameters_[1], y_);
     else if (gelu_)

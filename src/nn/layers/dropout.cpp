@@ -1,7 +1,7 @@
 // Dropout by counters, and the residual sum of layers.
 #include <fmt/format.h>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "lockstep/primitives.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"

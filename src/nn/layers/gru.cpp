@@ -71,7 +71,7 @@ class GruLayer final : public Layer {
     const Buffer candidate = candidates_.get(device, storage_, {b, units_});
     for (int64_t t = 0; t < steps_; ++t) {
       const Buffer before = t > 0 ? step(states_, t - 1, 1) : zero_;
-      const Extent extent{b, units_};
+      const Shape extent{b, units_};
       if (after()) {
         multiply(device, before, recurrent, product);
         device.launch(forward_[0], extent, step(in_, t, 3), product, parameters_[3], before,
@@ -102,7 +102,7 @@ class GruLayer final : public Layer {
     Buffer carry = zero_;
     for (int64_t t = steps_; t-- > 0;) {
       const Buffer before = t > 0 ? step(states_, t - 1, 1) : zero_, direct = carries[size_t(t % 2)];
-      const Extent extent{b, units_};
+      const Shape extent{b, units_};
       if (after()) {
         device.launch(adjoint_[0], extent, step(dys, t, 1), carry, step(gates_, t, 3), step(inner_, t, 1),
                       before, step(d_in, t, 3), step(d_product, t, 3), direct);

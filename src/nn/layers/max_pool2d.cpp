@@ -68,7 +68,7 @@ class PoolLayer final : public Layer {
   }
 
   Buffer forward(const Pass& pass, const Buffer& x) override {
-    const Extent places{pass.examples * w_.out_height * w_.out_width, w_.channels};
+    const Shape places{pass.examples * w_.out_height * w_.out_width, w_.channels};
     const Buffer y = outputs_.get(pass.device, storage_, places);
     chosen_ = chosen_memory_.get(pass.device, Storage::i32, places);
     pass.device.launch(pool_, places, x.reshape(pixels(pass)), y, chosen_);

@@ -156,7 +156,7 @@ FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Devi
   const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
   const auto& n = d->mesh.cells;
   const int64_t chunks = tiles(n[2], shape.chunk);
-  const Extent extent{members * chunks, tiles(n[1], shape.tall()), tiles(n[0], shape.x)};
+  const Shape extent{members * chunks, tiles(n[1], shape.tall()), tiles(n[0], shape.x)};
   const int64_t residuals = int64_t(d->plan->residuals.size());
   const Buffer partial = device.allocate(totals.storage(), {residuals, extent.elements()});
   set_sweep(arguments, *d, shape.chunk);

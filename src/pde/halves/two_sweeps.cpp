@@ -82,7 +82,7 @@ HalfShape choose_half(const Discretisation& d, const Device& device, const Kerne
   return shape;
 }
 
-Extent half_extent(const Discretisation& d, const HalfShape& shape, int64_t members) {
+Shape half_extent(const Discretisation& d, const HalfShape& shape, int64_t members) {
   return {members * tiles(d.mesh.cells[2], shape.chunk), tiles(d.mesh.cells[1], shape.tall()),
           tiles(d.mesh.cells[0], shape.x)};
 }

@@ -13,6 +13,6 @@ HalfShape choose_half(const Discretisation& d, const Device& device, const Kerne
                       const std::vector<FieldLevel>& outputs, int64_t members, bool wide,
                       const LossOptions& options);
 /// Groups of a launch over `members` grids.
-Extent half_extent(const Discretisation& d, const HalfShape& shape, int64_t members);
+Shape half_extent(const Discretisation& d, const HalfShape& shape, int64_t members);
 
 }  // namespace lockstep::pde

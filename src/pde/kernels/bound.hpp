@@ -9,7 +9,7 @@ namespace lockstep::pde {
 
 struct Launch {
   Kernel kernel;
-  Extent extent;
+  Shape extent;
   std::vector<Argument> arguments;
 };
 

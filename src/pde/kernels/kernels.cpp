@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "lockstep/error.hpp"
-#include "primitives/chunked_sum.hpp"
+#include "primitives/sums/chunked_sum.hpp"
 
 namespace lockstep::pde {
 

@@ -78,7 +78,7 @@ void scale_gradients(const Device& device, std::span<const Buffer> arrays, const
       pieces.push_back(flat.rows(first, std::min(kElements, a.elements() - first)));
   }
   // Lanes beyond the longest array would have nothing to do.
-  const Extent lanes{std::min<int64_t>(kScaleLanes, longest)};
+  const Shape lanes{std::min<int64_t>(kScaleLanes, longest)};
   for (size_t first = 0; first < pieces.size(); first += kOfALaunch) {
     const size_t count = std::min<size_t>(kOfALaunch, pieces.size() - first);
     std::vector<Argument> list{seed.reshape({1})};

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/study.hpp"

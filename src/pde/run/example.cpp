@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/host_stage.hpp"
+#include "core/reports/host_stage.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "io/pictures/png.hpp"

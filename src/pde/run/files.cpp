@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/host_stage.hpp"
-#include "core/log.hpp"
+#include "core/reports/host_stage.hpp"
+#include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 
 namespace lockstep::pde {

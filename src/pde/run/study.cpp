@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/atomic_file.hpp"
-#include "core/log.hpp"
-#include "core/statistics.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/numbers/statistics.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
 #include "verify/inputs.hpp"

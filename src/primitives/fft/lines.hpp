@@ -226,7 +226,7 @@ Kernel line_kernel(const std::string& name, const Line& line, const Layout& layo
 struct Step {
   /// A launch: its domain, and a number that the form knows the meaning of.
   struct Part {
-    Extent extent;
+    Shape extent;
     int64_t number = 0;
   };
   std::function<Kernel(const Layout&)> kernel;

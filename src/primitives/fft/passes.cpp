@@ -82,7 +82,7 @@ Kernel split_kernel(const Line& line, const Layout& layout) {
       });
 }
 
-Extent domain(const Lines& lines, const Pass& pass) {
+Shape domain(const Lines& lines, const Pass& pass) {
   const int64_t before = pass.before(), butterflies = lines.line.points / pass.radix(),
                 blocks = butterflies / before;
   if (!lines.line.rows) return {lines.batch, butterflies, lines.others};

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <unordered_map>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "io/text/unpack.hpp"

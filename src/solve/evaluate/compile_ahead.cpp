@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/fault.hpp"
+#include "device/stages/fault.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve {

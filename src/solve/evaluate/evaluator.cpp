@@ -313,8 +313,8 @@ void Evaluator::State::launch_retract(const Buffer& step) const {
     };
     if (set.count == 0) continue;
     const Kernel kernel = retract_kernel(set.manifold, values.state, values.real);
-    const Extent lanes =
-        retracts_by_number(*set.manifold) ? Extent{set.count, set.ambient()} : Extent{set.count};
+    const Shape lanes =
+        retracts_by_number(*set.manifold) ? Shape{set.count, set.ambient()} : Shape{set.count};
     device.launch(kernel, lanes,
                   Arguments()
                       .set("state", part(x, set.first_ambient, set.ambient()))

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/trace.hpp"
+#include "core/reports/trace.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
 namespace lockstep::solve {

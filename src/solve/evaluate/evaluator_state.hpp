@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "primitives/chunked_sum.hpp"
+#include "primitives/sums/chunked_sum.hpp"
 #include "solve/evaluate/assembly/assembly.hpp"
 #include "solve/evaluate/assembly/gather.hpp"
 #include "solve/evaluate/assembly/host_sums.hpp"

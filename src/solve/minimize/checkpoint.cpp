@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {

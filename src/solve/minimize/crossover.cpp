@@ -7,9 +7,9 @@
 #include <fstream>
 #include <limits>
 
-#include "core/atomic_file.hpp"
-#include "core/disk_cache.hpp"
-#include "core/statistics.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/files/disk_cache.hpp"
+#include "core/numbers/statistics.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/model/problem.hpp"

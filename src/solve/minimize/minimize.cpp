@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
-#include "optimize/lbfgs_kernels.hpp"
+#include "optimize/lbfgs/kernels.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/solve/evaluation.hpp"
 #include "solve/model/problem.hpp"

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "core/atomic_file.hpp"
-#include "core/telemetry.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/reports/telemetry.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/solve/evaluation.hpp"

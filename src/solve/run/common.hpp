@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/host_stage.hpp"
+#include "core/reports/host_stage.hpp"
 #include "lockstep/solve/run.hpp"
 
 namespace lockstep::solve {

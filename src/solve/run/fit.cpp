@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "solve/datasets/expression.hpp"

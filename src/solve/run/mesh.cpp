@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "lockstep/error.hpp"
 #include "solve/mesh/energies/mesh_problem.hpp"
 #include "solve/mesh/parameterize.hpp"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "lockstep/error.hpp"
 #include "solve/run/common.hpp"
 #include "solve/sketch/draw_sketch.hpp"

@@ -22,7 +22,7 @@ struct Scene {
 
   int64_t row_offset() const { return tile.row - tile.window_row; }
   int64_t col_offset() const { return tile.col - tile.window_col; }
-  Extent core() const { return {tile.rows, tile.cols}; }
+  Shape core() const { return {tile.rows, tile.cols}; }
 };
 
 /// Bytes of device memory a padded pixel, with everything a scene holds.

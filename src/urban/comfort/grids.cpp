@@ -70,13 +70,13 @@ double PetStep::operator()(double tmrt_c) const {
 void utci_grid(const Device& device, const Stream& stream, const UtciStep& step, const Buffer& tmrt,
                const Buffer& out) {
   const auto& c = step.coefficients;
-  device.launch_on(stream, kernels::utci(), Extent{tmrt.elements()}, flat_grid(tmrt), flat_grid(out),
+  device.launch_on(stream, kernels::utci(), Shape{tmrt.elements()}, flat_grid(tmrt), flat_grid(out),
                    step.ta_c, c[0], c[1], c[2], c[3], c[4], c[5], c[6]);
 }
 
 void pet_grid(const Device& device, const Stream& stream, double first_c, const Buffer& table,
               const Buffer& tmrt, const Buffer& out) {
-  device.launch_on(stream, kernels::pet(), Extent{tmrt.elements()}, flat_grid(tmrt), flat_grid(table),
+  device.launch_on(stream, kernels::pet(), Shape{tmrt.elements()}, flat_grid(tmrt), flat_grid(table),
                    flat_grid(out), first_c, kEntriesPerKelvin);
 }
 

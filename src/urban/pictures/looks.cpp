@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 
 namespace lockstep::urban {
 namespace {

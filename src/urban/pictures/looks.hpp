@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "urban/run/city_files.hpp"
-#include "urban/run/outputs.hpp"
+#include "urban/run/files/city_files.hpp"
+#include "urban/run/files/outputs.hpp"
 
 namespace lockstep::urban {
 

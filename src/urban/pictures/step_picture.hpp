@@ -8,7 +8,7 @@
 
 #include "io/pictures/map_picture.hpp"
 #include "urban/comfort/comfort.hpp"
-#include "urban/run/outputs.hpp"
+#include "urban/run/files/outputs.hpp"
 
 namespace lockstep::urban {
 

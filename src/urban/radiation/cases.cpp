@@ -10,7 +10,7 @@
 #include "urban/city/scene.hpp"
 #include "urban/radiation/kernels.hpp"
 #include "urban/radiation/model.hpp"
-#include "urban/radiation/reference_step.hpp"
+#include "urban/radiation/step/reference_step.hpp"
 #include "urban/rays/kernels.hpp"
 
 namespace lockstep::urban {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "lockstep/kernel/kernel.hpp"
-#include "urban/radiation/scalars.hpp"
+#include "urban/radiation/step/scalars.hpp"
 
 namespace lockstep::urban::kernels {
 

@@ -8,11 +8,11 @@
 #include <functional>
 #include <optional>
 
-#include "device/phase_clock.hpp"
+#include "device/stages/phase_clock.hpp"
 #include "lockstep/error.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/radiation/kernels.hpp"
-#include "urban/radiation/step_table.hpp"
+#include "urban/radiation/step/step_table.hpp"
 #include "urban/rays/kernels.hpp"
 #include "urban/sky/sky.hpp"
 #include "urban/sun/shadows.hpp"
@@ -169,7 +169,7 @@ struct RadiationModel::State {
   Shape padded() const { return {tile.rows + 2 * reach.far, (tile.cols + 2 * reach.far + 15) / 16 * 16}; }
   int64_t pitch() const { return padded()[1]; }
   bool keep_edge() const { return options.constants.edge == RasterEdge::keep; }
-  Extent core() const { return {tile.rows, tile.cols}; }
+  Shape core() const { return {tile.rows, tile.cols}; }
   Buffer flat(const Buffer& grid) const { return grid.reshape({grid.elements()}); }
   Buffer core_of(const Buffer& ground) const { return ground.window({row(), col()}, {tile.rows, tile.cols}); }
   /// Where the ground around the tile lies in a padded grid.
@@ -327,7 +327,7 @@ void RadiationModel::State::shine(const StepForcing& forcing, const std::functio
   shade_walls(device, stream, scene, shadow, walls, aspect, sun_side(forcing.sun_azimuth_deg), lit);
   mark("shadow");
   const Kernel& surface = kernels::ground_surface(scene.plants, covers);
-  const Extent around{scene.tile.rows, scene.tile.cols};
+  const Shape around{scene.tile.rows, scene.tile.cols};
   const int near = reach.near, far = reach.far, keep = keep_edge();
   const Buffer lights = ground_of_padded(light);
   if (covers) {

@@ -13,7 +13,7 @@
 #include "lockstep/urban.hpp"
 #include "urban/city/prepare.hpp"
 #include "urban/radiation/constants.hpp"
-#include "urban/radiation/forcing.hpp"
+#include "urban/radiation/step/forcing.hpp"
 #include "urban/tiles/tiling.hpp"
 
 namespace lockstep::device {

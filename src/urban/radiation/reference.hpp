@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "urban/radiation/perez.hpp"
-#include "urban/radiation/scalars.hpp"
+#include "urban/radiation/step/scalars.hpp"
 
 namespace lockstep::urban::reference {
 

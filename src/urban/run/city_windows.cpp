@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "io/rasters/height_check.hpp"
 #include "lockstep/error.hpp"
 #include "urban/tiles/tile_store.hpp"

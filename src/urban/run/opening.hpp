@@ -4,7 +4,7 @@
 #include <functional>
 #include <future>
 
-#include "core/trace.hpp"
+#include "core/reports/trace.hpp"
 #include "lockstep/urban.hpp"
 
 namespace lockstep::urban {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/statistics.hpp"
+#include "core/numbers/statistics.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {

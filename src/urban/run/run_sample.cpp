@@ -1,8 +1,8 @@
 // A whole run: the sample city as files.
-#include "core/host_stage.hpp"
+#include "core/reports/host_stage.hpp"
 #include "urban/city/sample_city.hpp"
 #include "urban/pictures/looks.hpp"
-#include "urban/run/outputs.hpp"
+#include "urban/run/files/outputs.hpp"
 
 namespace lockstep::urban {
 

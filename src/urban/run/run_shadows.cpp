@@ -6,13 +6,13 @@
 #include <limits>
 #include <optional>
 
-#include "core/host_stage.hpp"
-#include "core/log.hpp"
+#include "core/reports/host_stage.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/looks.hpp"
-#include "urban/run/city_files.hpp"
+#include "urban/run/files/city_files.hpp"
+#include "urban/run/files/outputs.hpp"
 #include "urban/run/opening.hpp"
-#include "urban/run/outputs.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/walls/walls.hpp"
 

@@ -1,13 +1,13 @@
 // A whole run: the 15 grids of sky view factors, written tile by tile.
 #include <algorithm>
 
-#include "core/host_stage.hpp"
 #include "core/platform/mapped_file.hpp"
+#include "core/reports/host_stage.hpp"
 #include "io/arrays/npy.hpp"
 #include "urban/pictures/looks.hpp"
-#include "urban/run/city_files.hpp"
+#include "urban/run/files/city_files.hpp"
+#include "urban/run/files/outputs.hpp"
 #include "urban/run/opening.hpp"
-#include "urban/run/outputs.hpp"
 #include "urban/sky/sky.hpp"
 
 namespace lockstep::urban {

@@ -1,8 +1,8 @@
 // A whole run: heights and directions of walls.
-#include "core/host_stage.hpp"
+#include "core/reports/host_stage.hpp"
 #include "urban/pictures/looks.hpp"
-#include "urban/run/city_files.hpp"
-#include "urban/run/outputs.hpp"
+#include "urban/run/files/city_files.hpp"
+#include "urban/run/files/outputs.hpp"
 #include "urban/walls/walls.hpp"
 
 namespace lockstep::urban {

@@ -10,13 +10,13 @@
 #include <numeric>
 #include <utility>
 
-#include "core/atomic_file.hpp"
-#include "core/host_stage.hpp"
-#include "core/log.hpp"
+#include "core/files/atomic_file.hpp"
+#include "core/numbers/statistics.hpp"
 #include "core/platform/mapped_file.hpp"
 #include "core/platform/process.hpp"
-#include "core/statistics.hpp"
-#include "core/telemetry.hpp"
+#include "core/reports/host_stage.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/telemetry.hpp"
 #include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
 #include "urban/series/arrays.hpp"

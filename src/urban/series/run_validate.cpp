@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/png.hpp"
 #include "io/series/civil_time.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/phase_clock.hpp"
+#include "device/stages/phase_clock.hpp"
 #include "lockstep/context.hpp"
 #include "urban/series/inputs/inputs.hpp"
 #include "urban/sky/sky_plan.hpp"

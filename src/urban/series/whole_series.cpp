@@ -7,7 +7,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/walls/walls.hpp"

@@ -26,7 +26,7 @@ SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPla
 void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& s,
               const SkyBuffers& b, int first_word, int words) {
   const Buffer states = b.states.rows(first_word, words);
-  const Extent extent{words, s.tile.rows, s.tile.cols};
+  const Shape extent{words, s.tile.rows, s.tile.cols};
   const int first = 16 * first_word, patches = plan.patches();
   const int64_t row = s.row_offset(), col = s.col_offset(), pitch = s.shape.pitch;
   const Kernel& kernel = kernels::sky_states(s.plants);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/host_stage.hpp"
+#include "core/reports/host_stage.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {

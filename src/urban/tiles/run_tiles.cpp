@@ -12,12 +12,12 @@
 #include <thread>
 #include <utility>
 
-#include "core/fields.hpp"
-#include "core/log.hpp"
+#include "core/numbers/statistics.hpp"
 #include "core/platform/process.hpp"
 #include "core/platform/system.hpp"
-#include "core/statistics.hpp"
-#include "core/telemetry.hpp"
+#include "core/reports/fields.hpp"
+#include "core/reports/log.hpp"
+#include "core/reports/telemetry.hpp"
 #include "lockstep/error.hpp"
 #include "urban/rays/ray_table.hpp"
 #include "urban/tiles/tile_store.hpp"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <vector>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "core/platform/parallel.hpp"
 #include "lockstep/error.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/folder_lock.hpp"
+#include "core/files/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "urban/tiles/tiling.hpp"
 

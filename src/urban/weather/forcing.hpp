@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "io/series/weather.hpp"
+#include "io/series/weather/weather.hpp"
 #include "urban/radiation/constants.hpp"
-#include "urban/radiation/forcing.hpp"
+#include "urban/radiation/step/forcing.hpp"
 #include "urban/weather/solar.hpp"
 
 namespace lockstep::urban {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 

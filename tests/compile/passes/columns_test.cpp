@@ -1,10 +1,10 @@
 // Four columns a lane: which accesses become one, that no bit changes, and what stays as it is.
-#include "compile/passes/columns.hpp"
+#include "compile/passes/forms/columns.hpp"
 
 #include <gtest/gtest.h>
 
 #include "compile/lower.hpp"
-#include "compile/passes/stencil.hpp"
+#include "compile/passes/forms/stencil.hpp"
 #include "helpers.hpp"
 
 using namespace lockstep;

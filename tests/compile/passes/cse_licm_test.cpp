@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "compile/passes/cse.hpp"
-#include "compile/passes/licm.hpp"
+#include "compile/passes/expressions/cse.hpp"
+#include "compile/passes/structure/licm.hpp"
 #include "helpers.hpp"
 
 using namespace lockstep;

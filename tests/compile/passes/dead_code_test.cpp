@@ -1,4 +1,4 @@
-#include "compile/passes/dead_code.hpp"
+#include "compile/passes/structure/dead_code.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "compile/passes/contract_fma.hpp"
+#include "compile/passes/expressions/contract_fma.hpp"
 #include "helpers.hpp"
 
 using namespace lockstep;

@@ -1,8 +1,8 @@
-#include "compile/passes/promote.hpp"
+#include "compile/passes/structure/promote.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compile/passes/dead_code.hpp"
+#include "compile/passes/structure/dead_code.hpp"
 #include "helpers.hpp"
 
 using namespace lockstep;

@@ -1,4 +1,4 @@
-#include "compile/passes/simplify.hpp"
+#include "compile/passes/expressions/simplify.hpp"
 
 #include <gtest/gtest.h>
 

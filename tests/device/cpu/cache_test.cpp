@@ -1,7 +1,7 @@
 // Which kernels are compiled and which come from the disk cache.
 #include "compile/llvm/native.hpp"
 #include "compile/lower.hpp"
-#include "core/disk_cache.hpp"
+#include "core/files/disk_cache.hpp"
 #include "device/cpu/support.hpp"
 
 namespace lockstep {

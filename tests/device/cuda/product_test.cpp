@@ -1,7 +1,7 @@
 // Products of matrices by the real cuBLAS, where there is a GPU and the library.
 #include <cmath>
 
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "device/cuda/gpu.hpp"
 #include "lockstep/primitives.hpp"
 

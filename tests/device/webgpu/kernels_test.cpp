@@ -26,7 +26,7 @@ struct Array {
   }
 };
 
-std::vector<Array> run(const Device& device, const Kernel& kernel, const Extent& extent,
+std::vector<Array> run(const Device& device, const Kernel& kernel, const Shape& extent,
                        std::vector<Array> arrays, std::vector<Argument> numbers) {
   std::vector<Argument> arguments;
   std::vector<Buffer> buffers;
@@ -65,7 +65,7 @@ class WebgpuKernels : public testing::Test {
     if (!why.empty()) GTEST_SKIP() << "no WebGPU adapter: " << why;
     interp_ = Device::open("interp");
   }
-  void same(const Kernel& kernel, const Extent& extent, const std::vector<Array>& arrays,
+  void same(const Kernel& kernel, const Shape& extent, const std::vector<Array>& arrays,
             const std::vector<Argument>& numbers = {}) {
     const auto want = run(interp_, kernel, extent, arrays, numbers),
                got = run(adapter_, kernel, extent, arrays, numbers);

@@ -1,5 +1,5 @@
 // Bindings of buffers beyond 4 GiB, by arithmetic: no adapter is needed, nor the memory.
-#include "device/webgpu/windows.hpp"
+#include "device/webgpu/memory/windows.hpp"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ int main() {
   for (const char* name : {"interp", "auto"}) {
     const Device device = Device::open(name);
     const Buffer dx = device.upload(x), dy = device.upload(y);
-    device.launch(axpy, Extent{1000}, dx, dy, 2.0f);
+    device.launch(axpy, Shape{1000}, dx, dy, 2.0f);
     const std::vector<float> result = device.download<float>(dy);
     for (size_t k = 0; k < result.size(); ++k) {
       if (result[k] != 2.0f * x[k] + 1.0f) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "io/fuzz_files.hpp"
+#include "io/fuzz/fuzz_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve {

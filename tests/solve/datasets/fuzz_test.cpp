@@ -1,7 +1,7 @@
 // Mutated reference datasets and formulas: each is read whole or refused by an error of Lockstep's own.
 #include <cmath>
 
-#include "io/fuzz_files.hpp"
+#include "io/fuzz/fuzz_files.hpp"
 #include "solve/datasets/expression.hpp"
 #include "solve/datasets/nist.hpp"
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "io/fuzz_files.hpp"
+#include "io/fuzz/fuzz_files.hpp"
 #include "io/test_data.hpp"
 #include "lockstep/error.hpp"
 #include "solve/datasets/expression.hpp"

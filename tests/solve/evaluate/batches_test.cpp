@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "device/fault.hpp"
+#include "device/stages/fault.hpp"
 #include "problems.hpp"
 #include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator_state.hpp"

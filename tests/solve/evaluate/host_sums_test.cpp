@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lockstep/primitives.hpp"
-#include "primitives/host_reduce.hpp"
+#include "primitives/sums/host_reduce.hpp"
 #include "problems.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 

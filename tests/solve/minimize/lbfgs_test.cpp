@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "lockstep/error.hpp"
-#include "optimize/lbfgs_memory.hpp"
+#include "optimize/lbfgs/memory.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/minimize/methods/evaluator_objective.hpp"
 #include "solve/minimize/problems.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "compile/clike/points_plan.hpp"
-#include "compile/passes/columns.hpp"
-#include "compile/passes/stencil.hpp"
+#include "compile/passes/forms/columns.hpp"
+#include "compile/passes/forms/stencil.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::clike {

@@ -1,4 +1,4 @@
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/output_files.hpp"
+#include "core/files/output_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {

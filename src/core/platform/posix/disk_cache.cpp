@@ -1,4 +1,4 @@
-#include "core/disk_cache.hpp"
+#include "core/files/disk_cache.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "core/hash.hpp"
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 
 namespace lockstep {
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-#include "core/folder_lock.hpp"
+#include "core/files/folder_lock.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // The page has no files: writers are refused.
 #include <fmt/format.h>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/random.hpp"
+#include "core/numbers/random.hpp"
 #include "forecast/predict/jump/jump_kernels.hpp"
 #include "lockstep/error.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "forecast/rollout/packing.hpp"
+#include "forecast/rollout/weights/packing.hpp"
 
 namespace lockstep::forecast {
 

@@ -8,7 +8,7 @@
 
 #include "batch_source.hpp"
 #include "common_source.hpp"
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/native.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/rasters/gdal/gdal_api.hpp"
 #include "lockstep/error.hpp"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/rasters/crs.hpp"
 #include "io/rasters/gdal/gdal_api.hpp"
 #include "lockstep/error.hpp"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "io/rasters/netcdf/grid_mapping.hpp"
 #include "io/rasters/netcdf/hdf5_chunks.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"

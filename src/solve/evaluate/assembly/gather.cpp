@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/error.hpp"
-#include "primitives/host_reduce.hpp"
+#include "primitives/sums/host_reduce.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
 
 namespace lockstep::solve {
@@ -65,8 +65,8 @@ struct SumKind {
   bool signs, overwrite, records;
   Type type() const { return value_type(storage); }
   bool by_component(int most_unrolled) const { return components > most_unrolled; }
-  Extent lanes(int most_unrolled, size_t rows) const {
-    return by_component(most_unrolled) ? Extent{components, int64_t(rows)} : Extent{int64_t(rows)};
+  Shape lanes(int most_unrolled, size_t rows) const {
+    return by_component(most_unrolled) ? Shape{components, int64_t(rows)} : Shape{int64_t(rows)};
   }
   std::string name(const char* sum, int most_unrolled) const {
     return fmt::format("solve.{}.{}.{}{}{}{}", sum, lockstep::name(storage),

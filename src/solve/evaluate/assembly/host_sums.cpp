@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "primitives/host_reduce.hpp"
+#include "primitives/sums/host_reduce.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
 namespace lockstep::solve {

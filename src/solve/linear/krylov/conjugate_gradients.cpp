@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "primitives/chunked_sum.hpp"
+#include "primitives/sums/chunked_sum.hpp"
 
 namespace lockstep::solve {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/primitives.hpp"
-#include "optimize/lbfgs_memory.hpp"
+#include "optimize/lbfgs/memory.hpp"
 #include "solve/minimize/methods/evaluator_objective.hpp"
 #include "solve/minimize/methods/vector_ops.hpp"
 #include "solve/minimize/run.hpp"

@@ -7,7 +7,7 @@
 
 #include "lockstep/kernel/kernel.hpp"
 #include "optimize/vector_launch.hpp"
-#include "primitives/host_reduce.hpp"
+#include "primitives/sums/host_reduce.hpp"
 
 namespace lockstep::solve {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/looks.hpp"

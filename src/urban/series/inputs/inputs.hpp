@@ -8,7 +8,7 @@
 #include "lockstep/urban/series.hpp"
 #include "urban/city/prepare.hpp"
 #include "urban/radiation/model.hpp"
-#include "urban/run/city_files.hpp"
+#include "urban/run/files/city_files.hpp"
 #include "urban/weather/forcing.hpp"
 #include "urban/weather/parameters.hpp"
 

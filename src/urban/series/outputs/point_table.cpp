@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/atomic_file.hpp"
+#include "core/files/atomic_file.hpp"
 #include "urban/series/tiles.hpp"
 
 namespace lockstep::urban {

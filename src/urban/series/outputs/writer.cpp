@@ -8,14 +8,14 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/log.hpp"
+#include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/pictures/png.hpp"
 #include "io/rasters/gdal/cog.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/step_picture.hpp"
-#include "urban/run/result_folder.hpp"
+#include "urban/run/files/result_folder.hpp"
 #include "urban/series/outputs/summary.hpp"
 
 namespace lockstep::urban {

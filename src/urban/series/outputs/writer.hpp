@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/folder_lock.hpp"
+#include "core/files/folder_lock.hpp"
 #include "io/pictures/video.hpp"
 #include "io/rasters/netcdf/grid_series.hpp"
 #include "lockstep/urban/series.hpp"

@@ -402,7 +402,7 @@ TEST_F(FakeCuda, NumbersOfAGraphChange) {
                           {Numerics::exact, 90})
             .arguments.fields;
     driver_function<decltype(fake_kernel)>("fake_kernel")(run_scale);
-    const Extent all{1, 1, 64};
+    const Shape all{1, 1, 64};
     const Buffer a = device_.upload(std::vector<f32>(64, 2.0f)).reshape(all), b = device_.allocate<f32>(all),
                  c = device_.allocate<f32>(all);
     const Graph graph = device_.record([&] {

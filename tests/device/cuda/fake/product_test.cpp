@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compile/clike/nvrtc.hpp"
-#include "core/half.hpp"
+#include "core/numbers/half.hpp"
 #include "cublas.hpp"
 #include "library.hpp"
 #include "lockstep/primitives.hpp"

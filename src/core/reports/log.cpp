@@ -1,0 +1,84 @@
+#include "core/reports/log.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <string>
+
+#include "core/platform/system.hpp"
+#include "core/platform/threads.hpp"
+
+namespace lockstep::logging {
+namespace {
+
+std::atomic<Level> current_level{Level::info};
+
+// The only writer to stderr: erases the status line, writes, and draws the status line again.
+class Terminal {
+ public:
+  void write_line(std::string_view text) {
+    std::lock_guard lock(mutex_);
+    std::string out;
+    if (!status_.empty()) out += "\r\033[K";
+    out += text;
+    out += '\n';
+    out += status_;
+    platform::write_stderr(out);
+  }
+  void set_status(std::string_view text) {
+    std::lock_guard lock(mutex_);
+    if (text == status_) return;
+    status_ = text;
+    platform::write_stderr("\r\033[K" + status_);
+  }
+
+ private:
+  Mutex mutex_;
+  std::string status_;
+};
+
+Terminal& terminal() {
+  static auto* instance = new Terminal;  // Outlives every static destructor that may still log.
+  return *instance;
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    const bool blank = c == '\n' || c == '\r' || c == '\t' || c == ' ';
+    if (blank && (out.empty() || out.back() == ' ')) continue;
+    out += blank ? ' ' : c;
+  }
+  while (!out.empty() && (out.back() == ' ' || out.back() == '.')) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+void set_level(Level level) { current_level = level; }
+Level level() { return current_level; }
+
+void message(Level level, std::string_view text) {
+  if (level < current_level || level == Level::off) return;
+  const std::string_view mark = level == Level::debug     ? "debug: "
+                                : level == Level::warning ? "warning: "
+                                : level == Level::error   ? "error: "
+                                                          : "";
+  terminal().write_line(fmt::format("[lockstep] {}{}", mark, text));
+}
+
+void line(std::string_view text) { terminal().write_line(text); }
+
+std::string fallback_line(std::string_view stage, std::string_view reason) {
+  return fmt::format("[GPU] {} failed: {}. CPU fallback.", stage, one_line(reason));
+}
+void fallback(std::string_view stage, std::string_view reason) { line(fallback_line(stage, reason)); }
+
+bool is_terminal() { return platform::stderr_is_terminal(); }
+int terminal_columns() { return platform::terminal_columns(); }
+
+void set_status(std::string_view text) {
+  if (is_terminal()) terminal().set_status(text);
+}
+
+}  // namespace lockstep::logging

@@ -1,0 +1,90 @@
+// Products of 16-bit matrices: a sum is an f32 by fma in the order of k, rounded once, if at all. Small ones by one
+// kernel; others from copies in f32, whose products have the same bits.
+#include <fmt/format.h>
+
+#include "primitives/flat.hpp"
+#include "primitives/kernels.hpp"
+#include "primitives/products/column_product.hpp"
+#include "primitives/products/products.hpp"
+
+namespace lockstep::primitives {
+
+namespace {
+
+constexpr int64_t kSmall = 48;  // rows, columns or terms; fewer would not pay for the copies
+
+template <class E, int R>
+Kernel make_copy(bool widen) {
+  const std::string ending(name(kStorageOf<E>));
+  if (widen)
+    return kernel(fmt::format("primitives.matmul.widen{}.{}", R == 3 ? ".batch" : "", ending),
+                  [](At<R> at, Grid<E, R> from, Out<f32, R> to) { to[at] = Val<f32>(from[at]); });
+  return kernel(fmt::format("primitives.matmul.round{}.{}", R == 3 ? ".batch" : "", ending),
+                [](At<R> at, Grid<f32, R> from, Out<E, R> to) { to[at] = Val<f32>(from[at]); });
+}
+
+template <class E, class C, int R>
+Kernel make_product() {
+  const auto result = std::is_same_v<C, f32> ? ".f32" : "";
+  return kernel(fmt::format("primitives.matmul{}.{}{}", R == 3 ? ".batch" : "", name(kStorageOf<E>), result),
+                [](At<R> at, Grid<E, R> a, Grid<E, R> b, Out<C, R> c) { column_product<f32>(at, a, b, c); });
+}
+
+template <class F>
+Kernel by_storage(Storage narrow, F make) {
+  return narrow == Storage::f16 ? make(f16{}) : make(bf16{});
+}
+
+bool is_small(const Buffer& a, const Buffer& c) {
+  const int r = c.shape().rank();
+  return std::min({c.shape()[r - 2], c.shape()[r - 1], a.shape()[r - 1]}) < kSmall;
+}
+
+}  // namespace
+
+const Kernel& narrow_copy_kernel(Storage narrow, bool widen, bool batch) {
+  static KernelTable<8> table;
+  return table.get(size_t(narrow == Storage::f16) * 4 + size_t(widen) * 2 + size_t(batch), [&] {
+    return by_storage(narrow,
+                      [&]<class E>(E) { return batch ? make_copy<E, 3>(widen) : make_copy<E, 2>(widen); });
+  });
+}
+
+const Kernel& narrow_matmul_kernel(Storage narrow, Storage result, bool batch) {
+  static KernelTable<8> table;
+  const bool wide = result == Storage::f32;
+  return table.get(size_t(narrow == Storage::f16) * 4 + size_t(wide) * 2 + size_t(batch), [&] {
+    return by_storage(narrow, [&]<class E>(E) {
+      if (batch) return wide ? make_product<E, f32, 3>() : make_product<E, E, 3>();
+      return wide ? make_product<E, f32, 2>() : make_product<E, E, 2>();
+    });
+  });
+}
+
+void multiply_narrow(const Device& device, const Stream& stream, const Buffer& a, const Buffer& b,
+                     const Buffer& c) {
+  const int r = c.shape().rank();
+  if (is_small(a, c)) {
+    Shape extent = c.shape();
+    extent[r - 2] = divide_up(extent[r - 2], kMatmulRows);
+    return device.launch_on(stream, narrow_matmul_kernel(a.storage(), c.storage(), r == 3), extent, a, b, c);
+  }
+  const auto widened = [&](const Buffer& x) {
+    const Buffer wide = device.allocate<f32>(x.shape());
+    device.launch_on(stream, narrow_copy_kernel(x.storage(), true, r == 3), x.shape(), x, wide);
+    return wide;
+  };
+  const Buffer left = widened(a), right = widened(b);
+  if (c.storage() == Storage::f32) return multiply_plain(device, stream, left, right, c);
+  const Buffer sums = device.allocate<f32>(c.shape());
+  multiply_plain(device, stream, left, right, sums);
+  device.launch_on(stream, narrow_copy_kernel(c.storage(), false, r == 3), c.shape(), sums, c);
+}
+
+std::string narrow_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
+  const int r = c.shape().rank();
+  if (is_small(a, c)) return narrow_matmul_kernel(a.storage(), c.storage(), r == 3).name();
+  return copied_product_name(device, a, b, c);
+}
+
+}  // namespace lockstep::primitives

@@ -1,0 +1,164 @@
+#include "urban/radiation/step/scalars.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace lockstep::urban {
+namespace {
+
+constexpr double kPi = std::numbers::pi;
+constexpr double kDegree = kPi / 180;
+
+double sine(double deg) { return std::sin(deg * kDegree); }
+double cosine(double deg) { return std::cos(deg * kDegree); }
+
+double emissivity_with_clouds(const StepForcing& f, double sigma_t4) {
+  if (!std::isnan(f.ldown_w_m2)) return std::clamp(f.ldown_w_m2 / sigma_t4, 0.0, 1.0);
+  return f.clearness < 0.95 ? f.clearness * f.sky_emissivity + 1 - f.clearness : f.sky_emissivity;
+}
+
+}  // namespace
+
+GroundReach ground_reach(const RadiationOptions& options, double pixel_size_m) {
+  const Constants& c = options.constants;
+  const double taller = body_factors(options.posture).height_m / body_factors(Posture::standing).height_m;
+  const double steps = c.reach_times_pixel ? pixel_size_m : 1 / pixel_size_m;
+  const auto whole = [](double x) { return std::max(1, static_cast<int>(std::nearbyint(x))); };
+  const GroundReach reach{whole(std::max(1.0, std::nearbyint(c.near_reach_m * taller)) * steps),
+                          whole(c.far_reach_m * taller * steps)};
+  return {std::min(reach.near, reach.far), reach.far};
+}
+
+double excess_temperature(double tgk, double tstart_k, double tmax_h, bool clamp, const StepForcing& f,
+                          const Constants& constants) {
+  if (!f.day()) return 0;
+  const double rise = f.sunrise_h / 24;
+  if (constants.before_sunrise_cold && f.day_fraction < rise) return 0;
+  double length = tmax_h / 24 - rise;
+  if (length <= 0) length = 1;
+  const double amplitude = tgk * f.day_max_altitude_deg + tstart_k;
+  double excess = amplitude * std::sin((f.day_fraction - rise) / length * kPi / 2);
+  const double clear = f.clear_beam_w_m2 * sine(f.sun_altitude_deg) + f.clear_diffuse_w_m2;
+  const double share = f.global_w_m2 / clear + (1 - f.clear_correction);
+  excess *= share < 1 ? share : 1;  // also where the clear sky gives nothing
+  return clamp ? std::max(excess, 0.0) : excess;
+}
+
+std::vector<double> ground_excess(const StepForcing& f, const RadiationOptions& options, bool covers) {
+  const Constants& c = options.constants;
+  const bool clamp =
+      c.ground_clamp == GroundClamp::always || (c.ground_clamp == GroundClamp::with_land_cover && covers);
+  if (!covers)
+    return {excess_temperature(options.bare.tgk, c.bare_tstart_k, options.bare.tmax_h, clamp, f, c)};
+  std::vector<double> excess;
+  for (const SurfaceRow& row : options.land_cover) {
+    const bool water = row.code == kWaterCode && c.water == WaterRule::daily_mean;
+    excess.push_back(water ? (f.day() ? f.water_c - f.air_c : 0.0)
+                           : excess_temperature(row.tgk, row.tstart_k, row.tmax_h, clamp, f, c));
+  }
+  return excess;
+}
+
+double wall_excess(const StepForcing& f, const RadiationOptions& options) {
+  const WallSurface& wall = options.wall;
+  return excess_temperature(wall.tgk, wall.tstart_k, wall.tmax_h, true, f, options.constants);
+}
+
+DelayStep advance(WaveDelay& clock, double step_days) {
+  constexpr double kWindow = 59.0 / 1440, kRate = 33.27;
+  DelayStep step{clock.first, false, 0};
+  if (clock.time_added_days >= kWindow) {
+    step.keep = true;
+    step.weight = std::exp(-kRate * clock.time_added_days);
+    clock.time_added_days = step_days > kWindow ? step_days : 0;
+  } else {
+    clock.time_added_days += step_days;
+    step.weight = std::exp(-kRate * clock.time_added_days);
+  }
+  clock.first = false;
+  return step;
+}
+
+StepScalars step_scalars(const StepForcing& f, const RadiationOptions& options) {
+  const Constants& c = options.constants;
+  StepScalars s;
+  s.day = f.day();
+  s.air_k = f.air_c + c.kelvin;
+  s.sigma_t4 = c.sigma * std::pow(s.air_k, 4);
+  s.sky_emissivity = emissivity_with_clouds(f, s.sigma_t4);
+  s.side_emissivity =
+      std::isnan(f.ldown_w_m2) ? f.sky_emissivity * f.clearness + 1 - f.clearness : s.sky_emissivity;
+  s.wall_emissivity = options.wall.emissivity;
+  s.wall_albedo = options.wall.albedo;
+  s.wall_excess_k = wall_excess(f, options);
+  s.emitted_lit_factor = c.sigma * s.wall_emissivity;
+  s.wall_longwave = s.wall_emissivity * s.sigma_t4;
+  s.wall_lit_longwave = s.emitted_lit_factor * std::pow(s.air_k + s.wall_excess_k, 4);
+  s.canopy = f.canopy_transmissivity;
+  s.view_canopy = c.seasonal_canopy ? f.canopy_transmissivity : c.leaf_on;
+  if (!s.day) return s;
+
+  const double altitude = f.sun_altitude_deg, azimuth = f.sun_azimuth_deg;
+  s.sin_altitude = sine(altitude);
+  s.cos_altitude = cosine(altitude);
+  s.tan_zenith = s.cos_altitude / s.sin_altitude;
+  s.beam = f.beam_w_m2;
+  s.diffuse = f.diffuse_w_m2;
+  s.global = f.global_w_m2;
+  s.wall_shadow_one = c.low_sun == LowSun::shaded && altitude < 3;
+  const double scattered = c.albedo_on_beam_only ? s.diffuse : s.wall_albedo * s.diffuse;
+  s.wall_lit_shortwave = (s.wall_albedo * s.beam * s.cos_altitude + scattered * 0.5) / kPi;
+  s.wall_shaded_shortwave = s.wall_albedo * s.diffuse * 0.5 / kPi;
+  const bool cylinder = options.body == Body::cylinder;
+  if (cylinder) s.curved_beam = s.cos_altitude;
+  const double toward[4] = {azimuth, azimuth - 90, azimuth - 180, azimuth - 270};
+  const bool box_beam = !cylinder && (options.sky == SkyModel::isotropic || c.beam_on_box_sides);
+  for (size_t k = 0; k < 4; ++k) s.plane_beam[k] = std::max(0.0, s.cos_altitude * sine(toward[k]));
+  if (box_beam) s.face_beam = s.plane_beam;
+  // A wall seen to the east is sunlit from the west, and so on around.
+  const bool facing[4] = {azimuth > 180, azimuth <= 90 || azimuth > 270, azimuth <= 180,
+                          azimuth > 90 && azimuth <= 270};
+  for (size_t k = 0; k < 4; ++k)
+    if (facing[k]) s.wall_sun[k] = std::max(0.0, sine(toward[(k + 2) % 4]));
+  return s;
+}
+
+std::vector<PatchStep> patch_steps(const SkyDivision& sky, const StepForcing& f,
+                                   const RadiationOptions& options) {
+  const Constants& c = options.constants;
+  const StepScalars s = step_scalars(f, options);
+  const PerezInput input{f.sun_altitude_deg, f.sun_azimuth_deg, f.diffuse_w_m2, f.beam_w_m2, f.day_of_year};
+  const std::vector<double> angles = band_solid_angles(sky);
+  std::vector<double> luminance(sky.patches.size(), 0.0);
+  double weight = 0;
+  if (s.day) {
+    luminance = perez_luminance(sky.patches, input, c.perez, c.perez_guards);
+    for (size_t k = 0; k < luminance.size(); ++k)
+      weight += luminance[k] * angles[static_cast<size_t>(sky.band_of_patch[k])] *
+                sine(sky.patches[k].altitude_deg);
+  }
+  std::vector<PatchStep> patches;
+  for (size_t k = 0; k < sky.patches.size(); ++k) {
+    const double altitude = sky.patches[k].altitude_deg, azimuth = sky.patches[k].azimuth_deg;
+    const double angle = angles[static_cast<size_t>(sky.band_of_patch[k])];
+    const double emissivity = 1 - (1 - s.sky_emissivity) * std::exp(0.308 * (1.7 - 1 / sine(altitude)));
+    const double apart = std::abs(azimuth - f.sun_azimuth_deg);
+    const bool faces_sun = s.day && apart > 90 && apart < 270;
+    PatchStep p{};
+    p.luminance = luminance[k];
+    p.shortwave = s.day && weight != 0 ? luminance[k] * s.diffuse / weight : 0.0;
+    p.longwave = emissivity * s.sigma_t4 / kPi;
+    p.lit_longwave = (faces_sun ? s.wall_lit_longwave : s.wall_longwave) / kPi;
+    const double low = s.day ? std::min(0.0, 2 * cosine(apart) / s.tan_zenith) : 0.0;
+    p.threshold = altitude >= 90 ? 1e30 : std::tan(altitude * kDegree) - low;
+    p.side = angle * cosine(altitude);
+    p.down = angle * sine(altitude);
+    for (size_t face = 0; face < 4; ++face)
+      p.faces[face] = p.side * std::max(0.0, cosine(azimuth - 90 - 90.0 * static_cast<double>(face)));
+    patches.push_back(p);
+  }
+  return patches;
+}
+
+}  // namespace lockstep::urban

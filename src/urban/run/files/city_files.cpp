@@ -1,0 +1,184 @@
+#include "urban/run/files/city_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "core/reports/log.hpp"
+#include "lockstep/error.hpp"
+#include "urban/run/city_windows.hpp"
+#include "urban/tiles/run_tiles.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+constexpr double kScaleTolerance = 0.005;      // what lengths may be wrong by
+constexpr double kAnisotropyTolerance = 0.01;  // between the axes; Web Mercator has up to 0.7 %
+
+OpenLayer open_layer(const std::filesystem::path& file, const CityFiles& files, std::optional<int> band,
+                     io::HeightKind kind) {
+  OpenLayer layer{io::RasterReader::open(file, {.pixel_size = files.pixel_size_m, .band = band}), kind,
+                  file.string()};
+  const io::RasterGrid& grid = layer.reader->grid();
+  io::require_square_metres(grid, layer.where);
+  const std::optional<double> wanted = files.pixel_size_m;
+  if (wanted && std::abs(grid.pixel_size() - *wanted) > 1e-3 * *wanted)
+    throw InputError(fmt::format("its pixels are {} m", grid.pixel_size()), layer.where,
+                     fmt::format("{} m, as --pixel-size says", *wanted));
+  if (grid.bands > 1 && !band)
+    logging::warning("{} has {} bands: the first is taken", layer.where, grid.bands);
+  return layer;
+}
+
+/// Another raster of the city's grid; none without a file.
+OpenLayer open_other(const std::filesystem::path& file, const CityFiles& files, const LoadedCity& city,
+                     io::HeightKind kind) {
+  if (file.empty()) return {};
+  OpenLayer layer = open_layer(file, files, {}, kind);
+  io::require_same_grid(city.grid, city.dsm_file, layer.reader->grid(), layer.where);
+  return layer;
+}
+
+/// All of it, checked; nothing of none.
+Raster read_whole(const OpenLayer& layer) {
+  if (!layer.reader) return {};
+  const io::RasterGrid& grid = layer.reader->grid();
+  io::require_memory(grid, layer.where);
+  Raster raster(grid.rows, grid.cols);
+  layer.reader->read(0, 0, grid.rows, grid.cols, raster.pixels().data());
+  if (const std::string doubt = io::check_heights(raster.values, layer.kind, layer.where); !doubt.empty())
+    logging::warning("{}", doubt);
+  return raster;
+}
+
+GridNorth north_at(const io::RasterGrid& grid, double col, double row) {
+  const auto place_of = [&](double x, double y) {
+    const io::LonLat place = io::to_lon_lat(grid, x, y);
+    return Place{place.lon, place.lat};
+  };
+  return grid_north(place_of, grid.transform[0] + col * grid.transform[1],
+                    grid.transform[3] + row * grid.transform[5]);
+}
+
+/// Finds the grid's north and scale, where the raster tells its place.
+void find_north(LoadedCity& city) {
+  const io::RasterGrid& grid = city.grid;
+  if (grid.crs_wkt.empty()) return;
+  const double rows = static_cast<double>(grid.rows), cols = static_cast<double>(grid.cols);
+  try {
+    city.north = north_at(grid, cols / 2, rows / 2);
+  } catch (const Error& error) {
+    logging::warning("north and scale of the projection cannot be checked: {}", error.what());
+    return;
+  }
+  const GridNorth& north = city.north;
+  if (!(std::abs(north.scale_east / north.scale_north - 1) <= kAnisotropyTolerance))
+    throw InputError(
+        fmt::format("its projection stretches lengths {:.4f} times to the east and {:.4f} times to "
+                    "the north",
+                    north.scale_east, north.scale_north),
+        city.dsm_file, "a projection that is true to shape")
+        .with_hint("reproject it first, e.g. gdalwarp -t_srs EPSG:<UTM zone of the place> in.tif out.tif");
+  if (std::abs(north.scale() - 1) <= kScaleTolerance) return;
+  const double corners[] = {north_at(grid, 0, 0).scale(), north_at(grid, cols, rows).scale()};
+  for (const double corner : corners) {
+    if (std::abs(corner / north.scale() - 1) > kScaleTolerance)
+      throw InputError(fmt::format("the scale of its projection runs from {:.4f} to {:.4f} over the raster",
+                                   corners[0], corners[1]),
+                       city.dsm_file, "one scale within 0.5 %")
+          .with_hint("reproject it first, e.g. gdalwarp -t_srs EPSG:<UTM zone of the place> in.tif out.tif");
+  }
+  city.scale = north.scale();
+  city.input.pixel_size_m = grid.pixel_size() / city.scale;
+  logging::info("the projection stretches lengths {:.4f} times: its pixels of {} m are taken as {:.4f} m",
+                city.scale, grid.pixel_size(), city.input.pixel_size_m);
+}
+
+/// The city's files, and its place.
+OpenCity open_city(const CityFiles& files, LoadedCity& city) {
+  if (!files.tdsm.empty() && files.cdsm.empty())
+    throw InputError("trunk heights without a canopy", "--tdsm", "--cdsm too");
+  const bool above_ground = files.dsm_heights == DsmHeights::above_ground;
+  if (above_ground && files.dem.empty())
+    throw InputError("a DSM above ground without the ground", "--dsm-heights", "--dem too");
+  OpenCity open;
+  city.dsm_file = files.dsm.string();
+  open.dsm = open_layer(files.dsm, files, files.band, io::HeightKind::absolute);
+  city.grid = open.dsm.reader->grid();
+  city.input.pixel_size_m = city.grid.pixel_size();
+  city.input.trunk_ratio = files.trunk_ratio;
+  city.input.dsm_heights = files.dsm_heights;
+  city.input.canopy_heights = files.canopy_heights;
+  find_north(city);
+  open.input = city.input;
+  if (above_ground)
+    open.dem = open_other(files.dem, files, city, io::HeightKind::absolute);
+  else if (!files.dem.empty())
+    logging::info("{} is not needed: the DSM is absolute (else: --dsm-heights above-ground)",
+                  files.dem.string());
+  const io::HeightKind plants = files.canopy_heights == CanopyHeights::absolute
+                                    ? io::HeightKind::absolute
+                                    : io::HeightKind::above_ground;
+  open.cdsm = open_other(files.cdsm, files, city, plants);
+  open.tdsm = open_other(files.tdsm, files, city, plants);
+  return open;
+}
+
+void read_all(OpenCity open, LoadedCity& city) {
+  city.input.dsm = read_whole(std::exchange(open.dsm, {}));
+  city.input.dem = read_whole(std::exchange(open.dem, {}));
+  city.input.cdsm = read_whole(std::exchange(open.cdsm, {}));
+  city.input.tdsm = read_whole(std::exchange(open.tdsm, {}));
+}
+
+}  // namespace
+
+Raster read_layer(const std::filesystem::path& file, const CityFiles& files, const LoadedCity& city) {
+  return read_whole(open_other(file, files, city, io::HeightKind::absolute));
+}
+
+LoadedCity read_city(const CityFiles& files) {
+  LoadedCity city;
+  read_all(open_city(files, city), city);
+  return city;
+}
+
+LoadedCity read_city(const CityFiles& files, const TileOptions& tiles) {
+  constexpr double kHeldShare = 0.5, kBandShare = 1.0 / 32;
+  constexpr double kLargestBand = 1 << 28;
+  LoadedCity city;
+  OpenCity open = open_city(files, city);
+  const double held = static_cast<double>(held_bytes(open)),
+               free = static_cast<double>(free_host_bytes(tiles));
+  if (held <= kHeldShare * free) {
+    read_all(std::move(open), city);
+    return city;
+  }
+  logging::info(
+      "the city takes {:.1f} MiB, more than half of the {:.1f} MiB that may be used: it is read by windows, "
+      "tile by tile",
+      held / 0x1p20, free / 0x1p20);
+  for (const OpenLayer* layer : {&open.dsm, &open.dem, &open.cdsm, &open.tdsm})
+    if (layer->where.ends_with(".asc"))
+      logging::warning("{} is text, which is parsed again for each tile: as a GeoTIFF it is faster",
+                       layer->where);
+  city.by_windows =
+      city_by_windows(std::move(open), static_cast<uint64_t>(std::min(kBandShare * free, kLargestBand)));
+  return city;
+}
+
+LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes) {
+  LoadedCity city;
+  city.by_windows = city_by_windows(open_city(files, city), band_bytes);
+  return city;
+}
+
+City take_city(LoadedCity& loaded) {
+  if (loaded.by_windows) return *std::exchange(loaded.by_windows, {});
+  return prepare_city(std::move(loaded.input));
+}
+
+}  // namespace lockstep::urban

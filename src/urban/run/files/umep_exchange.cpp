@@ -1,0 +1,216 @@
+#include "urban/run/files/umep_exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/files/atomic_file.hpp"
+#include "core/files/folder_lock.hpp"
+#include "core/reports/log.hpp"
+#include "io/arrays/npy.hpp"
+#include "io/arrays/zip.hpp"
+#include "io/rasters/raster_labels.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In the order of kSkyViewNames.
+constexpr std::array<const char*, kSkyViewGrids> kUmepNames = {
+    "svf.tif",     "svfE.tif",     "svfS.tif",     "svfW.tif",     "svfN.tif",
+    "svfveg.tif",  "svfEveg.tif",  "svfSveg.tif",  "svfWveg.tif",  "svfNveg.tif",
+    "svfaveg.tif", "svfEaveg.tif", "svfSaveg.tif", "svfWaveg.tif", "svfNaveg.tif"};
+constexpr size_t kBuildingGrids = 5;
+/// The states 0 … 3 in each array of shadowmats.npz: 1 = sees the sky.
+struct Matrix {
+  const char* name;
+  std::array<uint8_t, 4> sees;
+};
+constexpr Matrix kMatrices[] = {
+    {"shadowmat", {1, 1, 0, 0}}, {"vegshadowmat", {1, 0, 1, 1}}, {"vbshmat", {1, 1, 1, 0}}};
+
+FolderLock hold(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw InputError("cannot make the folder: " + error.message(), folder.string(),
+                     "a place that can be written");
+  return FolderLock(folder);
+}
+
+io::GeoRaster read_grid(const fs::path& folder, std::string_view name) {
+  for (const char* suffix : {".tif", ".npy"}) {
+    const fs::path file = folder / (std::string(name) + suffix);
+    std::error_code ignored;
+    if (fs::exists(file, ignored)) return io::read_raster(file);
+  }
+  throw InputError(fmt::format("no {}.tif or .npy", name), folder.string(),
+                   "the 15 grids of 'lockstep urban svf'");
+}
+
+void require_size(const io::GeoRaster& grid, const UmepExchange& of, const std::string& where) {
+  if (grid.rows != of.rows || grid.cols != of.cols)
+    throw InputError(fmt::format("{} x {} cells", grid.rows, grid.cols), where,
+                     fmt::format("{} x {} as svf has", of.rows, of.cols));
+}
+
+/// A GeoTIFF as bytes, made beside the results.
+std::vector<std::byte> tif_of(const fs::path& folder, const io::GeoRaster& grid, const std::string& title) {
+  const AtomicPath scratch(folder / "member.tif");
+  const fs::path file = scratch.temporary().string() + ".tif";
+  struct Removal {
+    const fs::path& file;
+    ~Removal() {
+      std::error_code ignored;
+      fs::remove(file, ignored);
+    }
+  } const removal{file};
+  const auto writer = io::create_labelled_raster(file, grid, {title, "share of sky", {}});
+  writer->write(0, 0, grid.rows, grid.cols, grid.values.as<float>().data());
+  writer->commit();
+  return io::read_file(file, "a GeoTIFF");
+}
+
+void write_matrices(const fs::path& states_file, UmepExchange& result, const fs::path& to) {
+  const io::NpzArrays arrays = io::read_npz(states_file);
+  const Array states = io::find_array(arrays, "states", states_file.string());
+  const Array count = io::find_array(arrays, "patches", states_file.string());
+  const int patches = count.elements() == 1 ? count.to(Storage::i32).packed().as<int32_t>()[0] : 0;
+  if (patches < 1 || states.storage() != Storage::u32 ||
+      states.shape() != Sizes{(patches + 15) / 16, result.rows, result.cols})
+    throw InputError(fmt::format("sky states of {} patches, {}", patches, to_string(states.shape())),
+                     states_file.string(), fmt::format("those of {} x {} cells", result.rows, result.cols));
+  const Array packed = states.packed();
+  const auto words = packed.as<uint32_t>();
+  const auto pixels = size_t(result.rows * result.cols), n = size_t(patches);
+  io::NpzArrays out;
+  for (const Matrix& matrix : kMatrices) {
+    Array array(Storage::u8, {result.rows, result.cols, patches});
+    const auto cells = array.mutate<uint8_t>();
+    for (size_t pixel = 0; pixel < pixels; ++pixel)
+      for (size_t p = 0; p < n; ++p)
+        cells[pixel * n + p] = matrix.sees[words[p / 16 * pixels + pixel] >> (2 * (p % 16)) & 3u];
+    out.push_back({matrix.name, std::move(array)});
+  }
+  result.patches = patches;
+  io::write_npz(to, out, io::NpzCompression::deflated);
+  result.files.push_back(to);
+}
+
+Array matrix_of(const io::NpzArrays& arrays, const char* name, const UmepExchange& of,
+                const std::string& where) {
+  const Array& array = io::find_array(arrays, name, where);
+  const Sizes& shape = array.shape();
+  const bool grid = shape.size() == 3 && shape[0] == of.rows && shape[1] == of.cols;
+  const bool known = grid && (shape[2] == 145 || shape[2] == 153 || shape[2] == 305 || shape[2] == 609);
+  if (!known)
+    throw InputError(fmt::format("{} of shape {}", name, to_string(shape)), where,
+                     fmt::format("({}, {}, 145, 153, 305 or 609), a value a patch", of.rows, of.cols));
+  return array.to(Storage::boolean).packed();
+}
+
+void read_matrices(const fs::path& file, UmepExchange& result, const fs::path& to) {
+  const io::NpzArrays arrays = io::read_npz(file);
+  std::vector<Array> sees;
+  for (const Matrix& matrix : kMatrices) {
+    sees.push_back(matrix_of(arrays, matrix.name, result, file.string()));
+    if (sees.back().shape() != sees.front().shape())
+      throw InputError(fmt::format("{} of shape {}", matrix.name, to_string(sees.back().shape())),
+                       file.string(),
+                       fmt::format("{} as {}", to_string(sees.front().shape()), kMatrices[0].name));
+  }
+  const auto patches = size_t(sees[0].shape()[2]), pixels = size_t(result.rows * result.cols);
+  Array states(Storage::u32, {int64_t(patches + 15) / 16, result.rows, result.cols});
+  const auto words = states.mutate<uint32_t>();
+  const auto at = [&](size_t matrix, size_t k) { return sees[matrix].raw()[k] != std::byte{0}; };
+  for (size_t pixel = 0; pixel < pixels; ++pixel)
+    for (size_t p = 0; p < patches; ++p) {
+      const size_t k = pixel * patches + p;
+      const SkyState state = at(0, k)   ? at(1, k) ? SkyState::sky : SkyState::vegetation
+                             : at(2, k) ? SkyState::building
+                                        : SkyState::vegetation_before_building;
+      words[p / 16 * pixels + pixel] |= uint32_t(state) << (2 * (p % 16));
+    }
+  result.patches = int(patches);
+  const Array count = Array::of(std::vector<int32_t>{result.patches});
+  io::write_npz(to, {{"states", states}, {"patches", count}}, io::NpzCompression::deflated);
+  result.files.push_back(to);
+}
+
+}  // namespace
+
+UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissivity) {
+  const FolderLock lock = hold(to);
+  UmepExchange result;
+  std::vector<std::pair<std::string, std::vector<std::byte>>> members;
+  io::GeoRaster total, plants;
+  for (size_t g = 0; g < kSkyViewGrids; ++g) {
+    io::GeoRaster grid = read_grid(from, kSkyViewNames[g]);
+    if (g == 0) result.rows = grid.rows, result.cols = grid.cols;
+    require_size(grid, result, fmt::format("{}: {}", from.string(), kSkyViewNames[g]));
+    members.push_back({kUmepNames[g], tif_of(to, grid, std::string(kSkyViewNames[g]))});
+    if (g == 0) total = std::move(grid);
+    if (g == kBuildingGrids) plants = std::move(grid);
+  }
+  io::write_zip(to / "svfs.zip", members);
+  result.files.push_back(to / "svfs.zip");
+
+  const auto sky = total.values.mutate<float>();
+  const auto past_plants = plants.values.as<float>();
+  for (size_t k = 0; k < sky.size(); ++k)
+    sky[k] = float(double(sky[k]) - (1 - double(past_plants[k])) * (1 - transmissivity));
+  const fs::path file = to / "SkyViewFactor.tif";
+  const auto writer = io::create_labelled_raster(
+      file, total,
+      {fmt::format("Sky view factor, plants of transmissivity {:g}", transmissivity), "share of sky", {}});
+  writer->write(0, 0, total.rows, total.cols, total.values.as<float>().data());
+  writer->commit();
+  result.files.push_back(file);
+
+  std::error_code ignored;
+  if (const fs::path states = from / "sky_states.npz"; fs::exists(states, ignored))
+    write_matrices(states, result, to / "shadowmats.npz");
+  return result;
+}
+
+UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat format) {
+  std::error_code error;
+  if (!fs::is_regular_file(zip, error)) throw InputError("no such file", zip.string(), "an svfs.zip");
+  const FolderLock lock = hold(to);
+  const std::string inside = "/vsizip/{" + fs::absolute(zip).string() + "}/";
+  UmepExchange result;
+  io::GeoRaster first;
+  bool plants = true;
+  for (size_t g = 0; g < kSkyViewGrids; ++g) {
+    std::optional<io::GeoRaster> read;
+    try {
+      read = io::read_raster(inside + kUmepNames[g]);
+    } catch (const InputError&) {}
+    if (g == kBuildingGrids) plants = read.has_value();
+    // All grids of plants or none: one that cannot be read is not taken for no plants.
+    if (read.has_value() != (g < kBuildingGrids || plants))
+      throw InputError(fmt::format("no {}", kUmepNames[read ? kBuildingGrids : g]), zip.string(),
+                       "the grids of UMEP's sky view factors");
+    io::GeoRaster grid = read ? std::move(*read) : first;
+    if (!read)
+      for (float& v : grid.values.mutate<float>()) v = std::isnan(v) ? v : 1.0f;
+    if (g == 0) result.rows = grid.rows, result.cols = grid.cols, first = grid;
+    require_size(grid, result, fmt::format("{}: {}", zip.string(), kUmepNames[g]));
+    const fs::path file =
+        to / fmt::format("{}.{}", kSkyViewNames[g], format == GridFormat::npy ? "npy" : "tif");
+    io::write_raster(file, grid, grid.values);
+    result.files.push_back(file);
+  }
+  if (!plants) logging::info("{} has no grids of plants: they are 1", zip.string());
+  if (const fs::path matrices = fs::absolute(zip).parent_path() / "shadowmats.npz";
+      fs::exists(matrices, error))
+    read_matrices(matrices, result, to / "sky_states.npz");
+  return result;
+}
+
+}  // namespace lockstep::urban

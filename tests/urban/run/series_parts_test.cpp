@@ -1,0 +1,252 @@
+// The parts of a run hour by hour: parameter files, points, summaries, agreement with measurements.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <limits>
+
+#include "core/refusal.hpp"
+#include "core/temporary_folder.hpp"
+#include "io/rasters/netcdf/grid_series.hpp"
+#include "io/rasters/netcdf/netcdf_api.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+#include "urban/published/athens.hpp"
+#include "urban/series/inputs/measured.hpp"
+#include "urban/series/outputs/points.hpp"
+#include "urban/series/outputs/summary.hpp"
+#include "urban/weather/parameters.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+using test::refusal;
+
+void expect_part(const std::string& part, const std::string& text) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+const std::string kParameters = R"({
+  "Code": {"Value": {"Grass": 5, "Asphalt": 1, "Walls": 99, "Brick_wall": 100}},
+  "Albedo": {"Effective": {"Value": {"Grass": 0.16, "Asphalt": 0.18, "Walls": 0.25}}},
+  "Emissivity": {"Value": {"Grass": 0.94, "Asphalt": 0.95, "Walls": 0.9, "Brick_wall": 0.9}},
+  "TmaxLST": {"Value": {"Grass": 14.0, "Asphalt": 15.0, "Walls": 15.0, "Brick_wall": -999.0}},
+  "Ts_deg": {"Value": {"Grass": 0.21, "Asphalt": 0.58, "Walls": 0.37}},
+  "Tstart": {"Value": {"Grass": -3.38, "Asphalt": -9.78, "Walls": -3.41}},
+  "Tmrt_params": {"Value": {"absK": 0.71, "absL": 0.96, "posture": "Sitting"}},
+  "PET_settings": {"Value": {"Age": 40, "Weight": 70.0, "Height": 175, "Sex": "Female", "Activity": 90.0, "clo": 0.8}},
+  "Wind_Height": {"Value": {"magl": 4.0}},
+  "Tree_settings": {"Value": {"Transmissivity": 0.05, "Trunk_ratio": 0.3, "First_day_leaf": 100, "Last_day_leaf": 290}}
+})";
+
+TEST(Parameters, OfThePublishedFormat) {
+  const ModelParameters p = parse_parameters(kParameters, "p.json");
+  ASSERT_EQ(p.land_cover.size(), 2u);
+  EXPECT_EQ(p.land_cover[0].code, 1);
+  EXPECT_EQ(p.land_cover[1].albedo, 0.16);
+  EXPECT_EQ(p.land_cover[1].tgk, 0.21);
+  EXPECT_EQ(p.land_cover[1].tmax_h, 14);
+  EXPECT_EQ(p.wall.albedo, 0.25);
+  EXPECT_EQ(p.wind_height_m, 4);
+  EXPECT_EQ(p.person.height_m, 1.75);
+  EXPECT_EQ(p.person.sex, Sex::female);
+  RadiationOptions options;
+  p.apply(options);
+  EXPECT_EQ(options.constants.absorption_short, 0.71);
+  EXPECT_EQ(options.constants.leaf_on, 0.05);
+  EXPECT_EQ(options.constants.leaf_last_day, 290);
+  EXPECT_EQ(options.posture, Posture::sitting);
+  EXPECT_EQ(p.class_table(), "1 Asphalt, 5 Grass");
+}
+
+TEST(Parameters, WhatIsRefused) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kParameters;
+    text.replace(text.find(from), from.size(), to);
+    return refusal([&] { parse_parameters(text, "p.json"); });
+  };
+  expect_part("p.json", with("\"absK\": 0.71", "\"absK\": 7"));
+  expect_part("Tmrt_params.Value.absK is 7", with("\"absK\": 0.71", "\"absK\": 7"));
+  expect_part("posture", with("Sitting", "Lying"));
+  expect_part("Code.Value.Asphalt",
+              with("\"Asphalt\": 1,", "\"Asphalt\": 5,") + with("\"Asphalt\": 1,", "\"Asphalt\": \"x\","));
+  expect_part("Ts_deg.Value.Grass",
+              with("\"Ts_deg\": {\"Value\": {\"Grass\": 0.21,", "\"Ts_deg\": {\"Value\": {"));
+  expect_part("JSON", refusal([] { parse_parameters("[", "p.json"); }));
+  expect_part("Code.Value", refusal([] { parse_parameters("{}", "p.json"); }));
+}
+
+TEST(Parameters, OfKronenhusetAreTheStandardOnes) {
+  const auto file = testing::data_folder() / "urban/kronenhuset/parametersforsolweig_KR.json";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no test data";
+  const ModelParameters p = read_parameters(file);
+  const auto standard = standard_land_cover();
+  ASSERT_EQ(p.land_cover.size(), standard.size());
+  for (size_t k = 0; k < standard.size(); ++k) {
+    EXPECT_EQ(p.land_cover[k].code, standard[k].code);
+    EXPECT_EQ(p.land_cover[k].albedo, standard[k].albedo);
+    EXPECT_EQ(p.land_cover[k].tgk, standard[k].tgk);
+    EXPECT_EQ(p.land_cover[k].tstart_k, standard[k].tstart_k);
+    EXPECT_EQ(p.land_cover[k].tmax_h, standard[k].tmax_h);
+  }
+}
+
+TEST(LandCover, UnknownClassesAreNamedWithTheTable) {
+  CityInput input;
+  input.dsm = Raster(2, 3, 5.0f);
+  input.dsm.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  const City city = prepare_city(input);
+  Raster cover(2, 3, 1.0f);
+  cover.at(0, 1) = 101;
+  cover.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  const ModelParameters standard;
+  EXPECT_EQ(land_cover_codes(cover, standard, city, "lc"), (std::vector<int32_t>{1, 2, 1, 1, 1, 0}));
+  cover.at(1, 0) = 3;
+  const std::string message = refusal([&] { land_cover_codes(cover, standard, city, "lc.tif"); });
+  expect_part("land cover 3 at row 1, column 0 [lc.tif]", message);
+  expect_part("one of 0, 1, 2, 5, 6, 7", message);
+  cover.at(1, 0) = std::numeric_limits<float>::quiet_NaN();
+  expect_part("row 1, column 0", refusal([&] { land_cover_codes(cover, standard, city, "lc.tif"); }));
+}
+
+TEST(Points, CsvAndGeoJson) {
+  io::RasterGrid grid;
+  grid.rows = 20;
+  grid.cols = 30;
+  grid.has_transform = true;
+  grid.transform = {1000, 2, 0, 5000, 0, -2};
+  const auto points = parse_points("id;x;y\nsquare; 1001; 4999\n\"yard\";1059.9;4960.1\n", "poi", grid);
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0].id, "square");
+  EXPECT_EQ(points[0].row, 0);
+  EXPECT_EQ(points[0].col, 0);
+  EXPECT_EQ(points[1].row, 19);
+  EXPECT_EQ(points[1].col, 29);
+  const auto json = parse_points(
+      R"({"type":"Feature","geometry":{"type":"Point","coordinates":[1010.5,4990]},"properties":{"name":"x"}})",
+      "poi", grid);
+  EXPECT_EQ(json.at(0).id, "x");
+  EXPECT_EQ(json.at(0).col, 5);
+  const auto bad = [&](const std::string& text) { return refusal([&] { parse_points(text, "poi", grid); }); };
+  expect_part("point out (999, 4999) lies outside the raster [poi:2]", bad("id,x,y\nout,999,4999\n"));
+  expect_part("x from 1000 to 1060, y from 4960 to 5000", bad("id,x,y\nout,999,4999\n"));
+  expect_part("[poi:3]", bad("id,x,y\na,1001,4999\na,1001,4999\n"));
+  expect_part("[poi:2]", bad("id,x,y\na,east,4999\n"));
+  expect_part("[poi:1]", bad("id,east\na,1\n"));
+  expect_part("no points", bad("id,x,y\n"));
+  expect_part("names no coordinate system", bad("id,lat,lon\na,57,12\n"));
+  expect_part("no point", bad(R"({"type":"Feature","geometry":{"type":"LineString","coordinates":[]}})"));
+}
+
+TEST(Points, DegreesThroughTheProjection) {
+  if (!io::gdal_unavailable_reason().empty()) GTEST_SKIP() << io::gdal_unavailable_reason();
+  io::RasterGrid grid;
+  grid.rows = grid.cols = 100;
+  grid.has_transform = true;
+  grid.transform = {147720, 1, 0, 6398780, 0, -1};
+  grid.crs_wkt = io::crs_from_epsg(3007);
+  const io::LonLat place = io::to_lon_lat(grid, 147750.5, 6398700.5);
+  const auto points =
+      parse_points(fmt::format("id,lat,lon\na,{:.9f},{:.9f}\n", place.lat, place.lon), "poi", grid);
+  EXPECT_NEAR(points[0].x, 147750.5, 0.01);
+  EXPECT_NEAR(points[0].y, 6398700.5, 0.01);
+  EXPECT_EQ(points[0].row, 79);
+}
+
+TEST(Agreement, ByHand) {
+  const Agreement a = agreement_of({1, 2, 4}, {1, 3, 2});
+  EXPECT_EQ(a.n, 3);
+  EXPECT_NEAR(a.rmse, std::sqrt(5.0 / 3), 1e-12);
+  EXPECT_NEAR(a.mbe, 1.0 / 3, 1e-12);
+  // Means 7/3 and 2: covariance 1, variances 42/9 and 2.
+  EXPECT_NEAR(a.r2, 1.0 / (42.0 / 9 * 2), 1e-12);
+  // |c - 2| + |m - 2|: 2, 1, 2.
+  EXPECT_NEAR(a.d, 1 - 5.0 / 9, 1e-12);
+  const Agreement same = agreement_of({1, 2, 4}, {1, 2, 4});
+  EXPECT_EQ(same.rmse, 0);
+  EXPECT_NEAR(same.r2, 1, 1e-12);
+  EXPECT_EQ(same.d, 1);
+}
+
+TEST(Measured, SidesBecomeTheirMean) {
+  const io::CivilMinutes noon = io::civil_minutes({2005, 10, 7, 12, 7});
+  const MeasuredTable t = parse_measured("hour,Kn,Ke,Ks,Kw,tmrt\n7,1,2,3,6,5\n8,,2,3,6,-999\n", "m", noon);
+  EXPECT_EQ(io::civil_text(t.times[1]), "2005-10-07T08:00");
+  EXPECT_EQ(t.columns.at("Kside")[0], 3);
+  EXPECT_TRUE(std::isnan(t.columns.at("Kside")[1]));
+  EXPECT_EQ(t.columns.at("Tmrt")[0], 5);
+  EXPECT_TRUE(std::isnan(t.columns.at("Tmrt")[1]));
+  expect_part("[m:2]", refusal([&] { parse_measured("hour,Tmrt\n30,1\n", "m", noon); }));
+  expect_part("time or hour", refusal([&] { parse_measured("t,Tmrt\n30,1\n", "m", noon); }));
+}
+
+TEST(Summary, HoursMeansAndHighest) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  SeriesSummary summary({SeriesOutput::utci, SeriesOutput::shadow}, 2, 0.5);
+  summary.add({{30, nan}, {1, nan}});
+  summary.add({{20, nan}, {0.03f, nan}});
+  summary.add({{40, nan}, {1, nan}});
+  const auto grids = summary.grids();
+  const auto value = [&](const std::string& name) {
+    for (const SummaryGrid& grid : grids)
+      if (grid.name == name) {
+        EXPECT_TRUE(std::isnan(grid.values[1])) << name;
+        return grid.values[0];
+      }
+    ADD_FAILURE() << "no grid " << name;
+    return nan;
+  };
+  EXPECT_EQ(value("utci_mean"), 30);
+  EXPECT_EQ(value("utci_max"), 40);
+  EXPECT_EQ(value("utci_hours_above_26"), 1.0f);
+  EXPECT_EQ(value("utci_hours_above_32"), 0.5f);
+  EXPECT_EQ(value("utci_hours_above_46"), 0.0f);
+  EXPECT_EQ(value("sun_hours"), 1.0f);
+}
+
+/// Chunks that the grid's edges cut, steps and variables in any order, missing pixels.
+TEST(GridSeriesFile, HoldsEveryGridAtItsPlace) {
+  if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
+  io::SeriesDescription d;
+  d.grid.rows = 300;
+  d.grid.cols = 517;
+  d.grid.place(2);
+  d.times = {0, 60, 120};
+  d.variables = {{"a", "first", "1", ""}, {"b", "second", "1", ""}};
+  const auto value = [](size_t variable, size_t step, size_t p) {
+    if (p % 97 == 5) return std::numeric_limits<float>::quiet_NaN();
+    return static_cast<float>(p) * 0.25f + static_cast<float>(1000 * step + 7 * variable);
+  };
+  const size_t pixels = 300 * 517;
+  const lockstep::test::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "series.nc";
+  {
+    io::GridSeriesWriter writer(file, d);
+    for (const auto& [variable, step] : {std::pair{1, 2}, {0, 1}, {0, 0}, {1, 0}, {0, 2}, {1, 1}}) {
+      std::vector<float> grid(pixels);
+      for (size_t p = 0; p < pixels; ++p) grid[p] = value(size_t(variable), size_t(step), p);
+      if (step == 1) {
+        writer.write(size_t(variable), 1, 256, 44, &grid[256 * 517]);
+        writer.write(size_t(variable), 1, 0, 256, grid.data());
+      } else {
+        writer.write(size_t(variable), size_t(step), 0, 300, grid.data());
+      }
+    }
+    EXPECT_FALSE(std::filesystem::exists(file));
+    writer.commit();
+  }
+  for (const size_t variable : {0u, 1u}) {
+    const io::GridSeries series = io::read_grid_series(file, variable ? "b" : "a");
+    ASSERT_EQ(series.values.size(), 3 * pixels);
+    for (size_t k = 0; k < series.values.size(); ++k) {
+      const float expected = value(variable, k / pixels, k % pixels);
+      if (std::isnan(expected) ? std::isnan(series.values[k]) : series.values[k] == expected) continue;
+      FAIL() << "variable " << variable << ", value " << k << ": " << series.values[k];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::urban
