@@ -61,21 +61,22 @@ GruWeights round_weights(const GruWeights& weights, WeightType type, std::string
   return rounded;
 }
 
-int64_t NarrowRecurrent::bytes(WeightType type, int64_t hidden, bool backward) {
-  const int64_t elements = 3 * hidden * hidden * (backward ? 2 : 1);
+int64_t NarrowRecurrent::bytes(WeightType type, int64_t hidden, bool columns, bool transposed) {
+  const int64_t elements = 3 * hidden * hidden * (int64_t(columns) + int64_t(transposed));
   return elements * size_of(storage_of(type)) +
          (type == WeightType::fp8 ? 3 * hidden * size_of(Storage::f32) : 0);
 }
 
-NarrowRecurrent::NarrowRecurrent(const Device& device, WeightType type, int64_t hidden, bool backward)
+NarrowRecurrent::NarrowRecurrent(const Device& device, WeightType type, int64_t hidden, bool columns,
+                                 bool transposed)
     : device_(device), type_(type), hidden_(hidden) {
   const auto make = [&](Storage storage, const Shape& shape) {
     const Buffer buffer = device.allocate(storage, shape);
     device.clear(buffer);
     return buffer;
   };
-  u_ = make(storage_of(type), {hidden, 3 * hidden});
-  if (backward) transposed_ = make(storage_of(type), {3 * hidden, hidden});
+  if (columns) u_ = make(storage_of(type), {hidden, 3 * hidden});
+  if (transposed) transposed_ = make(storage_of(type), {3 * hidden, hidden});
   if (type == WeightType::fp8) scales_ = make(Storage::f32, {3 * hidden});
 }
 
@@ -98,8 +99,10 @@ void NarrowRecurrent::set(const Array& u) const {
     kept = Array::of(std::move(bytes), kept.shape());
     device_.write(scales_, scales.data(), int64_t(scales.size() * sizeof(float)));
   }
-  const Array columns = kept.transposed().packed();
-  device_.write(u_, columns.data(), columns.bytes());
+  if (u_) {
+    const Array columns = kept.transposed().packed();
+    device_.write(u_, columns.data(), columns.bytes());
+  }
   if (transposed_) device_.write(transposed_, kept.data(), kept.bytes());
 }
 
@@ -132,8 +135,7 @@ std::vector<Kernel> NarrowRecurrent::kernels() const {
   if (type_ == WeightType::bf16)
     return {product_kernel<lockstep::bf16>(false, false), product_kernel<lockstep::bf16>(true, false)};
   std::vector<Kernel> all{product_kernel<uint8_t>(false, false), product_kernel<uint8_t>(true, false)};
-  if (transposed_)
-    for (const bool batch : {false, true}) all.push_back(product_kernel<uint8_t>(batch, true));
+  for (const bool batch : {false, true}) all.push_back(product_kernel<uint8_t>(batch, true));
   return all;
 }
 

@@ -7,12 +7,12 @@
 
 namespace lockstep::forecast {
 
-/// U (D, 3 D), and for backward its transpose. Sums go in the order of k by fma, as those of primitives::matmul.
+/// U (D, 3 D), its transpose, for backward and steps by rows, or both. Sums go in the order of k by fma, as those of primitives::matmul.
 class NarrowRecurrent {
  public:
   NarrowRecurrent() = default;
-  NarrowRecurrent(const Device& device, WeightType type, int64_t hidden, bool backward);
-  static int64_t bytes(WeightType type, int64_t hidden, bool backward);
+  NarrowRecurrent(const Device& device, WeightType type, int64_t hidden, bool columns, bool transposed);
+  static int64_t bytes(WeightType type, int64_t hidden, bool columns, bool transposed);
 
   /// From (D, 3 D) in f32; throws as round_weights() does.
   void set(const Array& u) const;
@@ -20,7 +20,9 @@ class NarrowRecurrent {
   void times(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const;
   /// to = x U^T of these gates; x (B, count D).
   void times_transposed(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const;
-  /// Of one sequence and of several, and back where `backward`.
+  const Buffer& transposed() const { return transposed_; }
+  const Buffer& scales() const { return scales_; }
+  /// Of one sequence and of several, and back.
   std::vector<Kernel> kernels() const;
 
  private:

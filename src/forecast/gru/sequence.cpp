@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "forecast/gru/narrow.hpp"
+#include "forecast/gru/rows.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/gru.hpp"
 #include "lockstep/primitives.hpp"
@@ -46,6 +47,8 @@ struct GruSequence::State {
   int64_t rows() const { return s.steps * s.batch; }
   bool before() const { return s.form == GruForm::reset_before; }
   bool is_narrow() const { return s.weights != WeightType::f32; }
+  bool by_rows() const { return s.batch <= kFewSequences; }
+  bool turns_u() const { return s.backward || by_rows(); }
   /// Of a buffer for W, U, b and rb, where U stands in it.
   int64_t weight_elements() const {
     return GruSequence::parameter_count(s) - (is_narrow() ? 3 * s.hidden * s.hidden : 0);
@@ -55,11 +58,13 @@ struct GruSequence::State {
   void predict(bool own) {
     const int64_t d = s.hidden, n_b = s.batch, word = size_of(s.storage);
     if (own) memory.weights = word * weight_elements();
-    if (is_narrow()) memory.weights += NarrowRecurrent::bytes(s.weights, d, s.backward);
+    if (is_narrow())
+      memory.weights += NarrowRecurrent::bytes(s.weights, d, !by_rows(), turns_u());
+    else if (turns_u())
+      memory.weights += word * 3 * d * d;
     memory.state = word * (rows() * 8 * d + 5 * n_b * d);
     if (!s.backward) return;
-    const int64_t turned = 3 * d * (s.inputs + (is_narrow() ? 0 : d)),
-                  steps = rows() * (2 * s.inputs + (before() ? 5 : 7) * d + 1);
+    const int64_t turned = 3 * d * s.inputs, steps = rows() * (2 * s.inputs + (before() ? 5 : 7) * d + 1);
     memory.gradients = word * ((own ? GruSequence::parameter_count(s) : 0) + turned + steps + 3 * n_b * d);
   }
 
@@ -70,13 +75,13 @@ struct GruSequence::State {
       device.clear(buffer);
       return buffer;
     };
-    if (is_narrow()) narrow = NarrowRecurrent(device, s.weights, d, s.backward);
+    if (is_narrow()) narrow = NarrowRecurrent(device, s.weights, d, !by_rows(), turns_u());
+    if (!is_narrow() && turns_u()) u_t = make({3 * d, d});
     xw = make({rows(), 3 * d}), states = make({t + 1, n_b, d});
     zrn = make({rows(), 3 * d}), extra = make({rows(), d});
     g = make({n_b, 3 * d}), c = make({n_b, d});
     if (!s.backward) return;
     w_t = make({3 * d, in}), x_t = make({in, rows()}), h_t = make({d, rows()});
-    if (!is_narrow()) u_t = make({3 * d, d});
     ones = make({1, rows()});
     primitives::fill(device, ones, 1);
     for (Buffer& one : carried) one = make({n_b, d});
@@ -120,11 +125,52 @@ struct GruSequence::State {
     return add;
   }
 
+  /// f of a value of the elements' type and one of U's.
+  template <class F>
+  auto with_types(F f) const {
+    if (s.storage == Storage::f64) return f(f64(), f64());
+    switch (s.weights) {
+      case WeightType::bf16: return f(f32(), lockstep::bf16());
+      case WeightType::fp8: return f(f32(), uint8_t());
+      case WeightType::f32: break;
+    }
+    return f(f32(), f32());
+  }
+
   template <class T>
   void forward() const {
-    const Shape extent{s.batch, s.hidden};
     primitives::matmul(device, x.reshape({rows(), s.inputs}), w, xw);
     device.launch(bias_kernel<T>(), xw.shape(), xw, b);
+    by_rows() ? steps_by_rows() : steps_by_products<T>();
+  }
+
+  void steps_by_rows() const {
+    if (!is_narrow()) primitives::transpose(device, u, u_t);
+    with_types([&]<class T, class W>(T, W) {
+      const SequenceRowKernels& k = sequence_row_kernels<T, W>(s.form, s.batch > 1);
+      const int64_t groups = sequence_groups(s.hidden, s.batch);
+      const auto launch = [&](const Kernel& kernel, const auto&... buffers) {
+        if constexpr (std::is_same_v<W, uint8_t>)
+          device.launch(kernel, {groups}, narrow.transposed(), narrow.scales(), buffers...);
+        else
+          device.launch(kernel, {groups}, is_narrow() ? narrow.transposed() : u_t, buffers...);
+      };
+      for (int64_t t = 0; t < s.steps; ++t) {
+        const Buffer h = state(t), next = state(t + 1), in = step(xw, t), all = step(zrn, t),
+                     et = step(extra, t);
+        if (before()) {
+          launch(k.gates, in, h, all, et);
+          launch(k.candidate, in, et, h, all, next);
+        } else {
+          launch(k.gates, in, rb, h, all, et, next);
+        }
+      }
+    });
+  }
+
+  template <class T>
+  void steps_by_products() const {
+    const Shape extent{s.batch, s.hidden};
     for (int64_t t = 0; t < s.steps; ++t) {
       const Buffer h = state(t), next = state(t + 1), in = step(xw, t), all = step(zrn, t),
                    et = step(extra, t);
@@ -307,6 +353,13 @@ std::vector<Kernel> GruSequence::kernels() const {
     return {g.bias_kernel<T>(), g.forward_kernel<T>(0), g.back_kernel<T>(0)};
   };
   std::vector<Kernel> all = g.s.storage == Storage::f64 ? of(f64()) : of(f32());
+  g.with_types([&]<class T, class W>(T, W) {
+    for (const bool several : {false, true}) {
+      const SequenceRowKernels& k = sequence_row_kernels<T, W>(g.s.form, several);
+      all.push_back(k.gates);
+      if (g.before()) all.push_back(k.candidate);
+    }
+  });
   if (g.is_narrow())
     for (const Kernel& kernel : g.narrow.kernels()) all.push_back(kernel);
   return all;

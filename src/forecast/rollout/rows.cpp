@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "forecast/rollout/cell.hpp"
+#include "forecast/rollout/chains.hpp"
 
 namespace lockstep::forecast {
 
@@ -19,19 +20,14 @@ constexpr int kHeadLanes = 256;
 template <class T, class W>
 std::vector<std::vector<Val<T>>> chain_sums(const Grid<W, 3>& u, int count, const std::vector<Val<i32>>& rows,
                                             const Val<i32>& lane, const Read<T>& x) {
-  std::vector<Var<T>> sums;
-  sums.reserve(rows.size() * size_t(count));
-  for (size_t s = 0; s < rows.size() * size_t(count); ++s) sums.emplace_back(T(0));
-  for_(0, u.size(1), kChains, [&](Val<i32> first) {
-    const Val<i32> k = first + lane;
-    const Val<T> v = x(k);
-    size_t s = 0;
-    for (const Val<i32>& row : rows)
-      for (int c = 0; c < count; ++c, ++s)
-        sums[s] = fma(element<T>(u, row, k, Val<i32>(c)), v, Val<T>(sums[s]));
-  });
+  const std::vector<Val<T>> sums = lane_chain_sums<T>(
+      int(rows.size()) * count, 1, u.size(1), false, lane,
+      [&](int s, const Val<i32>& k) {
+        return element<T>(u, rows[size_t(s / count)], k, Val<i32>(s % count));
+      },
+      [&](int, const Val<i32>& k) { return x(k); });
   std::vector<std::vector<Val<T>>> totals(rows.size());
-  for (size_t s = 0; s < sums.size(); ++s) totals[s / size_t(count)].push_back(group_sum(Val<T>(sums[s])));
+  for (size_t s = 0; s < sums.size(); ++s) totals[s / size_t(count)].push_back(sums[s]);
   return totals;
 }
 
