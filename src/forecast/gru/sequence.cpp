@@ -1,5 +1,5 @@
-// A GRU over a sequence: the inputs' products at once, those with U step by step, and back. The steps are the kernels of
-// the layer nn::Gru; here a step has rows of its own, a start and a gradient by it.
+// A GRU over a sequence: the inputs' products at once, those with U step by step, and back. The steps of many sequences are
+// the kernels of the layer nn::Gru; here a step has rows of its own, a start and a gradient by it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
