@@ -11,7 +11,7 @@ namespace lockstep::forecast {
 
 namespace {
 
-/// What a group has: rows of U^T and sequences. The order of the sums does not follow from it.
+/// Rows of U^T and sequences that a group has. The order of the sums does not follow from it.
 struct RowTile {
   int rows, sequences;
 };

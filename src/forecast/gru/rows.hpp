@@ -10,7 +10,7 @@
 namespace lockstep::forecast {
 
 /// Sequences side by side up to which steps go by rows, whatever the device, for products have another order. The CPU
-/// loses with 8, for its matmul reads U once for four sequences.
+/// loses with 8 of 256 units, whose products read U once for four sequences.
 inline constexpr int64_t kFewSequences = 4;
 
 /// Groups over `batch` sequences of `hidden` units.
