@@ -209,7 +209,7 @@ def main():
         "",
         "#include <array>",
         "",
-        '#include "lockstep/value.hpp"',
+        '#include "lockstep/kernel/value.hpp"',
         "",
         "namespace lockstep::math {",
         "",
