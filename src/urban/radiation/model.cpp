@@ -127,8 +127,9 @@ std::string_view unit(RadiationOutput output) {
 }
 
 Reach radiation_reach(const City& city, const RadiationOptions& options) {
-  const auto pixels = static_cast<int64_t>(std::ceil(longest_ray_m(city, options) / city.pixel_size_m)) + 2 +
-                      ground_reach(options, city.pixel_size_m).far;
+  const auto pixels =
+      static_cast<int64_t>(std::min(std::ceil(longest_ray_m(city, options) / city.pixel_size_m), 1e15)) + 2 +
+      ground_reach(options, city.pixel_size_m).far;
   const int64_t rows = std::min(pixels, city.rows), cols = std::min(pixels, city.cols);
   return {rows, rows, cols, cols};
 }

@@ -131,6 +131,7 @@ TEST(GroundReach, PixelsOfEverySize) {
   EXPECT_EQ(at(1), std::pair(1, 22));
   EXPECT_EQ(at(2), std::pair(1, 11));
   EXPECT_EQ(at(2.5), std::pair(1, 9));
+  EXPECT_EQ(at(1e-12), std::pair(1'000'000'000, 1'000'000'000));
   options.constants = constants_of(Preset::solweig);
   EXPECT_EQ(at(2), std::pair(4, 70));
   options = {};

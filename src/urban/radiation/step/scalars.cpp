@@ -24,7 +24,8 @@ GroundReach ground_reach(const RadiationOptions& options, double pixel_size_m) {
   const Constants& c = options.constants;
   const double taller = body_factors(options.posture).height_m / body_factors(Posture::standing).height_m;
   const double steps = c.reach_times_pixel ? pixel_size_m : 1 / pixel_size_m;
-  const auto whole = [](double x) { return std::max(1, static_cast<int>(std::nearbyint(x))); };
+  // Pixels may be as small as any positive number.
+  const auto whole = [](double x) { return static_cast<int>(std::clamp(std::nearbyint(x), 1.0, 1e9)); };
   const GroundReach reach{whole(std::max(1.0, std::nearbyint(c.near_reach_m * taller)) * steps),
                           whole(c.far_reach_m * taller * steps)};
   return {std::min(reach.near, reach.far), reach.far};
