@@ -82,7 +82,7 @@ NarrowRecurrent::NarrowRecurrent(const Device& device, WeightType type, int64_t 
 
 void NarrowRecurrent::set(const Array& u) const {
   const Array rows = rows_of(u);
-  round_weights(rows, type_, "GruSequence: U");
+  round_weights(rows, type_, "GruSequence: U");  // refuses numbers that do not round
   Array kept = rows[0];
   if (type_ == WeightType::bf16) {
     kept = kept.to(Storage::bf16);
